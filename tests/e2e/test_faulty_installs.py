@@ -74,7 +74,7 @@ FAULTS: dict[str, tuple[Fault, str, str]] = {
         "no answer",
         "cannot pull image `claimgate:0.2.0` (ErrImagePull): apply again with an image",
     ),
-    "no Secret": (_no_secret, "no answer", "the Deployment claimgate-certificates makes it, and its log says why"),
+    "no Secret": (_no_secret, "no answer", "the Deployment claimgate-certificates creates it, and its log says why"),
     "wrong bundle": (_wrong_bundle, "certificate signed by unknown authority", "inject the bundle"),
     "no RBAC": (
         _no_rights,

@@ -1,4 +1,4 @@
-"""The shipped policies declare all objects that they read: a view with only these objects gives the same verdicts."""
+"""A view with only the declared objects of the shipped policies gives the same verdicts."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ from webhook.workloads.podsets import pod_templates
 
 SCHEDULING = "scheduling.volcano.sh"
 SIGNS_IN_FILES = {("apps", "Deployment"), ("karpenter.sh", "NodePool")}
-"""Objects in files that show that nodes may be added. A live view does not hold these objects; it uses the labels of
-nodes instead."""
+"""Objects of files that show that nodes may be added. A live view uses the labels of nodes instead."""
 CONFIGURATION_IN_FILES = {("", "Secret"), ("bitnami.com", "SealedSecret")}
-"""Objects in files that show which Secrets a pod has. A live view holds no Secret."""
+"""Objects of files that show which Secrets a pod has. A live view holds no Secret."""
 DEVICES_IN_FILES = {
     ("nvidia.com", "ClusterPolicy"),
     ("deviceplugin.intel.com", "GpuDevicePlugin"),
@@ -34,13 +33,13 @@ DEVICES_IN_FILES = {
     ("apps", "StatefulSet"),
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
 }
-"""Objects in files that show how devices are shared, which classes of nodes exist, the configuration of a device plugin
-or model server, the pods of a budget or an autoscaler, and the fields of custom kinds. A live view does not hold these objects, so look-ups fail
-and the rules report nothing (docs/shared-gpus.md)."""
+"""Objects of files about sharing of devices, classes of nodes, configurations of device plugins and model servers, pods
+of budgets and autoscalers, and fields of custom kinds. A live view does not have them, so look-ups fail and the rules
+report nothing (docs/shared-gpus.md)."""
 
 
 def cut(objects: Iterable[JSON], interests: Iterable[Interest]) -> Iterator[JSON]:
-    """The objects, reduced to the fields that a live view would hold."""
+    """The objects have only the fields that a live view would hold."""
     for found in (each for value in objects for _, each in objects_of_list(value)):
         group, slash, _ = found["apiVersion"].partition("/")
         kind, (namespace, name) = (group if slash else "", found["kind"]), namespace_and_name(found)
@@ -75,7 +74,6 @@ def test_a_verdict_needs_only_the_declared_interests(folder: Path) -> None:
 
 
 def differences(case: Case) -> Sequence[object]:
-    """The unexpected results if the view holds only these fields."""
     asked = own.request_of_case(*case.mismatches.args)
     held = (*cut(asked.context, asked.policies.interests()), *counted_in_files_alone(asked))
     expected = case.mismatches.args[0].expect
@@ -83,7 +81,7 @@ def differences(case: Case) -> Sequence[object]:
 
 
 def counted_in_files_alone(asked: Request) -> Iterator[JSON]:
-    """Objects that no live view has: objects that create pods, and definitions for a check of files."""
+    """No live view has objects that create pods, and definitions for a check of files."""
     if asked.attributes.kind.group in ("kubeflow.org", "trainer.kubeflow.org"):
         yield from (each for each in asked.context if each.get("kind") == CRD.kind)
     if (asked.attributes.kind.group, asked.attributes.kind.kind) in ((SCHEDULING, "PodGroup"), ("", "Pod")):

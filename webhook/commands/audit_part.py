@@ -67,6 +67,7 @@ class PartResult(Struct):
         unasked: the number of objects without a policy, by kind.
         pods_not_read: the number of objects with unread pods, by kind. They are not reported as passes.
         warnings: lines about mistakes that are not findings.
+        mistaken_kinds: the places of kinds that do not exist, by mistake.
         notes: lines that a run prints once, each with the first place.
         exceptions: the used exceptions, with the number of uses.
         ignored: the number of objects that the configuration ignores.
@@ -92,6 +93,7 @@ class PartResult(Struct):
     pods_not_read: Counter[str] = field(default_factory=Counter)
     problems: list[InputProblem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    mistaken_kinds: dict[str, list[Place]] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
     templates: Sequence[templates.ChartTemplate] = ()
     exceptions: Counter[str] = field(default_factory=Counter)
@@ -220,7 +222,7 @@ class PartAudit:
         result.warnings += map(str, keys.elsewhere)
         for each in inputs.documents:
             if mistake := kind_mistake(each.value, self._table):
-                result.warnings.append(f"{each.place(('kind',))}: kind: {mistake}")
+                result.mistaken_kinds.setdefault(mistake, []).append(each.place(("kind",)))
         noted = {
             note: str(each.place())
             for each in reversed(inputs.documents)
@@ -240,7 +242,7 @@ class PartAudit:
             result.unchanged += 1
             return
         if self._files.is_patch(each.source):
-            result.skipped.append(SkippedDocument(place=each.place(), why=_PATCH, is_half=False))
+            result.skipped.append(SkippedDocument(place=each.place(), why=_PATCH, is_half=False, is_unapplied=True))
             return
         try:
             sent = self._submissions.of(each)
@@ -251,7 +253,9 @@ class PartAudit:
             return
         attributes = sent.attributes
         if not_applied:
-            result.skipped.append(SkippedDocument(place=each.place(), why=not_applied, is_half=False))
+            result.skipped.append(
+                SkippedDocument(place=each.place(), why=not_applied, is_half=False, is_unapplied=True)
+            )
             if is_assertion(each.source):
                 yield from keys.findings(each, subject_of_request(attributes))
             return

@@ -5,7 +5,7 @@ A format that begins with its sums keeps the needed parts of entries until the e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import Struct, field
@@ -29,14 +29,27 @@ _MOST_PARAMS: Final = 5
 
 
 class SkippedDocument(Struct, frozen=True, kw_only=True):
-    """A document that is not a Kubernetes object. It is counted and not evaluated.
+    """A document without a Kubernetes object, or with an object that is never applied. It is counted, not evaluated.
 
-    `is_half` says that the document has parts of an object, and may be meant as one.
+    Attributes:
+        is_half: the document has parts of an object, and may be meant as one.
+        is_unapplied: the document is a patch, or an object of an archive or of a test's expected output.
     """
 
     place: Place
     why: str
     is_half: bool = True
+    is_unapplied: bool = False
+
+
+def skipped_in_words(skipped: Sequence[SkippedDocument]) -> str:
+    """Return a text such as `2 documents without a Kubernetes object, 1 object that is not applied`; "" for none."""
+    unapplied = sum(each.is_unapplied for each in skipped)
+    counts = (
+        (len(skipped) - unapplied, "document without a Kubernetes object", "documents without a Kubernetes object"),
+        (unapplied, "patch or object that is not applied", "patches and objects that are not applied"),
+    )
+    return ", ".join(counted(count, one, more) for count, one, more in counts if count)
 
 
 class LeftOut(Struct, frozen=True, kw_only=True):
@@ -216,13 +229,13 @@ class Totals(Struct, frozen=True, kw_only=True):
 
     @property
     def files_not_read_in_words(self) -> str:
-        """Return a text such as `2 templates, 1 document without a Kubernetes object`, or ""."""
-        counts = (
-            (self.templates, "template", ""),
-            (len(self.skipped), "document without a Kubernetes object", "documents without a Kubernetes object"),
-            (self.not_read, "link, hidden or other file", "links, hidden and other files"),
-        )
-        return ", ".join(counted(count, one, more) for count, one, more in counts if count)
+        """Return a text such as `2 templates, 1 document without a Kubernetes object, 1 link, hidden or other file`,
+        or "".
+        """
+        templates = counted(self.templates, "template") if self.templates else ""
+        links = "link, hidden or other file", "links, hidden and other files"
+        others = counted(self.not_read, *links) if self.not_read else ""
+        return ", ".join(filter(None, (templates, skipped_in_words(self.skipped), others)))
 
     def objects_as_json(self) -> dict[str, int]:
         """Return the numbers of objects by result, as JSON."""

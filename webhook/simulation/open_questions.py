@@ -6,34 +6,54 @@ start".
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
-from webhook.apimachinery.paths import get
+from webhook.apimachinery.paths import get, path_as_text
 from webhook.cluster import Cluster
 from webhook.errors import LookupFailed
 from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.dra.published_devices import RESOURCE_SLICE
 from webhook.facts.dra.resource_slices import lacking_devices_of_claim
-from webhook.facts.gpu.device_pods import PLACED, WORKLOADS, DevicePods, located_templates
-from webhook.facts.kinds import LEADER_WORKER_SET, NODE
+from webhook.facts.dra.types import ResourceClaimTemplate
+from webhook.facts.gpu.device_pods import WORKLOADS, DevicePods, located_templates
+from webhook.facts.kinds import LEADER_WORKER_SET, NODE, POD, RUNTIME_CLASS
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.model_servers.server_candidates import server_candidates
 from webhook.facts.nodes.node_devices import problems_without_node
-from webhook.facts.nodes.node_offers import ORDINARY, PodsAndNodes, known_offers, needs_of_pod, pods_and_nodes
+from webhook.facts.nodes.node_offers import (
+    ORDINARY,
+    PodsAndNodes,
+    is_offered_by_device_plugin,
+    known_offers,
+    largest_amounts,
+    needs_of_pod,
+    pods_and_nodes,
+    term_matches,
+)
+from webhook.facts.nodes.node_pools import starts_all_pods_at_once
+from webhook.facts.nodes.shared_cards import check_amounts, check_pods_of_hami
+from webhook.facts.nodes.types import NODE_POOL
+from webhook.facts.other_schedulers.kai import check_kai_fractions
 from webhook.facts.pod_prerequisites import POD_SECURITY, check_prerequisites, configuration_in_no_file
 from webhook.facts.pod_security import breaches_of_pods, enforced_level
-from webhook.facts.pods.node_sources import first_node_without_amounts
+from webhook.facts.pods.node_sources import first_node_without_amounts, source_of_new_nodes
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.pods.unread_pods import unread_parts
+from webhook.facts.resource_units import parse_amount_in_kueue_units
+from webhook.facts.storage.mounts import read_mounts
+from webhook.facts.storage.volume_claims import PersistentVolumeClaim, is_storage_class_absent
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.simulation.aspects import ASPECTS, Aspect, aspect_of
 from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted, some_of
 from webhook.typed.pods import Container as PodContainer
+from webhook.typed.pods import NodeSelector, PodTemplate, Resources
+from webhook.typed.view import ReadingContext
+from webhook.workloads.resource_fields import resource_fields
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 VOLCANO: Final = "volcano"
@@ -41,7 +61,13 @@ _KNOWN_SCHEDULERS: Final = frozenset((DEFAULT_SCHEDULER, VOLCANO))
 _OF_PODS: Final[tuple[Aspect, ...]] = tuple(aspect for aspect in ASPECTS if aspect != "admission")
 _SUSPENSIONS: Final = (("spec", "suspend"), ("spec", "runPolicy", "suspend"), ("spec", "paused"))
 _MOST_NAMES: Final = 5
+_KAITO: Final = "kaito.sh"
+_OTHER_RULES: Final = frozenset((("apps", "DaemonSet"), ("apps.kruise.io", "DaemonSet")))
+"""Kinds whose pods other components than a scheduler place on nodes."""
 _COMPARED: Final = frozenset(ORDINARY)
+_EXCLUSIVE: Final = "/exclusive-topology"
+"""The end of the annotations with which JobSet and LeaderWorkerSet give a group a topology domain of its own."""
+_PERSISTENT_VOLUME: Final = GroupVersionKind("", "v1", "PersistentVolume")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +96,7 @@ class OpenQuestion:
         return f"nodes {self.what}" if self.is_about_nodes_alone else self.what
 
 
-def open_questions(subject: Subject, cluster: Cluster, told: Container[str]) -> tuple[OpenQuestion, ...]:
+def open_questions(subject: Subject, cluster: Cluster, told: Collection[str]) -> tuple[OpenQuestion, ...]:
     """Return the different open questions about a job.
 
     Args:
@@ -82,7 +108,10 @@ def open_questions(subject: Subject, cluster: Cluster, told: Container[str]) -> 
         return ()
     unread = unread_parts(subject.object, subject.table, subject.deadline)
     if unread:
-        return (OpenQuestion(aspects=_OF_PODS, what=_unread_pods(subject, unread)),)
+        return (
+            OpenQuestion(aspects=_OF_PODS, what=_unread_pods(subject, unread)),
+            *_questions_of_amounts(subject, cluster),
+        )
     return (
         *_suspension_questions(subject),
         *_pod_security_questions(subject, told),
@@ -90,7 +119,8 @@ def open_questions(subject: Subject, cluster: Cluster, told: Container[str]) -> 
         *_scheduler_questions(subject),
         *_server_questions(subject),
         *_claim_questions(subject),
-        *_node_questions(subject, cluster),
+        *_volume_questions(subject),
+        *_node_questions(subject, cluster, told),
     )
 
 
@@ -130,7 +160,7 @@ def _suspension_questions(subject: Subject) -> Iterator[OpenQuestion]:
         yield OpenQuestion(aspects=("queue",), what=what)
 
 
-def _pod_security_questions(subject: Subject, told: Container[str]) -> Iterator[OpenQuestion]:
+def _pod_security_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
     """Yield a question about the level of Pod Security that the namespace enforces, if no rule compared it with the
     pods.
 
@@ -145,7 +175,7 @@ def _pod_security_questions(subject: Subject, told: Container[str]) -> Iterator[
         yield OpenQuestion(aspects=("admission",), what=what)
 
 
-def _prerequisite_questions(subject: Subject, told: Container[str]) -> Iterator[OpenQuestion]:
+def _prerequisite_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
     """Yield questions about objects that the pods need: objects that do not exist, if no policy checks it for this job,
     and ConfigMaps and Secrets that incomplete files lack.
 
@@ -155,10 +185,24 @@ def _prerequisite_questions(subject: Subject, told: Container[str]) -> Iterator[
         if problem.code not in told and problem.code != POD_SECURITY.id:
             what = f"{problem.path}: {problem.found_and_message}"
             yield OpenQuestion(aspects=(aspect_of(problem.code),), what=what)
+    yield from _questions_of_named_node(subject, told)
     if names := configuration_in_no_file(subject):
         told_names = some_of(names, _MOST_NAMES)
         what = f"the files have other objects of namespace {subject.namespace}, but not {told_names}"
         yield OpenQuestion(aspects=("launcher",), what=what)
+
+
+def _questions_of_named_node(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
+    """Yield questions about a Pod with nodeName that requests a share of a GPU, which only a scheduler or webhook of
+    the share can give. Policies skip such a Pod.
+    """
+    if subject.group_kind != POD or not (subject.object.get("spec") or {}).get("nodeName"):
+        return
+    for check in (check_pods_of_hami, check_amounts, check_kai_fractions):
+        for problem in check(subject):
+            if problem.code not in told and not problem.missing:
+                what = f"{problem.path}: {problem.found_and_message}"
+                yield OpenQuestion(aspects=(aspect_of(problem.code),), what=what, is_obstacle=True)
 
 
 def _scheduler_questions(subject: Subject) -> Iterator[OpenQuestion]:
@@ -190,16 +234,51 @@ def _claim_questions(subject: Subject) -> Iterator[OpenQuestion]:
     """Yield a question about the first claim for which the cluster has too few devices now. Audits report the claim or
     the template itself.
     """
-    view = subject.cluster_view()
+    view, are_together = subject.cluster_view(), starts_all_pods_at_once(subject)
+    fitting = {
+        each.pods.podset.name: frozenset(offer.name for offer in each.fitting) for each in subject.once(pods_and_nodes)
+    }
     for claim in subject.once(pod_claims).claims:
         kind = claim.referenced_kind
-        reason = lacking_devices_of_claim(view.find(kind, claim.reference), view) if kind and claim.is_found else ""
-        if reason:
+        if kind is None or not claim.is_found:
+            continue
+        pods = claim.pods or 1 if are_together and kind is ResourceClaimTemplate else 1
+        nodes = fitting.get(claim.pod_set) or None
+        if reason := lacking_devices_of_claim(view.find(kind, claim.reference), view, pods, nodes):
             yield OpenQuestion(aspects=("claims",), what=f"{claim.kind} `{claim.reference}`: {reason}")
             return
 
 
-def _node_questions(subject: Subject, cluster: Cluster) -> Iterator[OpenQuestion]:
+def _volume_questions(subject: Subject) -> Iterator[OpenQuestion]:
+    """Yield a question about the first claim that the pods may not get: its StorageClass does not exist, or its volume
+    is on other nodes.
+
+    A claim of a volume that an administrator creates needs no StorageClass. Volumes of a live cluster are not read.
+    """
+    view = subject.cluster_view()
+    for name in subject.once(read_mounts).mounts_of_claims() if subject.namespace else ():
+        claim = view.find(PersistentVolumeClaim, name)
+        wanted, volume = claim.spec.storage_class_name, claim.spec.json.get("volumeName")
+        what = ""
+        if claim and not volume and is_storage_class_absent(wanted, view):
+            what = f"StorageClass `{wanted}` of PersistentVolumeClaim `{name}` does not exist"
+        elif isinstance(volume, str) and view.is_of_file(claim.json) and _is_on_other_nodes(volume, subject):
+            what = f"no node that fits is in the nodeAffinity of PersistentVolume `{volume}` of claim `{name}`"
+        if what:
+            yield OpenQuestion(aspects=("storage",), what=what)
+            return
+
+
+def _is_on_other_nodes(volume: str, subject: Subject) -> bool:
+    """Return whether the required node affinity of a PersistentVolume selects none of the nodes that fit the pods."""
+    view = subject.cluster_view()
+    required = get(view.get_without_noting(_PERSISTENT_VOLUME, "", volume), ("spec", "nodeAffinity", "required"))
+    terms = NodeSelector.of(required).node_selector_terms if required else ()
+    fitting = [offer for each in subject.once(pods_and_nodes) for offer in each.fitting]
+    return bool(terms and fitting) and not any(term_matches(term, offer) for offer in fitting for term in terms)
+
+
+def _node_questions(subject: Subject, cluster: Cluster, told: Collection[str]) -> Iterator[OpenQuestion]:
     """Yield a question about requirements of the pods that are not compared with nodes."""
     nodes = _objects_of_cluster(cluster, NODE)
     if not nodes:
@@ -208,28 +287,53 @@ def _node_questions(subject: Subject, cluster: Cluster) -> Iterator[OpenQuestion
         what = f"not compared: there may be others than the {counted(len(nodes), 'node')} of the files"
     elif name := first_node_without_amounts(IdentityKey(nodes)):
         what = f"not compared: node {name} has no status.allocatable"
-    elif subject.group_kind not in PLACED:
-        what = f"not compared with pods of a {subject.attributes.kind.kind}"
+    elif subject.group_kind[0] == _KAITO:
+        what = "not compared: KAITO adds nodes for the pods"
+    elif subject.group_kind in _OTHER_RULES or any(each.partial for each in subject.once(pod_sets).all):
+        what = f"not compared with pods of {_with_article(subject.attributes.kind.kind)}"
     else:
-        yield from _obstacles_of_nodes(subject)
+        yield from _obstacles_of_nodes(subject, told)
         left = dict.fromkeys(_requirements_not_compared(subject, cluster))
         what = f"not compared for {', '.join(left)}" if left else ""
     if what:
         yield OpenQuestion(aspects=("nodes",), what=what)
 
 
-def _obstacles_of_nodes(subject: Subject) -> Iterator[OpenQuestion]:
+def _with_article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'AEIO' else 'a'} {noun}"
+
+
+def _questions_of_amounts(subject: Subject, cluster: Cluster) -> Iterator[OpenQuestion]:
+    """Yield a question if one container of pods that are not read requests more devices than the largest node has."""
+    view, nodes = subject.cluster_view(), _objects_of_cluster(cluster, NODE)
+    key = IdentityKey(nodes)
+    if not nodes or not cluster.is_whole() or first_node_without_amounts(key) or source_of_new_nodes(view):
+        return
+    largest = largest_amounts(key)
+    for field in resource_fields(subject.object, subject.table, subject.deadline):
+        limits = Resources.of(field.resources, field.path, ReadingContext(subject.deadline)).limits
+        for name, written in limits.items():
+            amount = parse_amount_in_kueue_units(name, written)
+            if amount and amount > largest.get(name, 0) and is_offered_by_device_plugin(name, view):
+                request = f"{path_as_text(field.path)}: requests {amount} `{name}` for one pod"
+                what = f"{request}, but the largest node has {largest.get(name, 0)}"
+                yield OpenQuestion(aspects=("nodes",), what=what, is_obstacle=True)
+                return
+
+
+def _obstacles_of_nodes(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
     """Yield why no node of today takes pods, as far as no rule reports it: rules do not compare Pods without extended
-    resources, Pods with nodeName, and temporary states of nodes.
+    resources, Pods with nodeName, kinds of some other projects, and temporary states of nodes.
     """
-    compared = subject.once(pods_and_nodes)
     said: dict[str, None] = {}
     for each in _all_pods_and_nodes(subject):
         if each.needs.spec.node_name:
             said.update(dict.fromkeys(_problems_of_named_node(each)))
         elif not each.fits_a_node:
-            told = () if each in compared else problems_without_node(each)
-            said.update(dict.fromkeys(_problem_as_question(problem) for problem in told))
+            problems = [*problems_without_node(each)]
+            said.update(dict.fromkeys(_problem_as_question(one) for one in problems if one.code not in told))
+            if not problems and not any(rule.startswith(f"{NODE_POOL.name}/") for rule in told):
+                said["no node of today takes the pods, and no NodePool adds a node for them"] = None
         elif states := each.states_of_nodes_today:
             said[f"no node of today takes the pods: {some_of(states, _MOST_NAMES)}"] = None
     yield from (OpenQuestion(aspects=("nodes",), what=each, is_obstacle=True) for each in said)
@@ -274,8 +378,22 @@ def _requirements_not_compared(subject: Subject, cluster: Cluster) -> Iterator[s
         known = (*each.needs.devices, *_COMPARED)
         names = {name: None for container in spec.running_containers() for name in _requested_names(container)}
         yield from (name for name in names if name not in known)
+        yield from _placement_not_compared(each.pods.template, each.pods.podset.pods, subject)
         if spec.has("resourceClaims") and not _objects_of_cluster(cluster, RESOURCE_SLICE):
             yield "claims (no ResourceSlice is known)"
+
+
+def _placement_not_compared(template: PodTemplate, pods: int | None, subject: Subject) -> Iterator[str]:
+    """Yield settings outside the PodSpec's fields for nodes that also choose or fill nodes."""
+    containers = template.spec.all_containers()
+    if pods != 1 and any(port.host_port for container in containers for port in container.ports):
+        yield "hostPort"
+    annotations = (*subject.metadata.annotations, *template.metadata.annotations)
+    yield from (key for key in annotations if key.endswith(_EXCLUSIVE))
+    name = template.spec.runtime_class_name
+    held = subject.cluster_view().get_without_noting(RUNTIME_CLASS, "", name) if name else None
+    if held is not None and (get(held, ("overhead", "podFixed")) or get(held, ("scheduling", "nodeSelector"))):
+        yield f"RuntimeClass {name}"
 
 
 def _requested_names(container: PodContainer) -> Iterator[str]:

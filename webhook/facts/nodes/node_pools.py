@@ -22,7 +22,7 @@ from webhook.cluster.interest import interest_in_fields
 from webhook.errors import LookupFailed
 from webhook.facts.gpu.device_pods import BATCH, PLACED, without_repeated_problems
 from webhook.facts.kinds import TRAINER
-from webhook.facts.nodes.node_offers import NodeOffer, PodNeeds, PodsAndNodes, pods_and_nodes
+from webhook.facts.nodes.node_offers import NodeOffer, PodNeeds, PodsAndNodes, known_offers, pods_and_nodes
 from webhook.facts.nodes.node_pool_types import (
     AWS,
     INSTANCE_TYPE,
@@ -171,7 +171,7 @@ def _problem_of_all_pools(each: PodsAndNodes, excluded: Sequence[Problem]) -> Pr
 
 def exclusion_of_pod(needs: PodNeeds, pool: NodePool, view: ClusterView) -> Problem | None:
     """Return why a NodePool adds no node for a pod, as a problem without a path; None if the NodePool may add one."""
-    checks = (_excluded_by_class(pool, view), _excluded_by_replicas(pool), _excluded_by_labels(needs, pool))
+    checks = (_excluded_by_class(pool, view), _excluded_by_replicas(pool, view), _excluded_by_labels(needs, pool))
     for excluded in (*checks, _excluded_by_taints(needs, pool), _excluded_by_limits(needs, pool)):
         if excluded is not None:
             return excluded
@@ -193,11 +193,18 @@ def _excluded_by_class(pool: NodePool, view: ClusterView) -> Problem | None:
     return CLASS.problem("", reason, f"create {name}, or correct spec.template.spec.nodeClassRef of the NodePool")
 
 
-def _excluded_by_replicas(pool: NodePool) -> Problem | None:
-    if pool.spec.replicas is None:
+def _excluded_by_replicas(pool: NodePool, view: ClusterView) -> Problem | None:
+    """Return why a NodePool with `replicas` adds no node: it has that number of nodes. Karpenter adds missing nodes of
+    such a NodePool also without pods.
+    """
+    wanted = pool.spec.replicas
+    if wanted is None:
         return None
-    reason = f"NodePool {pool.name} has a fixed number of nodes"
-    return _limits_problem("", reason, "raise spec.replicas of the NodePool")
+    own = sum(offer.labels.get(_NODE_POOL) == pool.name for offer in known_offers(view))
+    if own < wanted:
+        return None
+    nodes = f"a fixed number of nodes, which is {wanted}"
+    return _limits_problem("", f"NodePool {pool.name} has {nodes}", "raise spec.replicas of the NodePool")
 
 
 def _excluded_by_labels(needs: PodNeeds, pool: NodePool) -> Problem | None:
