@@ -67,6 +67,8 @@ _HABITS: Final = frozenset(
         "device-failures/ray-job-retries",
         "kueue-not-now/queue-required",
         "pod-resources/request-above-limit",
+        "storage/read-write-once",
+        "storage/rolling-update",
         "storage/shared-memory",
     )
 )

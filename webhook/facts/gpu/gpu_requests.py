@@ -136,6 +136,9 @@ _ONLY_WAITS: Final = re.compile(
     r"(?:sleep (?:infinity|inf|[0-9.]{1,20}[smhd]?)|tail -f /dev/null)\s*\Z"
 )
 """The command of a container in which a person works, or of a trial; nothing computes in it."""
+_WORKPLACES: Final = frozenset(("Notebook", "Workspace", "DevWorkspace"))
+_WORKPLACE: Final = re.compile(r"(?i)jupyter|code-server|rstudio|vscode")
+"""The image or command of a container in which a person works."""
 _ALSO_ON_CPUS: Final = "/tritonserver:"
 """The image of a server that also runs models on CPUs. This image does not show a need for GPUs."""
 _SHARES_MEMORY: Final = re.compile(
@@ -322,12 +325,19 @@ def _has_gpu_image_and_work(requesting: DeviceContainer, subject: Subject) -> bo
     texts = (subject.metadata.name, container.name, *filter(None, container.environment.by_name().values()))
     if any(map(_ON_CPUS.search, texts)) or any(map(_hides_gpus, container.env)):
         return False
-    if _ALSO_ON_CPUS in container.image:
+    if _ALSO_ON_CPUS in container.image or _is_for_person(container, subject):
         return False
     launch = cached_launch_of_container(container, subject)
     if subject.template_of is not None and subject.template_of.kind in _COMPUTE:
         return not launch.is_inline
     return bool(container.ports) or launch.by not in ("", PYTHON)
+
+
+def _is_for_person(container: Container, subject: Subject) -> bool:
+    """Return whether a person works in a container. The ports of a notebook are no sign of work on GPUs."""
+    if subject.template_of is not None and subject.template_of.kind in _WORKPLACES:
+        return True
+    return container.is_found_in(_WORKPLACE, (container.image,)) or container.runs(_WORKPLACE)
 
 
 def _has_slices_and_devices(requesting: DeviceContainer) -> bool:

@@ -126,6 +126,9 @@ _MOST_NAMED: Final = 5
 _CREATE: Final = "create the class, or correct the name"
 
 
+_MANAGES_ALL: Final = "manageJobsWithoutQueueName is on"
+
+
 def check_queue_required(subject: Subject) -> Iterator[Problem]:
     """Yield the problem of a job without a queue name where Kueue manages all jobs."""
     how = subject.once(how_kueue_manages)
@@ -140,26 +143,21 @@ def check_queue_required(subject: Subject) -> Iterator[Problem]:
     if not is_namespace_selection_known(subject):
         yield QUEUE_REQUIRED.problem("", missing=(MissingObject(kind=Namespace.gvk.kind, name=subject.namespace),))
         return
-    annotated = subject.typed(Object).annotations.get(QUEUE_NAME, "")
-    if annotated:
-        yield from _check_queue_in_annotation(annotated, subject)
+    if annotated := subject.typed(Object).annotations.get(QUEUE_NAME, ""):
+        path = ("metadata", "annotations", QUEUE_NAME)
+        if not is_kueue_release_known(subject):
+            yield QUEUE_REQUIRED.problem(path, missing=(UNKNOWN,))
+        elif find_kueue_release(subject) >= LABEL_ALONE:
+            message = (
+                f"has no effect since Kueue {release_as_text(LABEL_ALONE)}, which reads the name of the queue only"
+            )
+            message = f"{message} from a label, so Kueue suspends the object and never admits it ({_MANAGES_ALL})"
+            yield QUEUE_REQUIRED.problem(path, message, f"set the label {QUEUE_NAME} instead", annotated)
         return
     queues = local_queue_names(subject)
-    message = "the object names no queue, so Kueue suspends it and never admits it (manageJobsWithoutQueueName is on)"
+    message = f"the object names no queue, so Kueue suspends it and never admits it ({_MANAGES_ALL})"
     fix = f"set the label {QUEUE_NAME}" + (f", for example to `{min(queues)}`" if queues else "")
     yield QUEUE_REQUIRED.problem("", message, fix)
-
-
-def _check_queue_in_annotation(queue: str, subject: Subject) -> Iterator[Problem]:
-    """Yield the problem of an annotation that names the queue; releases before LABEL_ALONE read it."""
-    path = ("metadata", "annotations", QUEUE_NAME)
-    if not is_kueue_release_known(subject):
-        yield QUEUE_REQUIRED.problem(path, missing=(UNKNOWN,))
-    elif find_kueue_release(subject) >= LABEL_ALONE:
-        since = f"since Kueue {release_as_text(LABEL_ALONE)}"
-        effect = "so Kueue suspends the object and never admits it (manageJobsWithoutQueueName is on)"
-        message = f"has no effect {since}, which reads the name of the queue only from a label, {effect}"
-        yield QUEUE_REQUIRED.problem(path, message, f"set the label {QUEUE_NAME} instead", queue)
 
 
 def validate_local_queue(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:

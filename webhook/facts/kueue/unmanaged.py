@@ -85,7 +85,6 @@ LABEL_PLACE: Final = KUEUE_UNMANAGED.rule(
         "label, Kueue queues each pod separately."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_webhook.go",
-    yields_to=("kueue-not-now/queue-required",),
 )
 NO_QUEUE_NAME: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/no-queue-name",
@@ -176,6 +175,8 @@ def _integration_off_problem(subject: Subject, how: KueueManagement) -> Problem:
 def _check_queue_name_elsewhere(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
     """Yield a queue name at a place that Kueue does not read, or a missing queue name in a namespace with queues."""
     annotated = subject.typed(Object).annotations.get(QUEUE_NAME, "")
+    if annotated and how.why_not == "no-queue" and subject.once(read_kueue_configuration).manages_all:
+        return  # kueue-not-now reports a job without a queue where Kueue manages all jobs
     if annotated:
         is_known = is_kueue_release_known(subject)
         if not is_known or find_kueue_release(subject) >= LABEL_ALONE:
