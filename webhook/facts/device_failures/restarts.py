@@ -61,6 +61,17 @@ RAY_JOB_RETRIES: Final = DEVICE_FAILURES.rule(
     source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/rayjob_controller.go",
     function="checkBackoffLimitAndUpdateStatusIfNeeded",
 )
+RAY_START: Final = DEVICE_FAILURES.rule(
+    "device-failures/ray-start",
+    title="The container ends as soon as its node of Ray runs",
+    why=(
+        "Without --block, `ray start` starts the node in the background and ends. The container ends with it, and the "
+        "kubelet starts the container again and again."
+    ),
+    source="ray-project/ray python/ray/scripts/scripts.py",
+    function="start",
+    fails="start",
+)
 FAIL_INDEX: Final = DEVICE_FAILURES.rule(
     "device-failures/fail-index",
     title="FailIndex is used without backoffLimitPerIndex",
@@ -123,6 +134,15 @@ _BACKOFF_LIMIT: Final = 6
 """The default without backoffLimitPerIndex: pkg/apis/batch/v1/defaults.go SetDefaults_Job."""
 
 
+_SERVERS: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
+_RAY_START: Final = re.compile(
+    r"\A(?:(?:/\S{1,40}/)?(?:ba|da)?sh -[a-z]{0,3}c (?:--? )?)?(?:exec )?(?:/\S{1,40}/)?ray start\b"
+)
+"""A command line that begins with `ray start`."""
+_STAYS: Final = re.compile(r"--block|[;&|\n`]|\$\(")
+"""Texts in a command line after which the container stays, or that may add an option or another command."""
+
+
 def advise_job_set_restarts(subject: Subject) -> Iterator[Problem]:
     """Warn of a JobSet that ends at the first failure of a Job, unless the JobSet says so with maxRestarts: 0."""
     spec = subject.typed(JobSet).spec
@@ -148,6 +168,15 @@ def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
     if sum(pods.pod_count for pods in training) < _SEVERAL:
         return
     yield from advise_job_set_restarts(subject) if at is None else _check_missing_event_policies(at, training, subject)
+
+
+def advise_ray_start(subject: Subject) -> Iterator[Problem]:
+    """Warn of a server whose container ends at once because it only runs `ray start` without --block."""
+    for pods in subject.once(read_device_workload).device_pods if subject.group_kind in _SERVERS else ():
+        for container in pods.containers:
+            if container.runs(_RAY_START) and not container.runs(_STAYS):
+                message = "runs `ray start` without --block, so the container ends at once and restarts for ever"
+                yield RAY_START.problem(pods.locate(container.at), message, "add --block", words=("start",))
 
 
 def _trains_as_fixed_group(pods: DevicePods, subject: Subject) -> bool:
