@@ -129,6 +129,7 @@ class TcpSocketAction(Typed):
 class HttpGetAction(TcpSocketAction):
     """core/v1 HTTPGetAction."""
 
+    path = Text()
     scheme = Text()
 
 

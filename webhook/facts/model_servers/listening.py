@@ -317,7 +317,10 @@ def _check_probes(member: ServerContainer, ports: Sequence[int], *, has_service:
         return
     if not ports:
         return
-    for probe, message, fix in chain(_wrong_scheme(member, ports[0], asked), _wrong_port(member, ports, asked)):
+    wrong = chain(
+        _wrong_scheme(member, ports[0], asked), _wrong_port(member, ports, asked), _wrong_port_of_path(member)
+    )
+    for probe, message, fix in wrong:
         at = member.locate((*member.container.at, probe))
         yield _problem_of_probe(at, f"{message}, so the probe never succeeds", fix)
 
@@ -339,6 +342,26 @@ def _wrong_port(
         message = f"connects to port {wrong[1]}, but {member.server.name} listens on {_words_for_ports(ports)}"
         off = member.server.arguments.written("allow-http")
         yield wrong[0], message, f"remove {off[0]}, or ask port {ports[0]}" if off else f"use port {ports[0]} in both"
+
+
+def _wrong_port_of_path(member: ServerContainer) -> Iterator[tuple[str, str, str]]:
+    """Yield the first probe that asks Triton's port for gRPC or metrics for a path of the port for HTTP requests, with
+    the message and the fix.
+
+    Source: triton-inference-server/server@0299e638 src/http_server.cc HTTPMetricsServer.
+    """
+    _, switch, default = _TRITON_PORTS[0]
+    arguments, ports = member.server.arguments, _ports_of_server(member)
+    if member.server.name != TRITON or arguments.text(switch, "true") not in _SWITCHED_ON:
+        return
+    http, container = arguments.number("port", default), member.container
+    probes = (container.readiness_probe, container.liveness_probe, container.startup_probe)
+    for name, probe in zip(_PROBES, probes, strict=True):
+        path, port = probe.http_get.path, _number_of_port(probe.http_get.port, member)
+        if path.startswith("/v2/") and port in ports and port != http:
+            message = f"asks port {port} for {path[:_LONGEST_LABEL]}, which Triton answers on port {http}"
+            yield name, message, f"use port {http}"
+            return
 
 
 def _wrong_scheme(
