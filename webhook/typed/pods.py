@@ -129,7 +129,7 @@ class TcpSocketAction(Typed):
 class HttpGetAction(TcpSocketAction):
     """core/v1 HTTPGetAction."""
 
-    path = Text()
+    url_path = Text(name="path")
     scheme = Text()
 
 

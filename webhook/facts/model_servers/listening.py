@@ -357,7 +357,7 @@ def _wrong_port_of_path(member: ServerContainer) -> Iterator[tuple[str, str, str
     http, container = arguments.number("port", default), member.container
     probes = (container.readiness_probe, container.liveness_probe, container.startup_probe)
     for name, probe in zip(_PROBES, probes, strict=True):
-        path, port = probe.http_get.path, _number_of_port(probe.http_get.port, member)
+        path, port = probe.http_get.url_path, _number_of_port(probe.http_get.port, member)
         if path.startswith("/v2/") and port in ports and port != http:
             message = f"asks port {port} for {path[:_LONGEST_LABEL]}, which Triton answers on port {http}"
             yield name, message, f"use port {http}"
