@@ -7,15 +7,15 @@ pkg/scheduler/flavorassigner/tas_flavorassigner.go podSetTopologyRequest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from webhook.apimachinery.attributes import GroupVersionKind
-from webhook.facts.kueue.objects import MULTI_KUEUE_CONFIG, PROVISIONING_CONFIG
+from webhook.facts.kueue.objects import MULTI_KUEUE_CLUSTER, MULTI_KUEUE_CONFIG, PROVISIONING_CONFIG
 from webhook.facts.kueue.quota_tree import QueueFields
-from webhook.facts.kueue.types import AdmissionCheck
+from webhook.facts.kueue.types import AdmissionCheck, MultiKueueConfig
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject
 from webhook.text.wording import named
@@ -38,11 +38,13 @@ class InactivityCause(Struct, frozen=True):
         text: the reason, such as `its ResourceFlavor a100 does not exist (FlavorNotFound)`.
         missing: the object that must be created before the queue can be active, "" if waiting may help.
         is_known: whether the status or the spec shows the reason; False if the status is not written yet.
+        is_of_check: whether a rule for AdmissionChecks reports the cause at the check.
     """
 
     text: str
     missing: str = ""
     is_known: bool = True
+    is_of_check: bool = False
 
 
 def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Iterator[InactivityCause]:
@@ -56,11 +58,11 @@ def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Ite
                 yield InactivityCause(f"its {check_name} does not exist (AdmissionCheckNotFound)", check_name)
             continue
         active = check.status.condition("Active").status
-        if not active and view.is_of_file(check.json):
-            if absent := absent_parameters_of_check(check, view):
-                text = f"its AdmissionCheck `{name}` names {absent}, which does not exist (AdmissionCheckInactive)"
-                yield InactivityCause(text, absent)
-            elif check.spec.controller_name not in (_MULTI_KUEUE, _PROVISIONING):
+        absent = None if active else _cause_in_parameters(check, view)
+        if absent is not None:
+            yield absent
+        elif not active and view.is_of_file(check.json):
+            if check.spec.controller_name not in (_MULTI_KUEUE, _PROVISIONING):
                 view.note_missing(MissingObject(kind=AdmissionCheck.gvk.kind, name=name, why=_NO_CONDITION))
         elif active != "True" and (active or view.is_whole()):
             is_new = "" if active else ", and its controller has not set the condition Active"
@@ -73,6 +75,21 @@ def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Ite
     yield from map(InactivityCause, _multi_kueue_conflicts(remote, per_flavor, provisioning))
 
 
+def _cause_in_parameters(check: AdmissionCheck, view: ClusterView) -> InactivityCause | None:
+    """Return why the parameters of an AdmissionCheck keep it inactive; None if they may exist."""
+    names = f"its AdmissionCheck `{check.name}` names"
+    if absent := absent_parameters_of_check(check, view):
+        text = f"{names} {absent}, which does not exist (AdmissionCheckInactive)"
+        return InactivityCause(text, absent, is_of_check=True)
+    name = check.spec.parameters.name
+    is_of_clusters = KINDS_OF_PARAMETERS.get(check.spec.controller_name) == MULTI_KUEUE_CONFIG
+    if not is_of_clusters or not (missing := clusters_if_all_are_absent(name, view)):
+        return None
+    clusters = named([f"`{each}`" for each in missing], "MultiKueueCluster")
+    text = f"{names} MultiKueueConfig `{name}` with {clusters}, and no such cluster exists (AdmissionCheckInactive)"
+    return InactivityCause(text, clusters, is_of_check=True)
+
+
 def absent_parameters_of_check(check: AdmissionCheck, view: ClusterView) -> str:
     """Return kind and name of the parameters of an AdmissionCheck of Kueue if they do not exist; "" otherwise."""
     kind, parameters = KINDS_OF_PARAMETERS.get(check.spec.controller_name), check.spec.parameters
@@ -81,6 +98,13 @@ def absent_parameters_of_check(check: AdmissionCheck, view: ClusterView) -> str:
     version = str(check.json.get("apiVersion", "")).rpartition("/")[2]
     lacks = view.lacks(kind._replace(version=version or kind.version), parameters.name)
     return f"{kind.kind} `{parameters.name}`" if lacks else ""
+
+
+def clusters_if_all_are_absent(name: str, view: ClusterView) -> Sequence[str]:
+    """Return the clusters of a MultiKueueConfig if no cluster in it exists, otherwise an empty sequence."""
+    clusters = list(MultiKueueConfig.of(view.get_without_noting(MULTI_KUEUE_CONFIG, "", name)).spec.clusters)
+    is_any_here = any(view.get_without_noting(MULTI_KUEUE_CLUSTER, "", each) is not None for each in clusters)
+    return () if is_any_here or not view.is_whole(MULTI_KUEUE_CLUSTER) else clusters
 
 
 def _multi_kueue_conflicts(remote: list[str], per_flavor: list[str], provisioning: list[str]) -> Iterator[str]:

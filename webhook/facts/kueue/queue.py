@@ -13,7 +13,7 @@ pkg/cache/scheduler/clusterqueue.go inactiveReason, pkg/controller/admissionchec
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec.structs import replace
@@ -30,6 +30,7 @@ from webhook.apimachinery.paths import FieldPath
 from webhook.facts.kueue.admission_checks import (
     KINDS_OF_PARAMETERS,
     absent_parameters_of_check,
+    clusters_if_all_are_absent,
     runs_in_other_cluster,
     why_checks_keep_queue_inactive,
 )
@@ -41,7 +42,7 @@ from webhook.facts.kueue.configuration import (
 )
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.managed import selects_namespace
-from webhook.facts.kueue.objects import MULTI_KUEUE_CLUSTER, MULTI_KUEUE_CONFIG
+from webhook.facts.kueue.objects import MULTI_KUEUE_CONFIG
 from webhook.facts.kueue.queue_flavors import advise_resource_groups
 from webhook.facts.kueue.queue_quota import advise_useless_borrowing_limits
 from webhook.facts.kueue.quota_tree import QueueFields, read_cluster_queue, read_quota_tree
@@ -53,13 +54,11 @@ from webhook.facts.kueue.types import (
     ClusterQueueSpec,
     FlavorFungibility,
     LocalQueue,
-    MultiKueueConfig,
     Preemption,
     ResourceFlavor,
     Topology,
 )
 from webhook.facts.subject import Subject
-from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.wording import change, did_you_mean, either, named
 from webhook.typed.pods import SelectorRequirement
@@ -394,7 +393,7 @@ def check_inactive_queue(subject: Subject) -> Iterator[Problem]:
     queue = subject.typed(ClusterQueue)
     for cause in why_checks_keep_queue_inactive(read_cluster_queue(queue), subject.cluster_view()):
         is_old = not is_kueue_release_known(subject) or find_kueue_release(subject) < _BOTH_FROM
-        if cause.is_known and not (_BOTH in cause.text and is_old):
+        if cause.is_known and not cause.is_of_check and not (_BOTH in cause.text and is_old):
             message = f"the ClusterQueue is inactive: {cause.text}"
             fix = "remove or correct the AdmissionCheck"
             if cause.missing:
@@ -432,19 +431,12 @@ def check_check_parameters(subject: Subject) -> Iterator[Problem]:
     if absent_parameters_of_check(subject.typed(AdmissionCheck), view):
         message = f"is a {kind.kind} that does not exist, so the AdmissionCheck and its ClusterQueues are inactive"
         yield PARAMETERS.problem(parameters.path("name"), message, f"create the {kind.kind}", parameters.name)
-    elif kind == MULTI_KUEUE_CONFIG and (absent := _clusters_if_all_are_absent(parameters.name, view)):
+    elif kind == MULTI_KUEUE_CONFIG and (absent := clusters_if_all_are_absent(parameters.name, view)):
         clusters = named([f"`{each}`" for each in absent], "MultiKueueCluster")
         message = f"is a MultiKueueConfig with {clusters}, and no such cluster exists"
         why = "so the AdmissionCheck and its ClusterQueues are inactive (NoUsableClusters)"
         fix = "create a MultiKueueCluster, or name a cluster that exists"
         yield PARAMETERS.problem(parameters.path("name"), f"{message}, {why}", fix, parameters.name)
-
-
-def _clusters_if_all_are_absent(name: str, view: ClusterView) -> Sequence[str]:
-    """Return the clusters of a MultiKueueConfig if no cluster in it exists, otherwise an empty sequence."""
-    clusters = list(MultiKueueConfig.of(view.get_without_noting(MULTI_KUEUE_CONFIG, "", name)).spec.clusters)
-    is_any_here = any(view.get_without_noting(MULTI_KUEUE_CLUSTER, "", each) is not None for each in clusters)
-    return () if is_any_here or not view.is_whole(MULTI_KUEUE_CLUSTER) else clusters
 
 
 def check_flavor_topology(subject: Subject) -> Iterator[Problem]:
