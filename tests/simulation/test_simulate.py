@@ -460,27 +460,29 @@ status: {allocatable: {cpu: "8", memory: 8Gi, pods: "10"}}
     ("container", "spec", "said"),
     [
         (", envFrom: [{configMapRef: {name: settings}}]", "", ""),
-        (
-            ", envFrom: [{configMapRef: {name: setting}}]",
-            "",
-            "ConfigMap `setting`, which the pods need, does not exist",
-        ),
+        (", envFrom: [{configMapRef: {name: setting}}]", "", "ConfigMap `setting` does not exist"),
         (", envFrom: [{configMapRef: {name: setting, optional: true}}]", "", ""),
         (", env: [{name: A, valueFrom: {configMapKeyRef: {name: settings, key: b}}}]", "", "has no key `b`"),
         (", env: [{name: A, valueFrom: {secretKeyRef: {name: hub, key: b}}}]", "", "Secret `hub`"),
         ("", "volumes: [{name: a, configMap: {name: kube-root-ca.crt}}]", ""),
-        ("", "volumes: [{name: a, secret: {secretName: hub}}]", "Secret `hub`"),
+        (
+            ", volumeMounts: [{name: a, mountPath: /a}]",
+            "volumes: [{name: a, secret: {secretName: hub}}]",
+            "Secret `hub`",
+        ),
+        ("", "volumes: [{name: a, secret: {secretName: hub}}]", ""),  # the kubelet ignores a volume without a mount
         (", ports: [{containerPort: 80, hostPort: 80}]", "", "nodes not compared for hostPort"),
         ("", "runtimeClassName: kata", "nodes not compared for RuntimeClass kata"),
     ],
 )
-def test_what_no_rule_compares_makes_the_answer_unknown(container, spec, said, tmp_path, capsys):
+def test_no_job_can_start_that_lacks_objects_or_has_other_needs(container, spec, said, tmp_path, capsys):
     text = NEEDING.replace("CONTAINER", container).replace("SPEC", f"      {spec}\n" if spec else "")
     (tmp_path / "job.yaml").write_text(text)
     _, told = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
     answer = next(each for each in told if each["object"] == "Deployment team/a")
-    whats = " ".join(each["what"] for each in answer["unknown"])
-    assert said in whats if said else whats == ""
+    texts = [each["message"] for problems in answer["aspects"].values() for each in problems]
+    texts += [each["what"] for each in answer["unknown"]]
+    assert said in " ".join(texts) if said else texts == []
 
 
 MOUNTING = """\
@@ -528,8 +530,9 @@ def test_a_volume_that_the_pods_may_not_get_makes_the_answer_unknown(claim, node
     (tmp_path / "job.yaml").write_text(MOUNTING.replace("CLAIM", claim).replace("NODE", node))
     _, told = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
     answer = next(each for each in told if each["object"] == "Job team/a")
-    whats = " ".join(each["what"] for each in answer["unknown"])
-    assert said in whats if said else whats == ""
+    texts = [each["message"] for problems in answer["aspects"].values() for each in problems]
+    texts += [each["what"] for each in answer["unknown"]]
+    assert said in " ".join(texts) if said else texts == []
 
 
 CLAIMING = """\
