@@ -46,7 +46,7 @@ from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
 from webhook.text.wording import counted
 from webhook.typed import cluster_objects
-from webhook.typed.fields import Part, Parts, Raw, Texts, ValueMap
+from webhook.typed.fields import Part, Parts, Raw, Text, Texts, ValueMap
 from webhook.typed.job_sets import JobSet
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodTemplate
@@ -70,6 +70,19 @@ GPU_QUOTA: Final = RuleGroup(
     level="warn",
     fails="create",
 )
+
+
+class CheckOfQueueSpec(Typed):
+    """The part of kueue.x-k8s.io AdmissionCheckSpec that says who answers the check."""
+
+    controller_name = Text()
+
+
+class CheckOfQueue(Object):
+    """kueue.x-k8s.io AdmissionCheck, by its controller."""
+
+    gvk = GroupVersionKind("kueue.x-k8s.io", "v1beta2", "AdmissionCheck")
+    spec = Part(CheckOfQueueSpec)
 
 
 class ResourceQuotaSpec(Typed):
@@ -181,6 +194,8 @@ _VERBS: Final[Mapping[tuple[str, bool], str]] = {
 """The beginning of a message, by the side of resources, and whether the amount is of one pod."""
 _QUEUE_NAME: Final = "kueue.x-k8s.io/queue-name"
 _LOCAL_QUEUE: Final = GroupVersionKind("kueue.x-k8s.io", "v1beta2", "LocalQueue")
+_MULTI_KUEUE: Final = "kueue.x-k8s.io/multikueue"
+"""The controller of an AdmissionCheck that runs jobs in other clusters, with the quotas of those clusters."""
 _OF_PODS: Final = ("pods", "count/pods")
 _COMPLETED: Final = frozenset((("serving.kserve.io", "InferenceService"), ("serving.knative.dev", "Service")))
 """Kinds whose controllers set amounts that the object omits."""
@@ -214,12 +229,14 @@ def _resource_name_problem(path: FieldPath, name: str, example: str) -> Problem:
 
 
 def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
-    """Report pods that together request more devices than a quota of the namespace allows."""
+    """Report pods that together request more devices than a quota of the namespace allows, except for jobs that
+    MultiKueue may run in another cluster.
+    """
     using = [pods for pods in subject.once(read_device_workload).device_pods if pods.devices and pods.podset.pods]
     view = subject.cluster_view()
     listed = view.list_typed(ResourceQuota, view.namespace) if using else ()
     quotas = [each for each in listed if not each.spec.scopes and not each.spec.scope_selector]
-    if not quotas:
+    if not quotas or _may_run_in_other_cluster(subject):
         return
     requests = _simultaneous_requests([(pods.podset, pods.devices) for pods in using], subject)
     for quota in quotas:
@@ -232,6 +249,14 @@ def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
                 )
         yield from without_repeated_problems(_check_pods_and_amounts(quota, told, subject), subject)
         yield from without_repeated_problems(_check_unset_amounts(quota, told, subject), subject)
+
+
+def _may_run_in_other_cluster(subject: Subject) -> bool:
+    """Return whether a job has a queue, and some queue may send its jobs to another cluster."""
+    if _QUEUE_NAME not in subject.metadata.labels:
+        return False
+    checks = subject.cluster_view().list_visible(CheckOfQueue)
+    return any(check.spec.controller_name == _MULTI_KUEUE for check in checks)
 
 
 class _SimultaneousRequest(Struct, frozen=True):
@@ -431,13 +456,14 @@ def _check_limit_ranges(
 _QUOTAS: Final = frozenset((("", "ResourceQuota"),))
 _LOCAL_QUEUES: Final = interest_in_fields(_LOCAL_QUEUE)
 """Only whether the namespace has queues counts."""
+_ADMISSION_CHECKS: Final = interest_in_fields(CheckOfQueue.gvk, "spec.controllerName")
 _LIMIT_RANGES: Final = frozenset((("", "LimitRange"),))
 CHECKS: Final = (
     Check(
         group="namespace-quota",
         run=validate_namespace_quota,
         kinds=PLACED,
-        lookups=(*QUOTA_LOOKUPS, *_LIMIT_RANGE_LOOKUPS),
+        lookups=(*QUOTA_LOOKUPS, *_LIMIT_RANGE_LOOKUPS, _ADMISSION_CHECKS),
         of_made_objects=False,
     ),
     Check(
