@@ -472,6 +472,7 @@ status: {allocatable: {cpu: "8", memory: 8Gi, pods: "10"}}
         ),
         ("", "volumes: [{name: a, secret: {secretName: hub}}]", ""),  # the kubelet ignores a volume without a mount
         (", ports: [{containerPort: 80, hostPort: 80}]", "", "nodes not compared for hostPort"),
+        (", ports: [{containerPort: 80}]", "hostNetwork: true", "nodes not compared for hostPort"),
         ("", "runtimeClassName: kata", "nodes not compared for RuntimeClass kata"),
     ],
 )
@@ -483,6 +484,38 @@ def test_no_job_can_start_that_lacks_objects_or_has_other_needs(container, spec,
     texts = [each["message"] for problems in answer["aspects"].values() for each in problems]
     texts += [each["what"] for each in answer["unknown"]]
     assert said in " ".join(texts) if said else texts == []
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ("kind: ResourceQuota, spec: {hard: {pods: 9}}", ""),
+        ("kind: ResourceQuota, spec: {hard: {pods: 9}, scopes: [NotTerminating]}", "ResourceQuota `o` has scopes"),
+        (
+            "kind: LimitRange, spec: {limits: [{type: Container, maxLimitRequestRatio: {cpu: 2}}]}",
+            "maxLimitRequestRatio",
+        ),
+    ],
+)
+def test_limits_of_a_namespace_that_no_rule_compares_make_the_answer_unknown(other, said, tmp_path, capsys):
+    text = NEEDING.replace("CONTAINER", "").replace("SPEC", "")
+    text += f"---\n{{apiVersion: v1, metadata: {{name: o, namespace: team}}, {other}}}\n"
+    (tmp_path / "job.yaml").write_text(text)
+    _, told = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
+    answer = next(each for each in told if each["object"] == "Deployment team/a")
+    whats = " ".join(each["what"] for each in answer["unknown"])
+    assert said in whats if said else whats == ""
+
+
+@pytest.mark.parametrize(("memory", "said"), [("3Gi", ""), ("6Gi", "nodes have room for 1 of 2 pods at the same time")])
+def test_pods_with_more_memory_than_the_nodes_make_the_answer_unknown(memory, said, tmp_path, capsys):
+    resources = f", resources: {{requests: {{memory: {memory}}}, limits: {{nvidia.com/gpu: 1}}}}"
+    text = NEEDING.replace("CONTAINER", resources).replace("SPEC", "")
+    (tmp_path / "job.yaml").write_text(text.replace('pods: "10"', 'pods: "10", nvidia.com/gpu: "2"'))
+    _, told = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
+    answer = next(each for each in told if each["object"] == "Deployment team/a")
+    whats = " ".join(each["what"] for each in answer["unknown"])
+    assert said in whats if said else whats == ""
 
 
 MOUNTING = """\

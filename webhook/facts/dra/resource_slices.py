@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -36,6 +37,7 @@ from webhook.errors import CompileError, EvaluationError, TooLargeToCompile
 from webhook.facts.dra import published_devices
 from webhook.facts.dra.device_claims_classes import DEVICE_CLASS
 from webhook.facts.dra.published_devices import (
+    DeviceID,
     PooledDevice,
     TaintRules,
     consumed_capacity,
@@ -181,7 +183,7 @@ class _ClusterDevices(Struct, frozen=True):
 
 def find_matching_devices(subject: Subject) -> DeviceInventory:
     """Return the devices that a class selects, or the requests of a claim or a template."""
-    return _find_selected_devices(lambda: _create_selections(subject), subject.cluster_view())
+    return _find_selected_devices(partial(_create_selections, subject), subject.cluster_view())
 
 
 def _find_selected_devices(
@@ -370,32 +372,57 @@ def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
             yield from _check_different_models(selection)
 
 
-def lacking_devices_of_claim(
-    claim: ResourceClaim | ResourceClaimTemplate, view: ClusterView, pods: int = 1, nodes: Collection[str] | None = None
+class ClaimOfPods(NamedTuple):
+    """A claim, or a template from which each pod gets a claim, and how many pods get one at the same time."""
+
+    claim: ResourceClaim | ResourceClaimTemplate
+    pods: int
+
+
+def lacking_devices_of_claims(
+    claims: Sequence[ClaimOfPods], view: ClusterView, nodes: Collection[str] | None = None
 ) -> str:
-    """Return why the devices of the cluster are not enough for a claim; "" if these are enough, or not known.
+    """Return why the devices of the cluster are not enough for the claims of some pods; "" if these are enough, or not
+    known.
 
     Args:
-        claim: the claim, or the template from which each pod gets a claim.
+        claims: the claims of the pods. A claim that has its devices does not count.
         view: the cluster.
-        pods: how many pods get a claim of their own at the same time.
         nodes: the names of the nodes that fit the pods; None if not known.
     """
-    if get(claim.json, ("status", "allocation")):
-        return ""
-    requests = read_requests(claim.claim_spec, claim.version)
-    devices = _find_selected_devices(lambda: _create_selections_of_requests(requests), view)
-    problem = next(_problems_of_lacking_devices(devices, view), None)
-    if problem is not None:
-        return problem.message
-    for selection in devices.selections:
-        wanted = (selection.wanted or 0) * pods
-        known = [each.node for each in selection.allocatable.devices]
-        usable = sum(nodes is None or not node or node in nodes for node in known)
-        if selection.count is not None and not (selection.of or selection.is_shared) and wanted > usable:
-            has = f"the nodes that fit have {counted(usable, 'matching device')} now"
-            return f"{counted(pods, 'pod')} at the same time need {counted(wanted, 'device')}, but {has}"
+    needed, usable = 0, set[DeviceID]()
+    for claim, pods in claims:
+        if get(claim.json, ("status", "allocation")):
+            continue
+        requests = read_requests(claim.claim_spec, claim.version)
+        devices = _find_selected_devices(partial(_create_selections_of_requests, requests), view)
+        problem = next(_problems_of_lacking_devices(devices, view), None)
+        if problem is not None:
+            return f"{claim.gvk.kind} `{claim.name}`: {problem.message}"
+        least = _fewest_devices_of_requests(devices.selections)
+        if least is None:
+            return ""
+        needed += least * pods
+        for selection in devices.selections:
+            usable.update(each.id for each in selection.allocatable.devices if _is_on(each, nodes))
+    if needed > len(usable):
+        return f"the pods need {counted(needed, 'device')}, but nodes that fit have {len(usable)} matching devices now"
     return ""
+
+
+def _is_on(device: PooledDevice, nodes: Collection[str] | None) -> bool:
+    return nodes is None or not device.node or device.node in nodes
+
+
+def _fewest_devices_of_requests(selections: Items[SelectedDevices]) -> int | None:
+    """Return how many devices a claim needs at least; None if it is not known, or if claims share devices."""
+    if any(each.count is None or each.wanted is None or each.is_shared for each in selections):
+        return None
+    alternatives: dict[str, int] = {}
+    for each in selections:
+        if each.of:
+            alternatives[each.of] = min(each.wanted or 0, alternatives.get(each.of, each.wanted or 0))
+    return sum(each.wanted or 0 for each in selections if not each.of) + sum(alternatives.values())
 
 
 def _problems_of_lacking_devices(devices: DeviceInventory, view: ClusterView) -> Iterator[Problem]:
