@@ -177,6 +177,14 @@ def read_quantity_or_none(value: JSON) -> Quantity | None:
     return _parse_or_none(str(value).strip())
 
 
+def read_whole_number_or_none(value: JSON) -> int | None:
+    """Return a quantity without a fraction as a number, such as a number of devices; None for other values."""
+    read = read_quantity_or_none(value)
+    if read is None or not read.scale:
+        return None if read is None else read.unscaled
+    return read.value() if read.is_whole() else None
+
+
 @cache_for_short_texts(1 << 20)
 def _parse_or_none(text: str) -> Quantity | None:
     try:

@@ -151,9 +151,9 @@ def count_devices_of_container(container: Container) -> dict[str, int]:
     for name, amount in dict((*requests.items(), *limits.items())).items():
         deadline.spend(devices.NAME_WORK)
         if devices.device_of_resource_name(name).kind in devices.COUNTED:
-            count = quantity.read_quantity_or_none(amount)
-            if count is not None and count.is_whole() and count.sign() > 0:
-                counts[name] = count.value()
+            count = quantity.read_whole_number_or_none(amount)
+            if count is not None and count > 0:
+                counts[name] = count
     return counts
 
 

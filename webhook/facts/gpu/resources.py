@@ -54,8 +54,7 @@ class RequestedDevice(NamedTuple):
     @property
     def whole_amount(self) -> int:
         """Return the amount; 0 for an amount that is not a whole number."""
-        amount = self.amount
-        return max(0, amount.value()) if amount is not None and amount.is_whole() else 0
+        return max(0, quantity.read_whole_number_or_none(self.request if self.limit is None else self.limit) or 0)
 
     @property
     def nearest_known_resource(self) -> str:
@@ -285,8 +284,7 @@ def count_gpus_of_resources(resources: Resources) -> int:
         resources.reading.deadline.spend(devices.NAME_WORK)
         device = devices.device_of_resource_name(name)
         if device.gpu and device.kind in devices.COUNTED:
-            amount = quantity.read_quantity_or_none(written)
-            total += amount.value() if amount is not None and amount.is_whole() and amount.sign() > 0 else 0
+            total += max(0, quantity.read_whole_number_or_none(written) or 0)
     return total
 
 

@@ -56,8 +56,7 @@ def gpus_of_container(container: Container, pod_set: str, subject: Subject) -> C
     for name, written in resources.reading.deadline.charge_for_items(list(amounts.items())):
         if "/" not in name:
             continue
-        count = quantity.read_quantity_or_none(written)
-        number = count.value() if count is not None and count.is_whole() else None
+        number = quantity.read_whole_number_or_none(written)
         if name in COMPARABLE:
             vendor = COMPARABLE[name]
             zero = name if number == 0 else zero
