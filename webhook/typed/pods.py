@@ -260,6 +260,13 @@ class Container(Typed):
     volume_mounts = Parts(VolumeMount)
     working_dir = Text()
 
+    def mounts_with_repetition(self) -> Iterator[tuple[VolumeMount, bool]]:
+        """Yield each mount, and whether an earlier mount of the container has the same path."""
+        paths: set[str] = set()
+        for mount in self.volume_mounts:
+            yield mount, mount.mount_path in paths
+            paths.add(mount.mount_path)
+
     @property
     def is_init(self) -> bool:
         """Return whether the container is an init container; a sidecar is also an init container."""

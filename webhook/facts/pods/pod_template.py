@@ -197,15 +197,13 @@ def _env_name_fault(name: str) -> tuple[str, str]:
 
 def validate_volume_mounts(container: Container) -> Iterator[Problem]:
     """Yield the problems that ValidateVolumeMounts would report."""
-    seen: set[str] = set()
-    for mount in container.volume_mounts:
+    for mount, is_repeated in container.mounts_with_repetition():
         path, target = mount.path("mountPath"), mount.mount_path
         if not target:
             yield MOUNT_PATH.problem(path, "must be set", "name the directory where the volume appears")
-        elif target in seen:
+        elif is_repeated:
             message = "is also the path of an earlier mount in the container"
             yield MOUNT_PATH.problem(path, message, "mount each volume at a different path", target)
-        seen.add(target)
 
 
 def validate_container_ports(container: Container) -> Iterator[Problem]:

@@ -246,13 +246,11 @@ def check_fields_of_pod(subject: Subject) -> Iterator[Problem]:
 
 def _mounts_at_one_path(subject: Subject) -> Iterator[Problem]:
     for container in subject.typed(Pod).spec.all_containers():
-        paths: set[str] = set()
-        for mount in container.volume_mounts:
-            if mount.mount_path in paths and not is_placeholder(mount.mount_path):
+        for mount, is_repeated in container.mounts_with_repetition():
+            if is_repeated and not is_placeholder(mount.mount_path):
                 message = "is also the path of a mount before this one in the container, which the API server refuses"
                 fix = "mount each volume at a different path"
                 yield MOUNT_PATH.problem(mount.path("mountPath"), message, fix, mount.mount_path)
-            paths.add(mount.mount_path)
 
 
 def _problems_of_reading(reader: StrictReader, subject: Subject, of: Type, schema: str) -> Iterator[Problem]:
