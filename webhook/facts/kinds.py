@@ -1,4 +1,4 @@
-"""Kinds that several packages of facts use, with their API groups and, where needed, versions."""
+"""Kinds and labels that several packages of facts use, with their API groups and, where needed, versions."""
 
 from __future__ import annotations
 
@@ -14,3 +14,5 @@ TRAINER: Final = "trainer.kubeflow.org"
 TRAIN_JOB: Final = (TRAINER, "TrainJob")
 TRAINING_RUNTIMES: Final = frozenset(((TRAINER, "TrainingRuntime"), (TRAINER, "ClusterTrainingRuntime")))
 LEADER_WORKER_SET: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
+KUEUE_QUEUE_NAME: Final = "kueue.x-k8s.io/queue-name"
+"""The label with the queue of a job."""

@@ -30,6 +30,7 @@ from webhook.facts.gpu.device_pods import (
     read_device_workload,
 )
 from webhook.facts.kinds import NODE, PRIORITY_CLASS
+from webhook.facts.kueue.objects import PRIORITY, QUEUE_NAME
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue
 from webhook.facts.pods.node_selection import KEEPS_OUT, NODE_POOLS, is_tolerated
 from webhook.facts.pods.pod_sets import template_of
@@ -135,8 +136,6 @@ LOOKUPS: Final = (
 _DEFAULT_GRACE_S: Final = 30
 _SLEEP: Final = re.compile(r"\bsleep\s+([0-9]{1,6})([smh]?)(?![\w.])")
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600}
-_QUEUE: Final = "kueue.x-k8s.io/queue-name"
-_PRIORITY: Final = "kueue.x-k8s.io/priority-class"
 
 
 class TrainingJobRole(Typed):
@@ -407,9 +406,9 @@ def _sleep_seconds_of_hook(hook: LifecycleHandler) -> int:
 def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
     """Warn of a class with preemptionPolicy Never, if the queue is one in which Kueue preempts workloads."""
     labels, pods = subject.metadata.labels, subject.once(read_device_workload).device_pods
-    queue = labels.get(_QUEUE)
+    queue = labels.get(QUEUE_NAME)
     name = next(filter(None, (priority_class_name(using.template) for using in pods)), "")
-    if not queue or labels.get(_PRIORITY) or not name:
+    if not queue or labels.get(PRIORITY) or not name:
         return
     view = subject.cluster_view()
     held = view.find(PriorityClass, name, namespaced=False)
@@ -422,7 +421,7 @@ def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
             "ignores this policy, "
             f"so Kueue may preempt other jobs of {view.name_with_file(ClusterQueue.gvk, of)} for this job"
         )
-        fix = f"set the label {_PRIORITY} to a WorkloadPriorityClass with a low value"
+        fix = f"set the label {PRIORITY} to a WorkloadPriorityClass with a low value"
         yield NEVER_PREEMPTS.problem(pods[0].locate(pods[0].spec.path("priorityClassName")), message, fix, name)
 
 

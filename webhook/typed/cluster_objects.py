@@ -6,6 +6,8 @@ CustomResourceDefinitions are read from apiextensions.k8s.io/v1, and from v1beta
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from webhook.apimachinery.attributes import CRD, GroupVersionKind
 from webhook.typed.fields import Amounts, Labels, OptionalNumber, Part, Parts, Raw, Text, Truth, ValueMap
 from webhook.typed.objects import Object, Status
@@ -90,6 +92,13 @@ class LimitRangeItem(Typed):
     min = Amounts()
     default = Amounts()
     default_request = Amounts()
+
+    def fields_with(self, resource: str) -> Iterator[str]:
+        """Yield the fields that name a resource, also with the amount null."""
+        for field in ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio"):
+            amounts = self.json.get(field)
+            if isinstance(amounts, dict) and resource in amounts:
+                yield field
 
 
 class LimitRangeSpec(Typed):

@@ -11,13 +11,13 @@ from webhook.cluster.site_params import CONFIG_MAP
 from webhook.facts.dra.device_claims_classes import DEVICE_CLASS
 from webhook.facts.dra.pod_claims import DOMAINS, TEMPLATE
 from webhook.facts.dra.resource_slices import DEVICE_LOOKUPS
-from webhook.facts.kinds import NODE, RUNTIME_CLASS
+from webhook.facts.kinds import KUEUE_QUEUE_NAME, NODE, RUNTIME_CLASS
 from webhook.facts.priority_classes import PRIORITY_CLASS_LOOKUP
 from webhook.facts.train_job_pods.types import RUNTIMES
 from webhook.facts.view import NAMESPACES
 
 GROUP: Final = "kueue.x-k8s.io"
-QUEUE_NAME: Final = f"{GROUP}/queue-name"
+QUEUE_NAME: Final = KUEUE_QUEUE_NAME
 PRIORITY: Final = f"{GROUP}/priority-class"
 PREBUILT: Final = f"{GROUP}/prebuilt-workload-name"
 MAX_EXEC_TIME: Final = f"{GROUP}/max-exec-time-seconds"
