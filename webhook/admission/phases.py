@@ -92,9 +92,10 @@ def _object_after_patch(attributes: Attributes, verdict: Verdict) -> JSON:
 def _combine_verdicts_of_phases(attributes: Attributes, *answered: tuple[Phase, Verdict]) -> PhasesOutcome:
     # equal warnings appear once
     first, last = answered[0][1], answered[-1][1]
+    decisions = tuple([(phase, decision) for phase, verdict in answered for decision in verdict.decisions])
     joined = Verdict(
         allowed=last.allowed,
-        decisions=tuple(decision for _, verdict in answered for decision in verdict.decisions),
+        decisions=tuple([decision for _, decision in decisions]),
         status=last.status,
         warnings=tuple(dict.fromkeys(text for _, verdict in answered for text in verdict.warnings)),
         audit_annotations={key: text for _, verdict in answered for key, text in verdict.audit_annotations.items()},
@@ -102,7 +103,6 @@ def _combine_verdicts_of_phases(attributes: Attributes, *answered: tuple[Phase, 
         patched_object=_object_after_patch(attributes, first) if last.allowed else None,
         further=last.further,
     )
-    decisions = tuple((phase, decision) for phase, verdict in answered for decision in verdict.decisions)
     explanations = tuple((phase, each) for phase, verdict in answered for each in verdict.explanations)
     further = tuple((Phase.MUTATE if each.kind == "mutating" else Phase.VALIDATE, each) for each in joined.further)
     return PhasesOutcome(

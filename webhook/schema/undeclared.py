@@ -137,7 +137,10 @@ class StrictReader(Struct, frozen=True):
 
     def _read_object(self, value: dict[str, JSON], of: Fields, place: _Place, reading: StrictReading) -> None:
         level = _Level(place.at, of, value)
-        names = [name for name in self.deadline.charge_for_items(value) if self._is_undeclared(name, level)]
+        names: list[str] = []
+        is_closed = of.fields and of.others is None and (self.is_closed or of.name) and place.at != self.open_at
+        if is_closed and not value.keys() <= of.fields.keys():
+            names = [name for name in self.deadline.charge_for_items(value) if self._is_undeclared(name, level)]
         if self.only_nulls:
             names = [name for name in names if value[name] is None]
         if names:
@@ -149,15 +152,15 @@ class StrictReader(Struct, frozen=True):
         has_amounts, holders = place.has_amounts and of.name not in self.without_amounts, (*place.holders, level)
         for name, inner in self.deadline.charge_for_items(value.items()):
             wanted = of.fields.get(name, of.others or "any")
-            self._read(inner, wanted, _Place((*place.at, name), holders, has_amounts), reading)
+            if wanted.__class__ is not str or wanted == "quantity":
+                self._read(inner, wanted, _Place((*place.at, name), holders, has_amounts), reading)
 
     def _is_undeclared(self, name: str, level: _Level) -> bool:
-        of = level.of
-        is_closed = of.fields and of.others is None and (self.is_closed or of.name) and level.at != self.open_at
-        if not is_closed or name in of.fields or (not level.at and name in self.known):
+        """Return whether a type that declares all fields of its objects lacks a field."""
+        if name in level.of.fields or (not level.at and name in self.known):
             return False
         is_directive = name.startswith("$")  # of a strategic merge
-        return not (is_directive or is_placeholder(name) or (of.name, name) in self.removed)
+        return not (is_directive or is_placeholder(name) or (level.of.name, name) in self.removed)
 
     def _undeclared_field(self, name: str, level: _Level, holders: Sequence[_Level]) -> UndeclaredField:
         self.deadline.spend(len(level.of.fields))
