@@ -30,10 +30,6 @@ def operations(configuration: Any, bundle: bytes) -> list[dict[str, Any]]:
     """Return the JSON Patch that puts the bundle into each webhook that has another bundle or none.
 
     The patch first tests the name of each webhook: a changed list is not patched.
-
-    Args:
-        configuration: a webhook configuration as plain JSON.
-        bundle: PEM certificates.
     """
     wanted = base64.b64encode(bundle).decode()
     operations: list[dict[str, Any]] = []
@@ -46,14 +42,10 @@ def operations(configuration: Any, bundle: bytes) -> list[dict[str, Any]]:
 
 
 def owned(configuration: Any, owner: OwnerReference | None) -> list[dict[str, Any]]:
-    """Return the JSON Patch that makes a namespace an owner of a configuration.
+    """Return the JSON Patch that makes a namespace an owner of a configuration; without a namespace, no change.
 
     The deletion of the namespace then deletes the configuration. Otherwise API servers would call a missing server, and
     with `failurePolicy: Fail` users could not create Pods.
-
-    Args:
-        configuration: a webhook configuration as plain JSON.
-        owner: the namespace; None for no change.
     """
     metadata = configuration["metadata"]
     others = [one for one in metadata.get("ownerReferences") or () if one["kind"] != "Namespace"]

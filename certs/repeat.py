@@ -11,14 +11,10 @@ from certs import CertificateError
 
 
 def repeat(look: Callable[[], None], every_s: float, stopped: Event | None = None) -> None:
-    """Check again and again, until SIGTERM or Ctrl-C.
+    """Check again and again, until SIGTERM or Ctrl-C, or until a given `stopped` is set.
 
-    An error is printed only if it differs from the previous one: a cluster that is away for a night causes one line.
-
-    Args:
-        look: makes one check; raises CertificateError.
-        every_s: seconds between two checks.
-        stopped: ends the loop; by default the two signals set it.
+    A CertificateError of `look` is printed only if it differs from the previous one: a cluster that is away for a night
+    causes one line.
     """
     stop = stopped or _on_signals()
     told = ""

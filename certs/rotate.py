@@ -47,13 +47,7 @@ class Plan:
 
 
 def plan(state: State, names: Sequence[str], *, now: datetime) -> Plan:
-    """Return what to renew.
-
-    Args:
-        state: the stored certificates.
-        names: of the serving certificate.
-        now: the time.
-    """
+    """Return what to renew."""
     authority = _authority_reason(state, now)
     serving = _serving_reason(state, names, now, new_authority=bool(authority))
     dropped = {one.fingerprint: reason for one in state.authorities if (reason := _reason_to_drop(one, state, now))}

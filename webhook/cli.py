@@ -35,10 +35,8 @@ INSTALLED_EXTRAS: Final = ("serve", "live")
 def install_hint_for_module(module: str | None) -> str:
     """Return how to install the extra with a missing module; "" if no extra has it.
 
-    The text avoids the bare name `claimgate`, because public indexes have another package with this name.
-
-    Args:
-        module: the name in the ModuleNotFoundError, such as `fastapi.responses`.
+    `module` is the name in the ModuleNotFoundError, such as `fastapi.responses`. The text avoids the bare name
+    `claimgate`, because public indexes have another package with this name.
     """
     package = (module or "").partition(".")[0]
     for extra, packages in EXTRAS.items():
@@ -57,11 +55,7 @@ _LOG_FORMAT_VARIABLE: Final = "CLAIMGATE_LOG_FORMAT"
 
 
 def run_command_line(arguments: Sequence[str]) -> int:
-    """Run a command line and return its exit code; print expected errors on stderr.
-
-    Args:
-        arguments: what follows the program's name.
-    """
+    """Run a command line and return its exit code; print expected errors on stderr."""
     try:
         code = _run_verb(arguments)
         sys.stdout.flush()

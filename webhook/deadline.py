@@ -37,12 +37,7 @@ class Deadline:
     __slots__ = ("at", "left", "overrun")
 
     def __init__(self, at: float = math.inf, overrun: type[Exception] = BudgetExceeded) -> None:
-        """Create a deadline without reading the clock.
-
-        Args:
-            at: the time.
-            overrun: makes the exception after the deadline, from the API server's text.
-        """
+        """`overrun` makes the exception after the moment `at`, from the API server's text."""
         self.at = at
         self.left = STEP
         self.overrun = overrun

@@ -149,13 +149,7 @@ class CompileError(CelError):
     _MOST_OF_MESSAGE: Final = 1_000
 
     def __init__(self, source: str, issues: tuple[CompileIssue, ...], count: int = 0) -> None:
-        """Keep the first ten issues.
-
-        Args:
-            source: the expression.
-            issues: the issues in order of place.
-            count: how many issues there are, if not all are given.
-        """
+        """Keep the first ten issues, in order of place; `count` is the number of all issues."""
         super().__init__()
         self.source = source
         self.issues = issues[: self._MOST_ISSUES]

@@ -382,9 +382,6 @@ def create_typer_application() -> typer.Typer:
 def run_verb(arguments: Sequence[str]) -> int:
     """Run the verb of a command line and return its exit code.
 
-    Args:
-        arguments: what follows the program's name.
-
     Raises:
         ConfigurationError: the command line is invalid.
         KeyboardInterrupt: the user interrupted the verb.

@@ -226,7 +226,7 @@ def _escaped_while_they_fit(texts: Iterable[str], longest: int) -> list[str]:
 
 
 def _escaped(said: str, longest: int) -> str:
-    # only line breaks around an expression stay
+    # line breaks stay only around an expression
     lines = _LINE_OF_SOURCE.split(text.shorten_text(said, longest))
     return text.shorten_text("\n".join(map(one_line, lines)), longest)
 

@@ -209,7 +209,7 @@ def with_defaults_filled_in(recorded: Attributes) -> Attributes:
 def _objects_as_sent(
     value: JSON, old: JSON, kind: GroupVersionKind, *, fills_defaults: bool
 ) -> tuple[JSON, JSON, bool]:
-    # both as an API server sends them, and True; both unchanged, and False, if one cannot be decoded
+    # both objects as an API server sends them, and True; if one cannot be decoded, both unchanged and False
     now = _object_as_sent(value, kind, fills_defaults=fills_defaults)
     before = now if old is value else _object_as_sent(old, kind, fills_defaults=fills_defaults)
     return (value, old, False) if now is None or before is None else (now, before, True)

@@ -111,9 +111,7 @@ _WORDS: Mapping[str, str] = {
 def explain_parse_error(error: msgspec.ValidationError, *, root: str = "") -> str:
     """Return a message with the path, and the found and expected type in the words of JSON.
 
-    Args:
-        error: of msgspec, about one of the structures above.
-        root: the path of the decoded value in the review, such as `request`.
+    `root` is the path of the decoded value in the review, such as `request`.
     """
     told = type_mismatch_in_error(error)
     if told is None:

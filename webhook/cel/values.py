@@ -89,7 +89,6 @@ class Duration:
         self.nanoseconds = nanoseconds
 
     def __bool__(self) -> bool:
-        """Return whether the duration is not zero."""
         return self.nanoseconds != 0
 
     def __eq__(self, other: object) -> bool:

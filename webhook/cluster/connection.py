@@ -374,8 +374,7 @@ _ELSEWHERE: Final = "write other credentials into the kubeconfig: those in it ar
 def fix_of_refused_token(authorization: str) -> str:
     """Return the fix for credentials that an API server refuses.
 
-    Args:
-        authorization: the header that was sent, "Bearer TOKEN"; "" for a client certificate or nothing.
+    `authorization` is the sent header, "Bearer TOKEN"; "" for a client certificate or nothing.
     """
     claims = _claims(authorization.rpartition(" ")[2])
     namespace, _, name = str(claims.get("sub") or "").removeprefix(_SUBJECT).partition(":")

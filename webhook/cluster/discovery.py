@@ -56,7 +56,6 @@ class Discovery:
     """
 
     def __init__(self, connection: Connection, shared_s: float = 0.0) -> None:
-        """Ask nothing yet."""
         self._connection = connection
         self._shared_s = shared_s
         self._documents: dict[str, _Document] = {}
@@ -101,8 +100,6 @@ class Discovery:
 
 
 class _Document(Struct, eq=False):
-    """A document of the API server, and the time of its request."""
-
     asked_at: float
     answer: Future[JSON | None] = field(default_factory=Future)
 

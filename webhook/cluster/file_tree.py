@@ -146,11 +146,9 @@ class FileTree:
         return self._units.is_read_by_kustomize(normalize_path(file))
 
     def cluster_view_of_file(self, file: str = "", unsaid: str = "") -> ClusterViewFromFile:
-        """Return the view of the cluster for an object.
+        """Return the view of the cluster for an object of a file; "" gives only the objects of --context.
 
-        Args:
-            file: of the object; "" for only the objects of --context.
-            unsaid: the namespace of the request, for an object with an unknown namespace.
+        `unsaid` is the namespace of the request, for an object with an unknown namespace.
         """
         path = normalize_path(file)
         layers = [self._context, *(self._layers_of_file(path) if path in self._documents else ())]

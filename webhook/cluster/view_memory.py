@@ -47,7 +47,6 @@ class SharedKeys:
         self._keys: dict[str, str] = {}
 
     def __contains__(self, key: object) -> bool:
-        """Return whether the objects share a key."""
         return key in self._keys
 
     def share(self, key: str) -> str:

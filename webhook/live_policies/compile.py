@@ -91,11 +91,7 @@ class Compiler:
         self._kept: dict[bytes, CompiledObject] = {}
 
     def compile(self, stored: Iterable[StoredPolicy]) -> tuple[CompiledObject, ...]:
-        """Compile each object within the bounds; the results have the same order.
-
-        Args:
-            stored: all objects, by precedence.
-        """
+        """Compile each object within the bounds, in order of precedence; the results have the same order."""
         made: dict[bytes, CompiledObject] = {}
         listed: list[CompiledObject] = []
         size = count = 0

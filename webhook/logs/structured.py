@@ -63,7 +63,7 @@ class LogWriter:
         most_characters: int = MOST_CHARACTERS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create an empty queue; `descriptor` None means a closed stderr."""
+        """`descriptor` None means a closed stderr."""
         self.dropped = 0
         self._descriptor = descriptor
         self._most_lines = most_lines
@@ -333,11 +333,7 @@ class _LibraryLogHandler(logging.Handler):
 
 
 def log_line_as_text(fields: Mapping[str, Any]) -> str:
-    """Return one line without a line break.
-
-    Args:
-        fields: `time`, `level` and `message`, then other fields.
-    """
+    """Return one line without a line break: time, level and message, then the other fields."""
     head = f"{fields['time']} {fields['level']:<{_LEVEL}} {one_line(str(fields['message']))}"
     named = (
         f"{name}={_field_value_as_text(value)}"

@@ -222,7 +222,7 @@ def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str, w
 def _order_merged_items_by_index(
     kept: list[JSON], merged: dict[Any, JSON], stood: dict[Any, int], index: _ItemIndex, walk: _MergeContext
 ) -> list[JSON]:
-    # the patch's items in its order, each after the original's other items that preceded it
+    # items of the patch in its order; before each, the other items that preceded it in the original
     taken = sorted(stood.values())
     others, woven = _RemainingItems(kept, taken), _MergedListBuilder()
     for identity, item in merged.items():
@@ -370,7 +370,7 @@ def _key_of_item(item: JSON, key: str, name: str) -> Any:
 def _items_in_merged_order(
     items: list[JSON], patch_order: list[Any], original_order: list[Any], identify: Callable[[JSON], Any]
 ) -> list[JSON]:
-    # the patch's items in its order; other items of the original stay before the items that they preceded
+    # items of the patch in its order; before each, the other items that preceded it in the original
     wanted, stood = _first_positions(patch_order), _first_positions(original_order)
     patched, others = [], deque[tuple[int, JSON]]()
     for item in items:

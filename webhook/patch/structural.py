@@ -59,7 +59,7 @@ def is_forbidden_null(value: JSON, schema: Schema) -> bool:
 
 
 def _schema_of_field(name: str, schema: Schema) -> tuple[Schema | None, bool]:
-    # and whether `properties` declares it
+    # also returns whether `properties` declares the field
     declared = (schema.get("properties") or _EMPTY).get(name)
     if declared is not None:
         return declared, True

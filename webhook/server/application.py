@@ -76,8 +76,6 @@ class LazyPages:
 
 
 class _PageRequestTurns:
-    """The turns of one request for a page."""
-
     __slots__ = ("_begun", "_scheduler", "_tenant")
 
     def __init__(self, scheduler: Scheduler, tenant: Tenant) -> None:

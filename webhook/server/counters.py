@@ -186,7 +186,7 @@ _DISTRIBUTIONS: Final = ("durations", "validating", "mutating")
 
 
 def _error_type_label(decision: Decision) -> str:
-    # the values of the API server's metrics; `unknown` is our own: an object was not found
+    # values of the API server's metrics, and `unknown`: an object was not found
     if decision.evaluation == "error":
         return "invalid_error"
     return "unknown" if decision.evaluation == "unknown" else "no_error"
@@ -194,7 +194,7 @@ def _error_type_label(decision: Decision) -> str:
 
 def _enforcement_label(decision: Decision) -> str:
     # the strictest action of the binding, as in the API server's metrics
-    # `would_` and the action without the limit, if the installation limits actions
+    # if the installation limits actions: `would_` and the unlimited action
     if decision.withheld:
         return f"would_{decision.withheld}"
     if decision.action == "admit":

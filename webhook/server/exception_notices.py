@@ -213,11 +213,6 @@ def refusal_of_exception(attributes: Attributes, policies: PolicySet, day: dt.da
     """Return the denial of a PolicyException with a mistake, or the warning about one without an effect.
 
     None if the spec is unchanged, or has an effect and no mistake.
-
-    Args:
-        attributes: a request about a PolicyException.
-        policies: the policies in service.
-        day: today.
     """
     new, old = attributes.object, attributes.old_object
     if not is_policy_exception(new) or attributes.sub_resource:

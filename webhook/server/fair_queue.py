@@ -101,12 +101,8 @@ class FairQueue:
     async def wait(self, tenant: Tenant, until: float) -> None:
         """Wait until it is the tenant's turn.
 
-        Args:
-            tenant: the tenant of the turn.
-            until: a moment of the monotonic clock.
-
         Raises:
-            TimeoutError: `until` came first.
+            TimeoutError: `until` came first (monotonic clock).
         """
         turn: Turn = asyncio.get_running_loop().create_future()
         self._push(tenant, turn)
@@ -200,8 +196,7 @@ class FairQueue:
         heappush(self._fading, (at, next(self._numbers), tenant))
 
     def _forget_moments_of_gone_tenants(self) -> None:
-        # one moment stays for each waiting namespace, also of a tenant that waits no longer: the namespace is checked
-        # then
+        # a namespace that waits keeps one moment, even if the tenant of this moment is gone
         kept = {
             one[-1] if one[-1] in self._turns else one[-1].namespace: one
             for one in sorted(self._fading, reverse=True)

@@ -305,7 +305,7 @@ class Acceptor:
     def __init__(
         self, listening: socket.socket, make: Callable[[], asyncio.BaseProtocol], limit: ConnectionLimit, log: Log
     ) -> None:
-        """Accept nothing yet; `make` makes the protocol of each connection."""
+        """`make` makes the protocol of each connection."""
         self._listening = listening
         self._make = make
         self.limit = limit

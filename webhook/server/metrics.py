@@ -56,11 +56,9 @@ class Exposition:
         self._is_rendering = False
 
     async def text(self, pause: Pause | None = None) -> tuple[bytes, str]:
-        """Return the metrics text and its media type; the text may be as old as one rendering takes.
+        """Return the metrics text and its media type; `pause` is awaited after each piece of work.
 
-
-        Args:
-            pause: is awaited after each piece of work.
+        The text may be as old as one rendering takes.
         """
         from prometheus_client import CONTENT_TYPE_LATEST
 
@@ -197,8 +195,6 @@ def _rendered_metrics(metrics: Iterable[Metric]) -> Iterator[bytes]:
 
 
 class _SingleMetricCollector:
-    """A collector for prometheus_client."""
-
     def __init__(self, metric: Metric) -> None:
         self._metric = metric
 

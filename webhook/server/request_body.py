@@ -316,7 +316,7 @@ class BodyReader:
         body: LargeBody | None = None
         try:
             async with asyncio.timeout(self._deadline - monotonic()):
-                if not chunks:  # its first piece, with the sender and the operation, is read without a budget
+                if not chunks:  # the first piece names the sender and the operation, and needs no budget
                     size, more = await self._collect(chunks, 0, 0)
                 clock.pause_clock()
                 await self._budget.reserve(reserved, client_address(self._scope))
@@ -328,7 +328,7 @@ class BodyReader:
                     size, more = await self._collect(body, size, self._limit)
         except TimeoutError:
             came = LargeBody(size, chunks) if body is None else body
-            chunks.clear()  # which the error would keep with this frame
+            chunks.clear()  # otherwise the error keeps the bytes in its traceback
             raise IncompleteBodyError(self._late_body_error(), came) from None
         finally:
             clock.resume_clock()
@@ -340,11 +340,7 @@ class BodyReader:
         return body
 
     async def _collect(self, into: _BodyPieces, size: int, most: int) -> tuple[int, bool]:
-        """Append pieces of the body until it ends or is longer than `most` bytes.
-
-        Returns:
-            The bytes, and whether more follow.
-        """
+        """Read until the body ends or is longer than `most` bytes; return its size and whether more follows."""
         more = True
         while more and size <= most:
             message = await self._next()

@@ -267,7 +267,7 @@ class Scheduler:
         self._give_turn()
 
     def _give_turn(self) -> None:
-        # the turn is used in the next step of the loop, and the step after it decides how to continue
+        # the loop runs the turn in its next step, and _continue_round in the step after it
         if (following := self._queue.pop()) is not None:
             following[1].set_result(None)
             self._is_planned = True

@@ -262,7 +262,6 @@ class NamespaceArrivals:
     """
 
     def __init__(self, view: Callable[[], Cluster]) -> None:
-        """Begin without waiting reviews."""
         self._view = view
         self._waiting: dict[str, _Arrival] = {}
         self._looking: asyncio.Task[None] | None = None

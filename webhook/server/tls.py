@@ -105,10 +105,7 @@ class Certificates:
         self.trusted = self._authority()
 
     def reload(self) -> bool:
-        """Load the files again if they changed; the next handshake uses them.
-
-        Returns:
-            Whether there was a change.
+        """Load the files again if they changed, and return whether they did; the next handshake uses them.
 
         Raises:
             ConfigurationError: the changed files are not a usable pair; the previous pair stays in use.

@@ -140,9 +140,8 @@ class Usage:
     __slots__ = ("_addresses", "_half_life_s", "_light_level", "_namespaces", "_users")
 
     def __init__(self, half_life_s: float = HALF_LIFE_S) -> None:
-        """Begin without tenants."""
         self._half_life_s = half_life_s
-        self._light_level = log2(LIGHT_SHARE * half_life_s / log(2))  # which steady use of LIGHT_SHARE reaches
+        self._light_level = log2(LIGHT_SHARE * half_life_s / log(2))  # of a steady use of LIGHT_SHARE
         self._addresses: BoundedMap[str, float] = BoundedMap()
         self._namespaces: BoundedMap[str, float] = BoundedMap()
         self._users: BoundedMap[str, float] = BoundedMap()

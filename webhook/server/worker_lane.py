@@ -229,7 +229,7 @@ class WorkerLane:
         work: Work,
         version: Callable[[], object | None],
     ) -> None:
-        """Start no worker yet; see WorkerStarter for `work` and `version`."""
+        """See WorkerStarter for `work` and `version`."""
         self._limits = limits
         self._starter = WorkerStarter(work, limits.memory_bytes, version)
         self._scheduler = scheduler
@@ -276,7 +276,6 @@ class WorkerLane:
     # ---- slots
 
     async def _reserve_worker(self, tenant: Tenant, deadline: float) -> None:
-        # a tenant that may start a worker does so at once: no tenant in the queue may
         # the queue is searched only when a worker ends, because a search visits every light tenant
         if self._may_start(tenant):
             self._running.append(tenant)

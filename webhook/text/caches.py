@@ -32,11 +32,7 @@ class TwoGenerationCache(Generic[Key, Value]):
     __slots__ = ("__weakref__", "_half", "_newer_bytes", "_older", "_older_bytes", "newer")
 
     def __init__(self, most_bytes: int) -> None:
-        """Create an empty cache.
-
-        Args:
-            most_bytes: the bound for all entries together.
-        """
+        """`most_bytes` bounds all entries together."""
         self._half = most_bytes // 2
         self.newer: dict[Key, Value] = {}
         self._older: dict[Key, Value] = {}
@@ -51,10 +47,7 @@ class TwoGenerationCache(Generic[Key, Value]):
     def put(self, key: Key, value: Value, size: int) -> None:
         """Keep a value, unless it is too large.
 
-        Args:
-            key: the key.
-            value: the value.
-            size: the most bytes of the key, the value, and everything that only they keep alive.
+        `size`: the most bytes of the key, the value, and everything that only they keep alive.
         """
         size += ENTRY
         if size > self._half // _SHARE:

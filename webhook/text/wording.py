@@ -17,10 +17,7 @@ _OTHER: Final = re.compile(r"\s*|[-+]?[0-9][0-9._]*|true|false|null|~")  # a tex
 def counted(count: int, noun: str, plural: str = "") -> str:
     """Write a count with its noun: `1 object`, `2 objects`, `3 policies`.
 
-    Args:
-        count: how many.
-        noun: the singular.
-        plural: if it is not the singular with an s.
+    `plural` is for a noun that does not add an s.
     """
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
 

@@ -98,7 +98,7 @@ class TypeInference:
         return {key: self._final_type(kind, known) for key, kind in kinds.items()}
 
     def _final_type(self, kind: Type, known: dict[int, tuple[Type, Type]]) -> Type:
-        # `known` has the replaced types by the identity of the old ones
+        # `known`: the old and the new type by the id of the old type
         if not kind.parameters and kind.kind != "param":
             return kind
         before = known.get(id(kind))
@@ -110,7 +110,7 @@ class TypeInference:
         return before[1]
 
     def _bound_type(self, kind: Type) -> Type:
-        # an unbound variable becomes dyn; parameters may still be variables
+        # an unbound variable becomes dyn; parameters of the result may still be variables
         while kind.kind == "param":
             kind = self._bound.get(kind.name, DYN)
         return kind
@@ -153,7 +153,7 @@ class TypeInference:
         return all(map(self._is_assignable, first.parameters, second.parameters))
 
     def _may_substitute(self, kind: Type, variable: Type) -> tuple[bool, bool]:
-        # and whether the variable was bound before
+        # also returns whether the variable was bound before
         if kind == variable:
             return True, True
         bound = self._bound.get(variable.name)

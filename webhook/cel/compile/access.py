@@ -110,7 +110,7 @@ def _path_steps_code(compiler: ExpressionCompiler, node: Select | Call) -> Value
             term = _path_step_code(compiler, term, step)
         part()
     if is_conditional_expression(at):
-        compiler.writer.add_fixed_cost(-1)  # cel-go counts no 1 here
+        compiler.writer.add_fixed_cost(-1)  # cel-go counts no 1 for a path after `? :`
     return term
 
 

@@ -82,7 +82,7 @@ def structure_code(compiler: ExpressionCompiler, node: StructNode) -> ValueCode:
 
 
 def _entry_pairs_code(compiler: ExpressionCompiler, entries: list[tuple[MapEntry, ast.expr | None]]) -> ast.expr:
-    # the code None means the code of the entry's own key
+    # None: the code of the key is not written yet
     if not any(entry.optional for entry, _ in entries):
         return _plain_entry_pairs_code(compiler, entries)
     writer = compiler.writer

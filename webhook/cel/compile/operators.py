@@ -57,7 +57,6 @@ def equality_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
 
 
 def _is_type_call(node: Node, compiler: ExpressionCompiler) -> TypeGuard[Call]:
-    """Return whether a node is type(x)."""
     overloads = compiler.overloads_fitting_static_types(node) if isinstance(node, Call) else ()
     return len(overloads) == 1 and overloads[0].implementation is type_of_value and not compiler.is_constant(node)
 
@@ -136,7 +135,6 @@ def _long_text_comparison_code(compiler: ExpressionCompiler, term: ValueCode, va
 
 
 def _tenth_rounded_up(length: int) -> int:
-    """Return a tenth of a length, rounded up."""
     return (length + 9) // 10
 
 
@@ -200,7 +198,6 @@ def _write_comparison_cost(compiler: ExpressionCompiler, left: ast.expr, right: 
 
 
 def _may_have_size(static: Type) -> bool:
-    # a value with a size may be empty
     return static.name in _SIZED or static.kind == "object"
 
 

@@ -168,7 +168,7 @@ def optional_construction_code(compiler: ExpressionCompiler, node: Call, argumen
     if implementation is library.of_non_zero_value:
         value = code.if_else_node(
             value, value, compiler.function_call(runtime.non_zero_or_absent, value)
-        )  # what Python counts as true is not zero
+        )  # a true value of Python is no zero value
     return optional_code_of_variable(
         compiler, compiler.writer.assign_to_new_variable(value), compiler.checked.type_of(node)
     )
@@ -206,8 +206,7 @@ def optional_or_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
 
 
 def _remove_step_costs(compiler: ExpressionCompiler, term: ValueCode) -> tuple[list[ast.stmt], list[ast.stmt]]:
-    # the last statement counts the steps, with a branch for a present and an absent value
-    # the code that reads the value next has these branches, and takes over the costs
+    # the last statement counts the steps: if the value is present, else; the caller has the same branches
     if not term.steps:
         return [], []
     count = compiler.writer.body.pop()

@@ -77,7 +77,7 @@ def _own_text(node: Node) -> object:
 
 
 def _sizes_known(operand: Node, *, is_true: bool) -> Iterator[tuple[Node, int]]:
-    # those implied if the operand is `is_true`
+    # the sizes that follow if the operand has the value `is_true`
     if not isinstance(operand, Call):
         return
     if operand.function == "!_":

@@ -69,11 +69,7 @@ class FormatProblem(ValueError):
 
 
 def split_into_clauses(text: str, count: int) -> Iterator[str | FormatClause]:
-    """Yield the literal texts and the clauses of a format text.
-
-    Args:
-        text: the format text.
-        count: the number of arguments.
+    """Yield the literal texts and the clauses of a format text with `count` arguments.
 
     Raises:
         FormatProblem: the next clause has no argument or is invalid.

@@ -114,11 +114,7 @@ class PatternTable:
     __slots__ = ("_deadline", "_found")
 
     def __init__(self, deadline: Deadline | None = None) -> None:
-        """Create an empty table.
-
-        Args:
-            deadline: of the review with the user's expression; None for an expression of a policy.
-        """
+        """`deadline`: of the review with the user's expression; None for an expression of a policy."""
         self._deadline = deadline
         self._found: dict[str, Pattern] = {}
 
