@@ -1,9 +1,9 @@
 """Finds which release of a controller the files of a tree install, as the Deployment that its manifests create.
 
 A live cluster has this Deployment. For files, it is built from a release that a file states: in a chart, a dependency
-of a chart, an image of a kustomization, or an object that installs a chart. The Deployment then has the place of this
-file. Releases in tests and in copies of other projects are not used. The release is unknown if a folder is named after
-another release.
+of a chart, an image of a kustomization, or an object that installs a chart. Views then treat the Deployment
+as an object of this file. Releases in tests and in copies of other projects are not used. The release is unknown if a
+folder is named after another release.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Controller(Struct, frozen=True, kw_only=True):
     """A controller; some rules depend on its release.
 
     Args:
-        place: the Deployment in its published manifests.
+        place: namespace and name of the Deployment in the published manifests.
         image: the path of its image without the registry.
         chart: the name of its Helm chart.
     """

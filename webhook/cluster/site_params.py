@@ -20,7 +20,7 @@ from webhook.cluster.interest import Interest, ObjectScope
 from webhook.cluster.lookup import namespace_and_name
 
 OWN_NAMESPACE: Final = "claimgate-system"
-"""The name, in policies and facts, of the namespace where claimgate runs; its default."""
+"""The default namespace of claimgate. Policies and facts use this name for the real namespace."""
 NAME: Final = "claimgate-site"
 CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
 SITE: Final = Interest(CONFIG_MAP, frozenset(("data",)), scope=ObjectScope(namespace=OWN_NAMESPACE, name=NAME))

@@ -30,8 +30,8 @@ _AT_A_TIME: Final = 8
 _TURN_S: Final = 0.001
 """Seconds that a call is charged at its start."""
 _MOST_DEBT_S: Final = 0.03
-"""The most seconds by which earlier calls place a namespace behind others when it begins to wait: three ordinary calls,
-because a slow API server is not the fault of the namespace."""
+"""The most seconds of earlier calls that count against a namespace when it begins to wait: three ordinary calls. A
+namespace is not to blame for a slow API server."""
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _LATE: Final = "the API server did not answer in time"
 _FORBIDDEN: Final = 403

@@ -57,7 +57,7 @@ MAX_URL_BYTES: Final = 4 * 1024
 """An API server sends a path and a timeout. A query of 64 KB takes 15 ms of the loop, on every connection."""
 MAX_SMALL_PIECES: Final = 200
 _SMALL_PIECE_BYTES: Final = 256
-"""The least mean size of pieces of a body with more than MAX_SMALL_PIECES pieces.
+"""The least mean size of the pieces of a body, checked after MAX_SMALL_PIECES pieces.
 
 40,000 chunks of one byte in one read would stop the loop for 0.1 s. Go writes 4 KB at a time, and API servers declare
 the length.
@@ -343,7 +343,7 @@ class RequestParser:
 
         Args:
             wire: the connection.
-            shared: the fields of the scopes of all requests of the connection.
+            shared: the fields of `scope` that all requests of the connection share.
             answer_headers: of each answer.
         """
         self._wire = wire

@@ -30,8 +30,7 @@ SMALL_BYTES: Final = 16 * 1024
 loop more than most reviews of this size."""
 _EXPECTED: Final = 2
 _EXPECTED_SMALL: Final = 4
-"""How many reviews in a row overrun their slice until the next one starts in a worker; the second number is for small
-reviews."""
+"""Overruns in a row until a tenant's next review starts in a worker; _EXPECTED_SMALL is for small reviews."""
 _UNNOTICED_S: Final = 0.0001
 """A call that is always shorter does not read the clock first."""
 _REMEMBERED_S: Final = 30.0
@@ -156,14 +155,15 @@ class _Overrun(NamedTuple):
 ROUND_S: Final = HEAVY_S
 """After these seconds of work between two polls of the sockets, others queue: about ten ordinary reviews."""
 _SHORT_S: Final = ROUND_S / 4
-"""A round with less work continues after a poll of the sockets: to queue one request costs a tenth of a review."""
+"""A round with less work continues after a poll of the sockets, because queueing a request costs a tenth of a
+review."""
 _SHORT_WORK_S: Final = ROUND_S / 2
 """Work up to these seconds is short: a small review, or a review that copies the pages that it touches after a fork.
 
-Short work has a second ROUND_S in each round, so it does not wait for the next round after long work of others. Longer
-work is charged more than it took: work of twice the time is charged four times as much, because twice as many reviews
-wait twice as long (the residual service time of the Pollaczek-Khinchine formula). One long piece may be chance, so only
-the second one is charged more."""
+Short work has a second ROUND_S in each round, so long work of others does not delay it to the next round. Longer work
+is charged by the square of its time: in twice the time, twice as many reviews come, and each waits twice as long (the
+residual service time of the Pollaczek-Khinchine formula). The first long piece of a namespace may be chance, and is
+charged only its time."""
 _TURN_S: Final = 0.000_2
 """Seconds of the loop for a small request in addition to the measured work: reading, decrypting, writing."""
 
@@ -174,7 +174,7 @@ waited comes after light tenants for a while. With the half-life of workers, a n
 _FORGOTTEN: Final = 0.9
 """The factor by which the longest work of a namespace shrinks with each later piece of work."""
 _MOST_DEBT_S: Final = 4 * _SHORT_WORK_S
-"""The most seconds by which its last work places a namespace behind others when it begins to wait."""
+"""The most seconds of earlier work that count against a namespace when it begins to wait."""
 
 
 class Scheduler:

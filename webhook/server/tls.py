@@ -1,8 +1,8 @@
 """The serving certificate, which changes while the server runs, and one TLS connection without a socket (RFC 8446).
 
 A context that has loaded a mismatched pair is broken for all clients. A context with an ECDSA pair ignores an RSA pair
-that is loaded later. So a changed pair gets a new context, which is tested before the next handshake uses it. A context
-keeps the keys of its session tickets: with a new context, a client of a replaced authority shows its certificate again.
+that is loaded later. So a changed pair gets a new context, which is tested before the next handshake uses it. Session
+tickets of the old context are then invalid, so a client must show its certificate to the new authority.
 
 OpenSSL processes all received bytes until it finds data. 256 KB can have 9,700 key updates (section 4.6.3), which take
 85 ms. So OpenSSL gets each record separately, and a client that sends hardly any data is refused after about forty
@@ -195,7 +195,7 @@ def _time(when: datetime) -> str:
 
 
 def _length(period: timedelta) -> str:
-    # in the largest unit that the period has at least twice
+    # `3 days`, `47 hours`: in the largest unit with a count of at least 2
     seconds = int(period.total_seconds())
     units = (("day", 86400), ("hour", 3600), ("minute", 60))
     return next((counted(seconds // size, name) for name, size in units if seconds >= 2 * size), "a minute or two")
@@ -298,7 +298,7 @@ class TlsStream:
         """Return the bytes to send for `data`."""
         rest, records = memoryview(data), []
         while rest:
-            written = self._object.write(rest[:_DATA_BYTES])  # a buffer of OpenSSL keeps the size that it once had
+            written = self._object.write(rest[:_DATA_BYTES])  # in pieces, because OpenSSL's buffers never shrink
             records.append(self._outgoing.read())
             rest = rest[written:]
         return records[0] if len(records) == 1 else b"".join(records)

@@ -33,13 +33,12 @@ class CheckedTree(Struct, frozen=True, kw_only=True):
         result: the type of the whole.
         names: the full names of the variables that the expression reads.
         types: of each node; dyn if it is known only at run time.
-        references: the full name that a node refers to, except variables of comprehensions. An Ident or Select in this
-            table is a variable or a type. A Call with a target in this table is a function in the target's namespace.
-            For a StructNode, it is the name of its type.
+        references: full names: the variable or type of an Ident or Select, the type of a StructNode, and the function
+            of a Call with a namespace as its target. Variables of comprehensions are left out.
         overloads: the signatures of a call that fit the known types.
-        candidates: the signatures among which a call chooses at run time, if they differ from `overloads`. If the
-            checker leaves several, cel-go chooses among all signatures with the number of arguments.
-        planned: an expression with failing constants is refused (Environment.planned).
+        candidates: the signatures for the choice at run time, if they differ from `overloads`. cel-go then chooses
+            among all signatures with this number of arguments.
+        planned: as in Environment.
         patterns: the constant patterns of the expression.
         has_opaque: a dyn value may have a type that JSON lacks, such as bytes or an IP address. This is possible only
             if the expression makes such a value, or if a declared structure has a field of type dyn.

@@ -1,4 +1,4 @@
-"""Finds which variables an expression reads: whole, or some paths. A field after a condition always counts."""
+"""Finds which variables an expression reads: whole, or some paths, also if only some evaluations do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ReadPaths(Struct, frozen=True):
     """The variables and paths that an expression reads.
 
     Args:
-        paths: a variable and its fields, such as ("object", "spec"); the whole value there is read.
+        paths: of values that are read whole, such as ("object", "spec").
         always: the variables that every evaluation reads.
     """
 

@@ -1,8 +1,8 @@
 """Formats texts and numbers as Go does: strconv.Quote, and %f and %e of golang.org/x/text/message.
 
-Kubernetes' CEL formats numbers with x/text in the en-US locale, with its oddities: thousands separators, `×10⁰⁴`, a
-precision that is a width in %e, numbers stored in too few bits. The text must be exact, because an expression may
-compare it. Observed in k8s.io/apiserver v0.36.1 (cel-go v0.26.0, x/text v0.33).
+Kubernetes' CEL formats numbers with x/text in the en-US locale, with its oddities: it separates
+thousands, writes `×10⁰⁴`, uses the precision of %e as the width, and stores a precision in too few bits. The text must
+be exact, because an expression may compare it. Observed in k8s.io/apiserver v0.36.1 (cel-go v0.26.0, x/text v0.33).
 """  # noqa: RUF002
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SPECIAL = re.compile(r'["\\\x00-\x1f\x7f]|[^\x00-\x7f]+')
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _NO_VERB = "%!(NOVERB)"
 _LARGEST_PARSED = 10_000_009
-"""The largest number of x/text's parsenum, which stops above a million."""
+"""The largest precision that x/text reads: parsenum refuses another digit after a number above a million."""
 
 _MOST_DIGITS = 1100
 """A double has at most 1074 digits after the point."""

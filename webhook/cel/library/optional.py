@@ -1,8 +1,8 @@
 """Functions of optional values: cel-go's optional library, since 1.28; first, last and unwrap since 1.33.
 
 Sources: cel-go v0.26.0 cel/library.go and common/types/optional.go, v0.28.0 for `or` on a value that is not optional.
-The language has the syntax `a.?b`, `a[?k]`, `{?k: v}`, `[?e]` and the macros optMap and optFlatMap. `or` and `orValue`
-evaluate their argument only if needed, in the compiler's code.
+The language has the syntax `a.?b`, `a[?k]`, `{?k: v}`, `[?e]` and the macros optMap and optFlatMap. The compiler
+generates `or` and `orValue`, which evaluate their argument only if needed.
 
 optional.of(T) -> optional_type(T)
 
@@ -108,8 +108,8 @@ _GO_TYPES: Final = {
 def convert_branch_value_as_go(value: Any) -> Any:
     """Return the value of an optional that `? :`, optMap or optFlatMap returns, converted to Go and back as in cel-go.
 
-    In cel-go a branch is an attribute, and an optional without a qualifier is rebuilt from its Value(). An optional
-    inside it becomes its value, and a type becomes its name (cel-go v0.26.0 interpreter/attributes.go
+    cel-go reads such a branch as a path without steps, and rebuilds the optional from its Go value. An inner optional
+    becomes its value, and a type becomes its name (cel-go v0.26.0 interpreter/attributes.go
     relativeAttribute.Resolve, applyQualifiers).
 
     Raises:

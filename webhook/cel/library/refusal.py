@@ -2,8 +2,8 @@
 
 Most functions check their arguments against their signatures, and name the call in the error. Operators and a few
 functions accept every value that implements an operation (a singleton with an operand trait). Their error names no
-arguments. It names no function either if the first value implements the operation or is a text, a timestamp or a
-duration. Source: cel-go v0.26.0 common/decls/decls.go MaybeNoSuchOverload, interpreter/interpretable.go evalUnary and
+arguments. Often it names no function either: if the first value is a text, a timestamp, a duration, or implements the
+operation. Source: cel-go v0.26.0 common/decls/decls.go MaybeNoSuchOverload, interpreter/interpretable.go evalUnary and
 evalBinary, common/types/types.go.
 
 A few cost functions expect a list, and panic on another value, also after a failed argument:
@@ -166,11 +166,7 @@ def require_int(value: Any) -> Any:
 
 
 def panic_for_failed_list(error: Exception) -> NoReturn:
-    """Panic as cel-go for an error in place of a list.
-
-    Raises:
-        EvaluationPanic: always, or `error` itself if nothing absorbs it.
-    """
+    """Raise `error` if nothing absorbs it; otherwise panic as cel-go for an error in place of a list."""
     if isinstance(error, BudgetExceeded | EvaluationPanic):
         try:
             raise error
@@ -180,11 +176,7 @@ def panic_for_failed_list(error: Exception) -> NoReturn:
 
 
 def panic_for_failed_int(error: Exception) -> NoReturn:
-    """Panic as cel-go for an error in place of an int.
-
-    Raises:
-        EvaluationPanic: always, or `error` itself if nothing absorbs it.
-    """
+    """Raise `error` if nothing absorbs it; otherwise panic as cel-go for an error in place of an int."""
     if isinstance(error, BudgetExceeded | EvaluationPanic):
         try:
             raise error

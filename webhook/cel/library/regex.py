@@ -38,10 +38,10 @@ from webhook.deadline import CHARACTERS, Deadline
 from webhook.errors import BudgetExceeded, EvaluationError
 
 MAX_SCANNED = 500_000_000
-"""After scanning more bytes, findAll stops at MAX_SECONDS; each match counts as a scan to the end of the text."""
+"""findAll stops at MAX_SECONDS if it has scanned more bytes; each search counts the rest of the text."""
 
 MAX_SECONDS = 1.0
-"""The most seconds of such a findAll; many short matches take far less."""
+"""The most seconds of such a findAll."""
 
 MAX_STEPS = 40_000_000
 """The most characters of a text times the characters of its pattern.
