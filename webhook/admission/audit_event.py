@@ -2,9 +2,9 @@
 
 The request of a create or an update has the object that the user sent, which needs a log of level Request. A patch is
 not an object, so its request has the object of the answer, with defaults and after admission. The log lacks the object
-before an update. So the new object is also the old object, and rules about changes find no change. Source:
-k8s.io/apiserver v0.36 pkg/apis/audit/v1 types.go
-Event, pkg/endpoints/handlers.
+before an update. So the new object is also the old object, and rules about changes find no change.
+
+Source: k8s.io/apiserver v0.36 pkg/apis/audit/v1 types.go Event, pkg/endpoints/handlers.
 """
 
 from __future__ import annotations

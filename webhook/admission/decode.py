@@ -35,7 +35,7 @@ from webhook.yamltext.jsontext import decode_any_json, is_deeper_than
 _REVIEW: Final = msgspec.json.Decoder(wire.Review)
 _HEAD: Final = msgspec.json.Decoder(wire.ReviewHead)
 _HEAD_BYTES: Final = 4 * 1024 * 1024
-"""The first bytes have all fields before the objects: a name can have 3 MB."""
+"""The first bytes of a body, which have all fields before the objects: a name can have 3 MB."""
 _OBJECT_KEY: Final = re.compile(rb'"object"\s*:')
 """Matches the key of the object. In a text, no colon follows these letters."""
 _WHOLE_BYTES: Final = 1024 * 1024

@@ -237,10 +237,8 @@ def _denial_status_in_api_server_words(denied: Decision, attributes: Attributes)
 
 
 class _DenialMessage(Struct, frozen=True):
-    """The message of one problem: one sentence with the rule, and split into field and message.
-
-    Without a problem in `about`, `said` is the message without the field.
-    """
+    """The message of one problem. `text` is the whole sentence with the rule; `about` or `said` has the part after the
+    field."""
 
     text: str
     field: str

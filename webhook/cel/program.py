@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _CHARACTER_S = 5e-6
 """Seconds to tokenize one character, including characters outside tokens."""
 _TOKEN_S = 4e-5
-"""Seconds to read and check a token, and again to generate its code; repeated `1<2&&` and `'a'+` are the slowest."""
+"""Seconds to read and check a token. Generating its code takes as long. Repeated `1<2&&` and `'a'+` are the slowest."""
 _CHARACTER_BYTES = 250
 
 

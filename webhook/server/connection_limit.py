@@ -37,8 +37,8 @@ _PATIENCE_S: Final = 1.0
 """If the server has waited this long in the middle of a request, the connection is ended before idle connections. The
 body of an API server arrives within milliseconds. With full buffers, the connection is ended earlier."""
 _UNPROVEN_SHARE: Final = 4
-"""A quarter of the places is for connections without an answer yet. Otherwise a client with an answer on every
-connection could open another one to end each new connection of an API server."""
+"""A quarter of the places is for connections without an answer yet. Otherwise a client
+that fills the port with answered connections could end each new connection of an API server by opening another one."""
 _IDLE_TRIED: Final = 8
 """The most idle connections that are checked for a request in their buffers: one system call each."""
 

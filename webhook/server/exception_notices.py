@@ -257,8 +257,9 @@ _ENDED: Final = dt.timedelta(days=NOTICE_DAYS)
 
 
 class EndingExceptions:
-    """Announces the ends of exceptions and exemptions: of a configuration once a day and after each change, of
-    PolicyExceptions each time.
+    """Announces the ends of exceptions and exemptions.
+
+    The configuration is read again once a day and after each change, PolicyExceptions at each check.
     """
 
     def __init__(

@@ -58,7 +58,7 @@ class FairQueue:
             usage: the usage of each tenant.
             lost: called with a tenant if its client disconnects at the moment of its turn.
             turn_s: seconds that each turn costs beyond what is charged for it.
-            most_debt_s: the most seconds by which earlier use places a namespace behind others when it begins to wait.
+            most_debt_s: the most seconds of earlier use that count against a namespace when it begins to wait.
         """
         self._usage = usage
         self._lost = lost

@@ -76,7 +76,7 @@ class Reviewer(Protocol):
 
 
 _NO_MEMORY: Final = (MemoryError, SystemError)
-"""What C code raises without memory; a tuple cannot be created then."""
+"""The exceptions of C code without memory. A tuple in an `except` clause would need memory."""
 
 Known: TypeAlias = dict[AuthorizationQuestion, AuthorizationDecision | str]
 """The answers to the questions of one review, or the reasons why there are none."""

@@ -124,8 +124,8 @@ def handshake_tenant(address: str) -> Tenant:
 
 
 HALF_LIFE_S: Final = 2.0
-"""For workers and for questions to the API server, which take up to seconds. The pauses of an attacker are shorter, and
-a large rollout is forgotten in ten seconds."""
+"""The half-life for workers and for questions to the API server. It is longer than the pauses of an attacker, and a
+large rollout is forgotten in ten seconds."""
 LIGHT_SHARE: Final = 0.125
 """The share of the loop or of a worker up to which a tenant is light: 300 ordinary reviews a second."""
 Rank: TypeAlias = tuple[float, float, float]

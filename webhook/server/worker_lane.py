@@ -185,9 +185,8 @@ class WorkerStarter:
 START_S: Final = 0.005
 """Processor seconds that starting and ending a worker costs in addition to its work."""
 _MOST_DEBT_S: Final = 0.3
-"""The most seconds by which earlier use places a namespace behind others when the namespace begins to wait.
-
-Three reviews of Pods of 200 KB take this time.
+"""The most seconds of earlier use that count against a namespace when it begins to wait: three reviews of Pods of 200
+KB.
 """
 _STARTS: Final = 2
 """The most workers for one review. A second worker starts if the kernel kills the first, for example for lack of

@@ -25,8 +25,8 @@ _CACHES: Final[WeakSet[TwoGenerationCache]] = WeakSet()  # type: ignore[type-arg
 class TwoGenerationCache(Generic[Key, Value]):
     """A cache of two generations. Once the newer one has half of the bytes, it replaces the older one.
 
-    A frequent key is computed once for each generation. A look-up may read two dicts; `newer` is for callers that first
-    read only one. While a thread adds an entry, others may miss it and compute it too.
+    A frequent key is computed once for each generation. A look-up may read two dicts; a caller can first
+    read `newer` alone. While a thread adds an entry, others may miss it and compute it too.
     """
 
     __slots__ = ("__weakref__", "_half", "_newer_bytes", "_older", "_older_bytes", "newer")

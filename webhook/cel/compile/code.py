@@ -20,7 +20,7 @@ from webhook.cel.types import Type
 _AT: dict[str, Any] = {"lineno": 1, "col_offset": 0}
 _LOAD, _STORE = ast.Load(), ast.Store()
 LIGHT = 20
-"""The cost that a loop may add between two checks of the limit; an iteration costs at least 1 to 12."""
+"""The cost that a loop may add between two checks of the limit."""
 _IMMUTABLE = (str, int, float, bool, bytes, type(None), frozenset)
 
 COST, LIMIT, METER, ACTIVATION, STEP = "C", "L", "M", "A", "S"
@@ -50,8 +50,8 @@ class FailurePlace(Struct):
     """The operation on a line of generated code, with its values, and the counted cost to subtract if it fails.
 
     Attributes:
-        cost, arguments: give the cost of a failed call, in place of 1; arguments are variables and constants of the
-            code.
+        cost, arguments: the function for the cost of a failed call, and the variables and constants that it gets;
+            without a function, a failed call costs 1.
         level: the number of error handlers around it.
         kind: "key": the first argument is the key; "operand": `subject` makes the error from the first argument's
             class.

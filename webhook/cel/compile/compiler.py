@@ -47,8 +47,8 @@ from webhook.deadline import STEP as ITERATIONS
 from webhook.errors import CompileError, CompileIssue
 
 LEAST_STEP = 1_000
-"""The least cost between two checks of the clock: a hundred ordinary iterations, or some hundred that do nearly
-nothing. More checks would take over a hundredth of a short loop's time."""
+"""The least cost between two checks of the clock: a hundred ordinary iterations. More checks would take over a
+hundredth of a short loop's time."""
 NO_LOOP = 2**63
 """The step of an expression without loops: the clock is never checked."""
 
