@@ -237,8 +237,7 @@ def _denial_status_in_api_server_words(denied: Decision, attributes: Attributes)
 
 
 class _DenialMessage(Struct, frozen=True):
-    """The message of one problem. `text` is the whole sentence with the rule; `about` or `said` has the part after the
-    field."""
+    """The message of one problem. `text` is the whole sentence. `about` or `said` has the part after the field."""
 
     text: str
     field: str

@@ -8,10 +8,10 @@ work    the walked parts of values, charged to the Deadline of the review (webho
         objects.
 
 A program checks the clock when its cost reaches a bound. It compares its cost with a bound anyway, so the check is
-free. With a deadline, the bound is at most a program's `step` away: about a hundred iterations of its loops, at any
-depth (compiler.LEAST_STEP). A loop that alone exceeds this step runs over chunks of a hundred elements
-(ClockCheckingIterator). A function that walks a value in one call charges the Deadline itself (`metered` in
-library/declaration.py). Between expressions the clock is read after every STEP of cost.
+free. With a deadline, the next bound is at most the program's `step` above the cost: about a hundred
+iterations of its loops, at any depth (compiler.LEAST_STEP). A loop that alone exceeds this step runs over chunks of a
+hundred elements (ClockCheckingIterator). A function that walks a value in one call charges the Deadline itself
+(`metered` in library/declaration.py). Between expressions the clock is read after every STEP of cost.
 
 Nothing in an expression absorbs BudgetExceeded or another exception of a Deadline: generated code handles only
 failure.ERRORS. Costs are booked and caches filled only after an evaluation, so an interrupted one leaves nothing.

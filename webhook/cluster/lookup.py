@@ -50,8 +50,9 @@ class Cluster(Protocol):
         ...
 
     def is_whole(self) -> bool:
-        """Return whether an object that the view lacks does not exist: true for a live cluster, for files if the user
-        says so.
+        """Return whether an object that the view lacks does not exist.
+
+        True for a live cluster. For files, the user decides.
         """
         ...
 

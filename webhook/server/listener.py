@@ -291,8 +291,8 @@ _BURST: Final = 8
 """The most sockets accepted in one callback; open connections are served between two callbacks."""
 _PAUSE_S: Final = 0.1
 _LOG_PERIOD_S: Final = 60.0
-"""Without resources of the system, accepting fails ten times a second; five lines a minute name the cause, and one
-more counts the other failures."""
+"""The period of five log lines about failures to accept, and of one line with the number of other failures. Without
+resources of the system, accepting fails ten times a second."""
 
 
 class Acceptor:

@@ -101,9 +101,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def cache_for_short_texts(most_bytes: int) -> Callable[[Function], Function]:
-    """Return a decorator that caches the answers of a function up to a number of bytes; its arguments must be texts,
-    by position.
-    """
+    """Return a decorator that caches up to `most_bytes` of answers of a function with positional texts as arguments."""
 
     def decorate(function: Function) -> Function:
         kept: TwoGenerationCache[tuple[str, ...], Any] = TwoGenerationCache(most_bytes)

@@ -57,7 +57,7 @@ def code_of_has_macro(compiler: ExpressionCompiler, node: Has) -> ValueCode:
         writer.add_fixed_cost(not optional)
         part()
     if is_conditional_expression(node.operand):
-        writer.add_fixed_cost(-1)  # as in cel-go, which never counted this 1 for a conditional
+        writer.add_fixed_cost(-1)  # cel-go counts no 1 for a path after `? :`
     if optional:
         answer = writer.stored_in_variable(
             compiler.function_call(

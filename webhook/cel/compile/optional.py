@@ -206,7 +206,8 @@ def optional_or_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
 
 
 def _remove_step_costs(compiler: ExpressionCompiler, term: ValueCode) -> tuple[list[ast.stmt], list[ast.stmt]]:
-    # the last statement counts the steps: if the value is present, else; the caller has the same branches
+    # the last statement counts the steps, and branches on the presence of the value
+    # returns both branches, because the caller branches on the same test
     if not term.steps:
         return [], []
     count = compiler.writer.body.pop()

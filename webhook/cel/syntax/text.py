@@ -21,7 +21,7 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 _Piece: TypeAlias = str | tuple[Node, int]
-"""Text, or a node with the precedence that it needs without brackets."""
+"""Text, or a node and a precedence. A node with a lower precedence gets brackets."""
 
 
 def source_text(node: Node) -> str:
