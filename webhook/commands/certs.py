@@ -143,12 +143,12 @@ def rotate(
 ) -> int:
     """Renew certificates in the last third of their life.
 
-    Run this command daily, or with --every, and always with --inject. A new authority is first only added to the
+    Run this command daily, or with --every, and always with --inject. At first, a new authority is only added to the
     trusted bundle. A run at least an hour later signs a certificate with the new authority. By then, all API servers
-    trust the authority. An hour after that, the former authority leaves the bundle.
+    trust the authority. After another hour, the former authority leaves the bundle.
 
-    If the certificates were deleted, --inject keeps the authorities in the configurations trusted for an hour. Without
-    --name and --service, the certificate keeps its names.
+    If the certificates were deleted, --inject finds the former authorities in the configurations. API servers trust
+    them for another hour. Without --name and --service, the certificate keeps its names.
     """
     from certs import keep
     from certs.repeat import repeat

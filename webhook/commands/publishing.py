@@ -30,7 +30,7 @@ WRITES_PER_S: Final = 20.0
 WRITE_S: Final = 10.0
 """The most seconds of one write."""
 _MOST_NAMED: Final = 10
-"""The most reports that were not written for which an error is shown."""
+"""Errors are shown for at most this many reports that were not written."""
 _MOST_UNANSWERED: Final = 5
 """After this many writes in a row without an answer, the run tries no more writes."""
 
@@ -55,8 +55,8 @@ class ReportPublisher:
             api: the kinds of reports.
             scope: which objects are audited. Reports about other objects are not changed.
             fails_only: whether an object that passes every policy gets no report.
-            read: group and name of each kind that was read completely, which is known only at the end. Reports about
-                other kinds are not removed.
+            read: group and name of each kind that was read completely. The set is complete only at the end. Reports
+                about other kinds are not removed.
             wait: waits for a number of seconds.
 
         Raises:

@@ -356,8 +356,8 @@ def _webhook_entry(
 
 
 def _entry_for_stored_policies(registration: Registration) -> Manifest:
-    """Return the webhook that refuses stored policies with errors. It must fail open: otherwise no user could fix a
-    policy while claimgate does not answer.
+    """Return the webhook that refuses stored policies if they have errors. It must fail open: otherwise, no user could
+    fix a policy while claimgate does not answer.
     """
     rules = tuple(
         WebhookRule(
@@ -391,8 +391,9 @@ def _client_config_at(client: Mapping[str, Any], path: str) -> Manifest:
 
 
 def _client_config(service: str, url: str) -> tuple[Manifest, list[str]]:
-    """Return the client configuration without path and caBundle, and the namespaces to exclude. The Service's own
-    namespace must not depend on the webhook.
+    """Return the client configuration without path and caBundle, and the namespaces to exclude.
+
+    The Service's own namespace is excluded, because it must not depend on the webhook.
     """
     if url:
         parts = urlsplit(url)

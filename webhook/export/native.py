@@ -77,8 +77,8 @@ def _policy_reads_patches(policy: JSON) -> bool:
 
 
 def _table_with_patches(table: Table) -> Table:
-    """Return the table with patches of a runtime's templates as pod sets. Whole templates and PodSpecs have separate
-    rows.
+    """Return a table in which patches of a runtime's templates are pod sets. Whole templates and PodSpecs have
+    separate rows.
     """
     made = [
         replace(row, podSets=tuple(PodSetRule(template=each.template, embeds=embeds) for each in laid))

@@ -44,7 +44,7 @@ def _optional_steps(path: str) -> str:
 
 
 def template_exists_expression(value: str, rule: PodSetRule) -> str:
-    """Return CEL for whether an object has the template of a rule with a fixed path."""
+    """Return CEL that says whether an object has the template of a rule with a fixed path."""
     return " && ".join(
         (f"type({field_expression(value, rule.template)}) == map", *_condition_expressions_of_rule(value, rule))
     )
@@ -151,10 +151,10 @@ def _template_entry_expression(at: str, name: str, template: str) -> str:
 
 
 def message_with_path_expression(message: str, at: str, *, bare: bool) -> str:
-    """Return CEL for a message about a template's Pod, with the template's path before the path in the message. A
-    message without a path begins with the template's path.
+    """Return CEL for a message about a template's Pod. The message gets the path of the template.
 
-    Further paths in the message, as in `…; spec.x: …`, also get the template's path.
+    The template's path is put before each path in the message, as in `…; spec.x: …`. A message without a path begins
+    with the template's path.
 
     Args:
         message: a simple expression, such as a name.

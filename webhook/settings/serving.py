@@ -25,7 +25,7 @@ class ServerSettings(ReportSettings):
     Attributes:
         max_body_bytes: the review of an UPDATE of a 2.9 MB object had 17.4 MB: both objects, with HTML escapes.
         max_inflight_body_bytes: enough for one largest body and smaller bodies.
-        max_connections: an API server opens a connection for each call at the same time. Three API servers with 600
+        max_connections: an API server needs a connection for each simultaneous call. Three API servers with 600
             requests each need 900 connections if half of the requests call a webhook.
     """
 
