@@ -1,6 +1,6 @@
 """Objects with one list of any length, for each list that a user can lengthen.
 
-A function of `LISTS` gets a number of items, and returns an object with such a list. Most items have unique names, so no
+A function of `LISTS` gets a number of items, and returns an object with a list of this length. Most items have unique names, so no
 scan ends early. The objects are as valid as possible, so policies read all of them.
 """
 

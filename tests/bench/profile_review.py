@@ -113,7 +113,7 @@ def answering(file: str, settings: Settings, phase: Phase) -> Callable[[], bytes
 def own_times(run: Callable[[], object], times: int) -> list[tuple[float, float, str]]:
     """Yield own microseconds, calls, and name of every function in one run, the slowest first.
 
-    The runs are profiled in batches. The fastest batch counts, because other work of a busy machine slows the others.
+    The runs are profiled in batches. The fastest batch counts, because other work of a busy machine slows some batches.
     """
     size = max(1, times // BATCHES)
     quickest = min((_profiled(run, size) for _ in range(BATCHES)), key=lambda stats: stats.total_tt)  # type: ignore[attr-defined]

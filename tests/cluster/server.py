@@ -44,7 +44,7 @@ def eventually(claim):
 
 
 class AsText(dict):
-    """An object that is sent as text, because Python cannot write such a deep object as JSON."""
+    """An object that is sent as text, because Python cannot write its nested JSON."""
 
     def __init__(self, shallow, text):
         super().__init__(shallow)

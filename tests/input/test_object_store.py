@@ -1,4 +1,4 @@
-"""Addresses of stores: the accepted ones, and the refused ones."""
+"""Addresses of stores: which are accepted, and which are refused."""
 
 import pytest
 

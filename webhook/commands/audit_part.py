@@ -116,7 +116,7 @@ class StopSignal(Protocol):
 
 
 class FindingLineEncoder(Struct, frozen=True):
-    """Writes findings as lines in the worker process, so that the main process only copies text.
+    """Writes findings as lines in the worker process. The main process only copies the text.
 
     Args:
         formats: the formats of the report, which write each finding alone.

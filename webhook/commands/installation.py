@@ -4,7 +4,7 @@
   not start. Reads Deployments and their ConfigMaps, not Helm values or kustomizations.
 - Mistakes in ConfigMaps with parameters.
 - Edits of shipped ConfigMaps, which the next upgrade reverts. metadata.managedFields names the manager of each key. A
-  value from the installing tool is not an edit: such a value comes from the site's folder or Helm values.
+  value from the installing tool is not an edit: the value comes from the site's folder or Helm values.
 - Objects of earlier versions. `kubectl apply` deletes nothing, so these objects stay active after an upgrade. Helm
   deletes them.
 """
@@ -58,7 +58,7 @@ class MountedConfiguration(Struct, frozen=True):
     """A key of a ConfigMap that a Deployment mounts as its configuration file.
 
     `has_own_policies` says that the server loads policies that this command cannot read. A rule that is unknown here
-    may belong to such a policy.
+    may belong to one of them.
     """
 
     config_map: str

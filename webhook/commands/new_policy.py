@@ -179,7 +179,7 @@ def _lines_of_validating_cases(choice: NewPolicyOptions) -> Iterator[str]:
 
 
 def _lines_of_case_without_param_key(choice: NewPolicyOptions) -> list[str]:
-    """Return a case with a ConfigMap that lacks the key, so that the expression fails."""
+    """Return a case with a ConfigMap that lacks the key. The expression fails."""
     metadata = f"{{name: {choice.name}, namespace: {choice.own_namespace}}}"
     empty = f"{{apiVersion: v1, kind: ConfigMap, metadata: {metadata}, data: {{}}}}"
     expected = ["    allowed: false", '    errors: ["no such key: label"]']

@@ -36,7 +36,7 @@ _MOST_UNANSWERED: Final = 5
 
 
 class ReportPublisher:
-    """Writes the reports of a run. A refused report does not stop the others."""
+    """Writes the reports of a run. A refused report does not stop other reports."""
 
     def __init__(
         self,

@@ -73,7 +73,7 @@ def check_files(named: Sequence[str], version: Version) -> int:
 def servers_that_deny_nothing(
     deployments: Iterable[Any], configurations: Iterable[WebhookConfiguration]
 ) -> Iterator[str]:
-    """Yield a sentence about each server that denies nothing, although API servers refuse what it cannot answer.
+    """Yield a sentence about each server that denies nothing while API servers refuse requests that get no answer.
 
     Deployments without our arguments and configurations of other webhooks are left out.
     """

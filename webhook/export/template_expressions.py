@@ -128,7 +128,7 @@ def _templates_of_rule_expression(value: str, rule: PodSetRule) -> str:
 
 
 def _nested_templates_expression(value: str, before: str, rule: PodSetRule) -> str:
-    """Return CEL for the templates in a list inside each item of a list. Such a template is named by its place."""
+    """Return CEL for the templates in a list inside each item of a list. The name of a template is its place."""
     at = f'{string_literal(f"{before}[")} + string(n) + "]." + string(p.at)'
     inner = (
         f"({_templates_of_rule_expression('dyn(q)', rule)}).map(p, {_template_entry_expression(at, at, 'p.template')})"

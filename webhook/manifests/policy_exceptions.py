@@ -267,7 +267,7 @@ def sentences_about_mistakes(problems: Iterable[tuple[FieldPath, str]]) -> list[
 
 
 def iterate_readable(objects: Iterable[JSON]) -> Iterator[PolicyException]:
-    """Yield the valid PolicyExceptions among stored objects. Invalid ones have no effect."""
+    """Yield the valid PolicyExceptions among stored objects. Invalid PolicyExceptions have no effect."""
     for each in objects:
         try:
             yield parse_policy_exception(each)

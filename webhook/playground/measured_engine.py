@@ -39,7 +39,7 @@ class MeasuredEvaluation:
 
 @dataclass(slots=True, eq=False)
 class MeasuredEngine:
-    """The engine. `evaluations` are the first ones since the caller last cleared them, in order."""
+    """The engine. `evaluations` are the first evaluations since the caller cleared the list, in order."""
 
     engine: Engine
     evaluations: list[MeasuredEvaluation] = field(default_factory=list)

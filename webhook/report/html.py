@@ -39,7 +39,7 @@ _WORDS: Final = {
 }
 _ADVICE: Final = "advice"
 _MOST_ROWS: Final = 12
-"""The most rows of a chart. The others share one more row."""
+"""The most rows of a chart. The other values share one more row."""
 _MOST_COPIES: Final = 100
 """The most copies of an object that are named."""
 _CLUSTER: Final = "(whole cluster)"

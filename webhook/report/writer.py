@@ -125,7 +125,7 @@ def left_out_by_configuration(
     unreported: int = 0,
     params: tuple[str, ...] = (),
 ) -> LeftOut:
-    """Return the numbers for a configuration. `exceptions` are the used ones with their counts."""
+    """Return the numbers for a configuration. `exceptions` are the used exceptions with their counts."""
     named = {each.description for each in value.exceptions}
     of_file = sum(count for description, count in exceptions.items() if description in named)
     of_comments = sum(count for description, count in exceptions.items() if description.startswith(OF_COMMENT))

@@ -4,7 +4,7 @@
     problems.filter(p, p.code == code("pod-resources/limit-required"))
 
 code(string) -> claimgate.Code The code of a rule. The argument must be a literal with a rule in the catalogue of the
-    policy's checks, so that a misspelt rule is an error when the policy is loaded. A code can only be compared with
+    policy's checks. A misspelt rule is then an error when the policy is loaded. A code can only be compared with
     codes.
 """
 

@@ -230,7 +230,7 @@ def split_object_name(text: str) -> tuple[str, str]:
     """Return the kind and the name of `KIND/NAME`.
 
     Raises:
-        ConfigurationError: the text is not such a name.
+        ConfigurationError: the text has another form.
     """
     kind, slash, name = text.partition("/")
     if text.endswith(_ENDS_OF_FILES):

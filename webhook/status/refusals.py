@@ -166,7 +166,7 @@ def why_unschedulable(message: str) -> tuple[Standing, str, str]:
 
 
 def gang_reason(message: str) -> str:
-    """Return a sentence from the part of a gang's message about nodes; "" without such a part."""
+    """Return a sentence from the part of a gang's message about nodes; "" if the message has no such part."""
     head = _HEAD.search(message)
     reasons = list(_reasons(message[head.end() :])) if head else []
     return _sentence(reasons, head[1]) if head and reasons else ""

@@ -38,7 +38,7 @@ from webhook.yamltext.input_files import InputFile
 
 
 def read_own_cases(suite: Suite, documents: Sequence[yamlfile.Document], how: Options) -> Iterator[Entry]:
-    """Yield the cases of one suite file. A mistake in a case does not affect the others.
+    """Yield the cases of one suite file. A mistake in a case does not affect other cases.
 
     Raises:
         InputError: every mistake of the file, with line and column, if it has no list of cases.

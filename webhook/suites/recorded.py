@@ -51,7 +51,7 @@ _NEEDED = ("id", "policies", "expect")
 
 
 def read_recorded_file(suite: Suite, how: Options) -> Iterator[Entry]:
-    """Yield the cases of one file. A line that is not a case does not affect the others."""
+    """Yield the cases of one file. A line that is not a case does not affect other lines."""
     file = suite.file
     for number, line in enumerate(yamlfile.text(suite.input).split("\n"), 1):
         if not line.strip():

@@ -1,7 +1,7 @@
 """Reads the documents of a YAML text. The quick reader reads each document, and the parser what the quick one refuses.
 
 A line that begins with `---` always begins a document (YAML 1.1, l-forbidden in 1.2). So documents can be separated
-without the parser, except for a text with directives, `...` or rare ends of lines. The parser reads such a text whole.
+without the parser, except for a text with directives, `...` or rare ends of lines. The parser reads these texts whole.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Opens the files that users name, and files in folders whose contents others may have written.
+"""Opens the files that users name, and files in folders that other people may have written.
 
 A path that a user named may be any file, such as a pipe or a device. Other files must be regular files below their
 folder, after links are resolved. Each step of a path is checked and opened with descriptors: a link that is replaced

@@ -153,7 +153,7 @@ class _ObjectBuilder:
 
     Attributes:
         repeated: the repeated keys with different values.
-        lost: those of them with a last value that lacks something.
+        lost: the repeated keys with a last value that lacks a part of an earlier value.
     """
 
     def __init__(self) -> None:

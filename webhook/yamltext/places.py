@@ -232,7 +232,7 @@ class JsonPlaces(Struct):
     items: dict[tuple[int, FieldPath], list[int]] = struct_field(default_factory=dict)
     """The offsets of the items of a list: a dump of a cluster is one list with thousands of items."""
     shown: dict[int, Places | None] = struct_field(default_factory=dict)
-    """The objects with shown lines; None if one is too long."""
+    """The objects with shown lines. None means that an object is too long."""
 
     def position(self, at: int, path: FieldPath = (), words: Words = ()) -> tuple[int, int]:
         """Return line and column, from 1, of a path of the value at an offset, or of its nearest ancestor.

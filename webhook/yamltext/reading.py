@@ -78,7 +78,7 @@ class _Repeat(Struct):
 
 
 def parse_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
-    """Yield every document of a text with its number in the stream, empty ones included.
+    """Yield every document of a text with its number in the stream. Empty documents are included.
 
     Args:
         places: the text, to which the extents of its documents are added.

@@ -101,7 +101,7 @@ def refuse_unread_part(value: object) -> None:
     """Refuse a part that was not read. Other code would take it for an absent field.
 
     Raises:
-        UnreadPartError: the value is such a part.
+        UnreadPartError: the value is an `Unread`.
     """
     if type(value) is Unread:
         raise UnreadPartError(value.reason)

@@ -1,6 +1,6 @@
 """Attackers: processes that send hostile bodies as fast as they are answered, and check the answers.
 
-They have a lower priority than the victims (`nice`), so that a busy client does not look like a slow server.
+They have a lower priority than the victims (`nice`). A busy client must not look like a slow server.
 """
 
 from __future__ import annotations

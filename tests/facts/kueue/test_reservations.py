@@ -156,7 +156,7 @@ PENDING = {
 
 @all_rows("workloads, pending, before", PENDING.values(), ids=list(PENDING))
 def test_a_strict_queue_counts_waiting_jobs(workloads: list[JSON], pending: int | None, before: int) -> None:
-    """If Workloads with quota are missing, the status also counts the waiting ones."""
+    """If Workloads with quota are missing, the status also counts the waiting Workloads."""
     status = {"reservingWorkloads": 1} | ({} if pending is None else {"pendingWorkloads": pending})
     spec = CLUSTER_QUEUE["spec"] | {"queueingStrategy": "StrictFIFO"}
     found = predict_admission(

@@ -38,7 +38,7 @@ class Group:
 
     @property
     def has_shipped_policies(self) -> bool:
-        """Random policies may read any field, and shipped ones not."""
+        """Only random policies may read any field."""
         return self.policies == _SHIPPED
 
 
