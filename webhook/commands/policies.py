@@ -65,7 +65,9 @@ def command(
         Path | None,
         typer.Option(metavar="DIR", help="Write an index and a page for each group of rules into this folder."),
     ] = None,
-    late: Annotated[bool, typer.Option("--late", help="Print tables of late failures, and of their reports.")] = False,
+    late: Annotated[
+        bool, typer.Option("--late", help="Print the page of late failures: tables of rules, by topic.")
+    ] = False,
     settings: Settings,
 ) -> int:
     """Print the reference of rules as Markdown.
@@ -145,8 +147,8 @@ def check(
 ) -> int:
     """Compile every policy, and report mistakes.
 
-    Checks the types in each expression. Evaluates the expression on small and full valid objects of the matched kinds,
-    with and without optional fields. Reports:
+    Checks the types in each expression, and evaluates it on valid objects of the matched kinds, with and without their
+    optional fields. Reports:
 
     - expressions that fail on a valid object, and wrong types
 
@@ -156,14 +158,14 @@ def check(
 
     - mutations that change their own result
 
-    Objects of a custom kind are made from its CustomResourceDefinition in the same files. Without the definition, the
-    report names the kind, and does not try expressions that read more than metadata.
+    Objects of a custom kind are made from its CustomResourceDefinition in the same files. If the definition is missing,
+    the report names the kind, and only expressions about metadata are evaluated.
 
-    Also checks PolicyExceptions in the files: their fields, rules, kinds and last day, and the bounds of
-    claimgate.yaml.
+    Also checks the PolicyExceptions in the files: fields, rules, kinds, last day, and whether claimgate.yaml allows
+    them.
 
-    --verbose shows what each policy covers, its cost, and whether API servers can evaluate it, also after `export`. The
-    cost is the worst case in the cost model of API servers, which stop an expression at 1,000,000.
+    --verbose shows what each policy covers, its cost, and whether API servers can evaluate the policy or its export.
+    The cost is the worst case. API servers stop an expression at a cost of 1,000,000.
 
     Exits with 1 if a policy or PolicyException has a mistake. Exits with 2 if a policy does not compile, or its params
     name a rule that does not exist.

@@ -83,8 +83,8 @@ def command(
 ) -> int:
     """Say whether a job can ever start, and if not, why.
 
-    Reviews the job as if it were created now, and compares it with queues, quota, claims, nodes and volumes. With
-    --live, these are in the cluster, otherwise in --context and in the file of the job. Creates and changes nothing.
+    Reviews the job as if it were created now, and compares it with queues, quota, claims, nodes and volumes. They are
+    read from FILE, and from --context or the cluster (--live). Creates and changes nothing.
 
     If FILE has several jobs, the worst exit code counts:
 

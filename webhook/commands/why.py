@@ -82,8 +82,8 @@ def command(
 ) -> int:
     """Say why a job in the cluster does not run, and what would stop it next.
 
-    Reads the job, the objects that controllers made for it, their conditions and events, and the queues of Kueue and
-    Volcano. They are in the cluster of kubectl or in --context. Creates and changes nothing. Objects that you may not
+    Reads the cluster of kubectl, or the files of --context: the job, the objects that controllers made for it, their
+    conditions and events, and the queues of Kueue and Volcano. Creates and changes nothing. Objects that you may not
     read are reported as not known.
 
     Exit codes:

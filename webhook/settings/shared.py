@@ -127,7 +127,7 @@ class ReviewSettings(ReportSettings):
     authorizer: Path | None = declare_option(
         None,
         values.file_type(),
-        "Answers for `authorizer` in policies: a file with a list `authorizer`, as in suites.",
+        "A file with the answers for `authorizer` in policies: a list `authorizer`, as in suites.",
         unset="no answers",
     )
     no_defaults: bool = declare_option(False, values.switch_type(), "Do not set the defaults of Kubernetes in objects.")
