@@ -79,7 +79,7 @@ def command(
             metavar="DIR",
             help=(
                 "Write a golden folder for each review, for `claimgate test DIR`: the review, the objects that "
-                "policies looked up, and the answer, without values of Secrets and of environment variables."
+                "policies looked up, and the answer. Values of Secrets and of environment variables are left out."
             ),
         ),
     ] = None,

@@ -78,8 +78,8 @@ class ServerSettings(ReportSettings):
     view_memory: int = declare_setting(
         96 << 20,
         values.byte_size_type(least=1 << 20),
-        "Memory for objects that policies look up. If it is full, the view drops the largest namespace, and policies "
-        "report that they do not know its objects.",
+        "Memory for objects that policies look up. If the memory is full, the server drops the objects of the largest "
+        "namespace, and policies report that they do not know these objects.",
     )
     live_policies: bool = declare_setting(
         False,
@@ -92,14 +92,14 @@ class ServerSettings(ReportSettings):
     events: bool = declare_setting(
         False,
         values.switch_type(),
-        "Write an Event on the top owner of each object that breaks a rule and passes with a warning.",
+        "Write an Event if an object breaks a rule and passes with a warning. The Event is about its top owner.",
     )
     timeout: float = declare_setting(
         10.0, values.seconds_type(0.1), "Time for one review; `?timeout=` of a call may be shorter."
     )
     max_body_bytes: int = declare_setting(20 << 20, values.byte_size_type(), "Largest body of a call.")
     max_inflight_body_bytes: int = declare_setting(
-        22 << 20, values.byte_size_type(), "Memory for all bodies above 64Ki together; other bodies wait."
+        22 << 20, values.byte_size_type(), "Memory for all bodies above 64Ki together. A body that does not fit waits."
     )
     workers: int = declare_setting(
         2,
@@ -130,7 +130,7 @@ class ServerSettings(ReportSettings):
     log_denials: DenialLevel = declare_setting(
         "never",
         values.choice_type(*DENIAL_LEVELS),
-        "When to log the texts of denials, which quote objects: at --log-level debug only, at info too, or never.",
+        "Level of log lines with the texts of denials, or never to log them. The texts quote objects.",
     )
     traces: bool = declare_setting(
         False,
