@@ -130,7 +130,7 @@ class ServerSettings(ReportSettings):
     log_denials: DenialLevel = declare_setting(
         "never",
         values.choice_type(*DENIAL_LEVELS),
-        "Level of log lines with the texts of denials, or never to log them. The texts quote objects.",
+        "Log the texts of denials, which quote objects: never, only with --log-level debug, or also with info.",
     )
     traces: bool = declare_setting(
         False,
