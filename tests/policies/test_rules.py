@@ -68,6 +68,18 @@ def test_a_rule_has_a_bad_and_a_good_example(rule: str) -> None:
     assert broken.said
 
 
+@all_rows("rule", RULES)
+def test_the_good_example_has_the_kind_of_the_bad_one(rule: str) -> None:
+    """A reader compares the two objects, so the good one is the bad one with the fixed field."""
+    bad, good = shown()[rule].bad, shown()[rule].good
+    assert bad is not None
+    assert good is not None
+    assert good.object["kind"] == bad.object["kind"], (
+        f"the page of {rule} shows `{bad.name}` and `{good.name}`: copy the first case, fix its field, write "
+        f"`rule: {rule}` into the copy, and remove this rule from cases before the copy"
+    )
+
+
 def test_an_example_belongs_to_a_rule() -> None:
     assert set(shown()) <= set(RULES)
 
