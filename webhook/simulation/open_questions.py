@@ -16,9 +16,10 @@ from webhook.cluster import Cluster
 from webhook.errors import LookupFailed
 from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.dra.published_devices import RESOURCE_SLICE
-from webhook.facts.dra.resource_slices import lacking_devices_of_claim
+from webhook.facts.dra.resource_slices import ClaimOfPods, lacking_devices_of_claims
 from webhook.facts.dra.types import ResourceClaimTemplate
 from webhook.facts.gpu.device_pods import WORKLOADS, DevicePods, located_templates
+from webhook.facts.gpu.gpu_quota import ResourceQuota
 from webhook.facts.kinds import LEADER_WORKER_SET, NODE, POD, RUNTIME_CLASS
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.model_servers.server_candidates import server_candidates
@@ -50,6 +51,7 @@ from webhook.rules.problem import Problem
 from webhook.simulation.aspects import ASPECTS, Aspect, aspect_of
 from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted, some_of
+from webhook.typed.cluster_objects import LimitRange
 from webhook.typed.pods import Container as PodContainer
 from webhook.typed.pods import NodeSelector, PodTemplate, Resources
 from webhook.typed.view import ReadingContext
@@ -118,7 +120,9 @@ def open_questions(subject: Subject, cluster: Cluster, told: Collection[str]) ->
         *_prerequisite_questions(subject, told),
         *_scheduler_questions(subject),
         *_server_questions(subject),
+        *_quota_questions(subject),
         *_claim_questions(subject),
+        *_room_questions(subject),
         *_volume_questions(subject),
         *_node_questions(subject, cluster, told),
     )
@@ -231,22 +235,63 @@ def _server_questions(subject: Subject) -> Iterator[OpenQuestion]:
 
 
 def _claim_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield a question about the first claim for which the cluster has too few devices now. Audits report the claim or
-    the template itself.
+    """Yield a question about the first pods with claims for which the cluster has too few devices now. Audits report
+    the claim or the template itself.
     """
     view, are_together = subject.cluster_view(), starts_all_pods_at_once(subject)
     fitting = {
         each.pods.podset.name: frozenset(offer.name for offer in each.fitting) for each in subject.once(pods_and_nodes)
     }
+    claims: dict[str, list[ClaimOfPods]] = {}
     for claim in subject.once(pod_claims).claims:
         kind = claim.referenced_kind
-        if kind is None or not claim.is_found:
-            continue
-        pods = claim.pods or 1 if are_together and kind is ResourceClaimTemplate else 1
-        nodes = fitting.get(claim.pod_set) or None
-        if reason := lacking_devices_of_claim(view.find(kind, claim.reference), view, pods, nodes):
-            yield OpenQuestion(aspects=("claims",), what=f"{claim.kind} `{claim.reference}`: {reason}")
+        if kind is not None and claim.is_found:
+            pods = claim.pods or 1 if are_together and kind is ResourceClaimTemplate else 1
+            claims.setdefault(claim.pod_set, []).append(ClaimOfPods(view.find(kind, claim.reference), pods))
+    for name, listed in claims.items():
+        if reason := lacking_devices_of_claims(listed, view, fitting.get(name) or None):
+            yield OpenQuestion(aspects=("claims",), what=reason)
             return
+
+
+def _room_questions(subject: Subject) -> Iterator[OpenQuestion]:
+    """Yield a question about pods that run at the same time, if the nodes have too little CPU, memory or room for
+    pods. A rule counts their devices.
+    """
+    for each in subject.once(pods_and_nodes) if starts_all_pods_at_once(subject) else ():
+        count, needs = each.pods.pod_count, {**each.needs.devices, **each.needs.ordinary, "pods": 1}
+        room = sum(
+            min(offer.amounts.get(name, count * amount) // amount for name, amount in needs.items() if amount > 0)
+            for offer in each.fitting
+        )
+        if each.fitting and room < count:
+            yield OpenQuestion(aspects=("nodes",), what=f"have room for {room} of {count} pods at the same time")
+            return
+
+
+def _quota_questions(subject: Subject) -> Iterator[OpenQuestion]:
+    """Yield a question about the first ResourceQuota with scopes, or LimitRange with a ratio, which no rule compares
+    with the pods.
+    """
+    view = subject.cluster_view()
+    if not view.namespace:
+        return
+    quotas = (each for each in view.list_typed(ResourceQuota, view.namespace) if _has_scopes(each))
+    ranges = (each for each in view.list_typed(LimitRange, view.namespace) if _has_ratios(each))
+    if (quota := next(quotas, None)) is not None:
+        what = f"ResourceQuota `{quota.name}` has scopes, and is not compared with the pods"
+        yield OpenQuestion(aspects=("quota",), what=what)
+    elif (limits := next(ranges, None)) is not None:
+        what = f"maxLimitRequestRatio of LimitRange `{limits.name}` is not compared with the pods"
+        yield OpenQuestion(aspects=("quota",), what=what)
+
+
+def _has_scopes(quota: ResourceQuota) -> bool:
+    return bool(quota.spec.scopes or quota.spec.scope_selector)
+
+
+def _has_ratios(limits: LimitRange) -> bool:
+    return any(item.max_limit_request_ratio for item in limits.spec.limits)
 
 
 def _volume_questions(subject: Subject) -> Iterator[OpenQuestion]:
@@ -385,8 +430,8 @@ def _requirements_not_compared(subject: Subject, cluster: Cluster) -> Iterator[s
 
 def _placement_not_compared(template: PodTemplate, pods: int | None, subject: Subject) -> Iterator[str]:
     """Yield settings outside the PodSpec's fields for nodes that also choose or fill nodes."""
-    containers = template.spec.all_containers()
-    if pods != 1 and any(port.host_port for container in containers for port in container.ports):
+    ports = (port for container in template.spec.all_containers() for port in container.ports)
+    if pods != 1 and any(port.host_port or template.spec.json.get("hostNetwork") is True for port in ports):
         yield "hostPort"
     annotations = (*subject.metadata.annotations, *template.metadata.annotations)
     yield from (key for key in annotations if key.endswith(_EXCLUSIVE))

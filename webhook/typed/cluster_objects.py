@@ -92,6 +92,7 @@ class LimitRangeItem(Typed):
     min = Amounts()
     default = Amounts()
     default_request = Amounts()
+    max_limit_request_ratio = Amounts()
 
     def fields_with(self, resource: str) -> Iterator[str]:
         """Yield the fields that name a resource, also with the amount null."""

@@ -14,7 +14,7 @@ pkg/apis/core/validation/validation.go ValidateResourceQuotaResourceName and val
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -29,7 +29,7 @@ from webhook.facts.gpu.device_pods import (
     read_device_workload,
     without_repeated_problems,
 )
-from webhook.facts.kinds import TRAIN_JOB
+from webhook.facts.kinds import KUEUE_QUEUE_NAME, TRAIN_JOB
 from webhook.facts.pods.pod_requests import (
     Amounts,
     NamespaceLimits,
@@ -45,8 +45,9 @@ from webhook.facts.volcano_objects.types import CronJob, Job
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
 from webhook.text.wording import counted
-from webhook.typed import cluster_objects
-from webhook.typed.fields import Part, Parts, Raw, Text, Texts, ValueMap
+from webhook.typed.cluster_objects import LimitRange
+from webhook.typed.collections import Items
+from webhook.typed.fields import Part, Raw, Text, Texts, ValueMap
 from webhook.typed.job_sets import JobSet
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodTemplate
@@ -98,29 +99,6 @@ class ResourceQuota(Object):
 
     gvk = GroupVersionKind("", "v1", "ResourceQuota")
     spec = Part(ResourceQuotaSpec)
-
-
-class LimitRangeItem(Typed):
-    """core/v1 LimitRangeItem; null amounts are kept."""
-
-    max = ValueMap()
-    min = ValueMap()
-    default = ValueMap()
-    default_request = ValueMap()
-    max_limit_request_ratio = ValueMap()
-
-
-class LimitRangeSpec(Typed):
-    """core/v1 LimitRangeSpec."""
-
-    limits = Parts(LimitRangeItem)
-
-
-class LimitRange(Object):
-    """core/v1 LimitRange."""
-
-    gvk = GroupVersionKind("", "v1", "LimitRange")
-    spec = Part(LimitRangeSpec)
 
 
 RESOURCE_NAME: Final = GPU_QUOTA.rule(
@@ -192,7 +170,6 @@ _VERBS: Final[Mapping[tuple[str, bool], str]] = {
     ("limit", False): "the {} pods together have limits of",
 }
 """The beginning of a message, by the side of resources, and whether the amount is of one pod."""
-_QUEUE_NAME: Final = "kueue.x-k8s.io/queue-name"
 _LOCAL_QUEUE: Final = GroupVersionKind("kueue.x-k8s.io", "v1beta2", "LocalQueue")
 _MULTI_KUEUE: Final = "kueue.x-k8s.io/multikueue"
 """The controller of an AdmissionCheck that runs jobs in other clusters, with the quotas of those clusters."""
@@ -212,15 +189,8 @@ def check_portable_gpu_in_quota(subject: Subject) -> Iterator[Problem]:
 def check_portable_gpu_in_limit_range(subject: Subject) -> Iterator[Problem]:
     """Yield the problem of the portable name `gpu` in a LimitRange, which limits no device."""
     for item in subject.typed(LimitRange).spec.limits:
-        for field, amounts in (
-            ("max", item.max),
-            ("min", item.min),
-            ("default", item.default),
-            ("defaultRequest", item.default_request),
-            ("maxLimitRequestRatio", item.max_limit_request_ratio),
-        ):
-            if _NAME in amounts:
-                yield _resource_name_problem(item.path(field, _NAME), _NAME, "nvidia.com/gpu")
+        for field in item.fields_with(_NAME):
+            yield _resource_name_problem(item.path(field, _NAME), _NAME, "nvidia.com/gpu")
 
 
 def _resource_name_problem(path: FieldPath, name: str, example: str) -> Problem:
@@ -253,7 +223,7 @@ def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
 
 def _may_run_in_other_cluster(subject: Subject) -> bool:
     """Return whether a job has a queue, and some queue may send its jobs to another cluster."""
-    if _QUEUE_NAME not in subject.metadata.labels:
+    if KUEUE_QUEUE_NAME not in subject.metadata.labels:
         return False
     checks = subject.cluster_view().list_visible(CheckOfQueue)
     return any(check.spec.controller_name == _MULTI_KUEUE for check in checks)
@@ -351,35 +321,48 @@ def _amounts_as_text(amounts: Amounts) -> str:
     return " and ".join(format_thousandths_with_resource_name(name, milli) for name, milli in amounts.items())
 
 
+class _TemplateAmounts(NamedTuple):
+    """The amounts of the containers of a template, and of one pod, as quotas and LimitRanges count them."""
+
+    podset: PodSet
+    template: PodTemplate
+    containers: Items[RequestsOfContainer]
+    pod: Mapping[str, Amounts]
+
+
+def _amounts_of_templates(subject: Subject) -> Items[_TemplateAmounts]:
+    """Return the amounts of all templates; call it through `Subject.once`."""
+    ranges, located = subject.once(_limits_of_namespace), subject.once(located_templates)
+    return located.of([_amounts_of_template(podset, template, ranges) for podset, template in located])
+
+
+def _amounts_of_template(podset: PodSet, template: PodTemplate, ranges: NamespaceLimits) -> _TemplateAmounts:
+    containers = requests_of_containers(template.spec, ranges)
+    limits = [RequestsOfContainer(each.container, each.limits, each.limits) for each in containers]
+    pod = {
+        "request": quota_requests_of_pod(template.spec, containers, {}),
+        "limit": quota_requests_of_pod(template.spec, limits, {}),
+    }
+    return _TemplateAmounts(podset, template, containers, pod)
+
+
 def _amounts_of_pods(subject: Subject) -> Mapping[str, _SimultaneousRequest]:
     """Return what quotas count of all pods that run at the same time, by the name in a quota, in thousandths."""
-    ranges = subject.once(_limits_of_namespace)
     of_pods = list[tuple[PodSet, Mapping[str, int]]]()
-    for podset, template in subject.once(located_templates):
-        sides = _requests_and_limits(template, ranges)
+    for each in subject.once(_amounts_of_templates):
         amounts = {
-            name: sides[side][resource] for name, (side, resource) in _COUNTED.items() if resource in sides[side]
+            name: each.pod[side][resource] for name, (side, resource) in _COUNTED.items() if resource in each.pod[side]
         }
-        of_pods.append((podset, {**dict.fromkeys(_OF_PODS, 1000), **amounts}))
+        of_pods.append((each.podset, {**dict.fromkeys(_OF_PODS, 1000), **amounts}))
     return _simultaneous_requests(of_pods, subject)
 
 
 def _limits_of_namespace(subject: Subject) -> NamespaceLimits:
     """Return the defaults and bounds in the LimitRanges of the namespace that are known."""
-    view, kind = subject.cluster_view(), cluster_objects.LimitRange
+    view, kind = subject.cluster_view(), LimitRange
     if not view.namespace or not view.has_any(kind.gvk, view.namespace):
         return NamespaceLimits()
     return combine_limit_ranges(view.list_typed(kind, view.namespace))
-
-
-def _requests_and_limits(template: PodTemplate, ranges: NamespaceLimits) -> Mapping[str, Amounts]:
-    """Return the requests and the limits of one pod, as quotas and LimitRanges count them."""
-    of_containers = requests_of_containers(template.spec, ranges)
-    limits = [RequestsOfContainer(each.container, each.limits, each.limits) for each in of_containers]
-    return {
-        "request": quota_requests_of_pod(template.spec, of_containers, {}),
-        "limit": quota_requests_of_pod(template.spec, limits, {}),
-    }
 
 
 def _check_unset_amounts(quota: ResourceQuota, told: str, subject: Subject) -> Iterator[Problem]:
@@ -387,11 +370,10 @@ def _check_unset_amounts(quota: ResourceQuota, told: str, subject: Subject) -> I
     view, required = subject.cluster_view(), [name for name in _REQUIRED if name in quota.spec.hard]
     if not required or not view.is_whole(LimitRange.gvk) or subject.group_kind in _COMPLETED:
         return
-    ranges = subject.once(_limits_of_namespace)
-    for podset, template in subject.once(located_templates):
+    for podset, template, containers, _ in subject.once(_amounts_of_templates):
         if podset.partial is not None or podset.pods == 0 or template.spec.resources:
             continue
-        for listed in requests_of_containers(template.spec, ranges):
+        for listed in containers:
             sides = {"request": listed.requests, "limit": listed.limits}
             name = next((each for each in required if _REQUIRED[each][1] not in sides[_REQUIRED[each][0]]), None)
             if name is not None:
@@ -408,27 +390,23 @@ def validate_limit_ranges(subject: Subject) -> Iterator[Problem]:
     Kueue admits no such job, which a rule of Kueue reports.
     """
     view = subject.cluster_view()
-    has_queue = _QUEUE_NAME in subject.metadata.labels and view.has_any(_LOCAL_QUEUE, view.namespace)
+    has_queue = KUEUE_QUEUE_NAME in subject.metadata.labels and view.has_any(_LOCAL_QUEUE, view.namespace)
     if has_queue or not subject.once(read_device_workload).device_pods:
         return
     ranges = subject.once(_limits_of_namespace)
     if not any((*ranges.most.values(), *ranges.least.values())):
         return
     is_whole = view.is_whole(LimitRange.gvk) and subject.group_kind not in _COMPLETED
-    for podset, template in subject.once(located_templates):
-        if podset.pods != 0:
-            knows_all = is_whole and podset.partial is None
-            problems = _check_limit_ranges(podset, template, ranges, is_whole=knows_all)
-            yield from without_repeated_problems(problems, subject)
+    for amounts in subject.once(_amounts_of_templates):
+        if amounts.podset.pods != 0:
+            knows_all = is_whole and amounts.podset.partial is None
+            yield from without_repeated_problems(_check_limit_ranges(amounts, ranges, is_whole=knows_all), subject)
 
 
-def _check_limit_ranges(
-    podset: PodSet, template: PodTemplate, ranges: NamespaceLimits, *, is_whole: bool
-) -> Iterator[Problem]:
-    of_containers = requests_of_containers(template.spec, ranges)
-    sides = _requests_and_limits(template, ranges)
+def _check_limit_ranges(of: _TemplateAmounts, ranges: NamespaceLimits, *, is_whole: bool) -> Iterator[Problem]:
+    podset, template, containers, sides = of
     for total in (sides["limit"], sides["request"]):
-        outside = next(iter(find_amounts_out_of_range(of_containers, total, ranges)), None)
+        outside = next(iter(find_amounts_out_of_range(containers, total, ranges)), None)
         if outside is None:
             continue
         name = outside.resource
