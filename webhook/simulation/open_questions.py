@@ -122,7 +122,7 @@ def open_questions(subject: Subject, cluster: Cluster, told: Collection[str]) ->
         *_server_questions(subject),
         *_quota_questions(subject),
         *_claim_questions(subject),
-        *_room_questions(subject),
+        *_capacity_questions(subject),
         *_volume_questions(subject),
         *_node_questions(subject, cluster, told),
     )
@@ -254,18 +254,18 @@ def _claim_questions(subject: Subject) -> Iterator[OpenQuestion]:
             return
 
 
-def _room_questions(subject: Subject) -> Iterator[OpenQuestion]:
+def _capacity_questions(subject: Subject) -> Iterator[OpenQuestion]:
     """Yield a question about pods that run at the same time, if the nodes have too little CPU, memory or room for
     pods. A rule counts their devices.
     """
     for each in subject.once(pods_and_nodes) if starts_all_pods_at_once(subject) else ():
         count, needs = each.pods.pod_count, {**each.needs.devices, **each.needs.ordinary, "pods": 1}
-        room = sum(
+        most = sum(
             min(offer.amounts.get(name, count * amount) // amount for name, amount in needs.items() if amount > 0)
             for offer in each.fitting
         )
-        if each.fitting and room < count:
-            yield OpenQuestion(aspects=("nodes",), what=f"have room for {room} of {count} pods at the same time")
+        if each.fitting and most < count:
+            yield OpenQuestion(aspects=("nodes",), what=f"have room for {most} of {count} pods at the same time")
             return
 
 
