@@ -215,7 +215,7 @@ class _UpdateResult:
     """The result of one run.
 
     Attributes:
-        asked: the places of policies for which API servers call claimgate.
+        asked: `Policy.file` of the policies for which API servers call claimgate.
         missing: the kinds of absent configurations.
     """
 

@@ -34,7 +34,7 @@ STORED_POLICIES: Final = f"policies.validate{DOMAIN}"
 def split_registrable_policies(
     policies: PolicySet, stored: Iterable[Policy], current: Sequence[Manifest], render: Render, *, any_pod: bool
 ) -> tuple[PolicySet, dict[str, tuple[Danger, ...]]]:
-    """Return the policies that may be registered, and the dangers of the others by the place of the stored object.
+    """Return the policies that may be registered, and the dangers of each refused policy by `Policy.file`.
 
     `stored` are the policies of the cluster, and `current` its configurations. `any_pod` registers rules about any Pod.
     """
@@ -91,10 +91,10 @@ def merge_configurations(current: Sequence[Manifest], wanted: Sequence[Manifest]
 
 
 def with_idle_webhooks(wanted: Sequence[Manifest], of_files: Sequence[Manifest]) -> list[Manifest]:
-    """Return the wanted configurations with the webhooks of `of_files` that they lack, without rules.
+    """Return the wanted configurations, and add each missing webhook of `of_files` without rules.
 
-    A stored policy about any Pod replaces the separate webhook for Pods. That webhook stays, without rules. Otherwise
-    each upgrade would install it again, without a caBundle.
+    A stored policy about any Pod replaces the separate webhook for Pods. The replaced webhook stays, without rules.
+    Otherwise each upgrade would install the webhook again, without a caBundle.
 
     `of_files` are the configurations for the policies of files alone.
     """

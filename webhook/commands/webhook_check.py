@@ -92,7 +92,7 @@ def servers_that_deny_nothing(
 
 
 class WantedInstallation(Struct, frozen=True, kw_only=True):
-    """The name of the configurations, the ClusterRole, and the number of the phases."""
+    """The name of the configurations, their expected number (`phases`), and the ClusterRole."""
 
     name: str
     role: Mapping[str, Any]

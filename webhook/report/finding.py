@@ -1,6 +1,6 @@
 """Makes findings from decisions, each with its rule, its object and its line in the input.
 
-Knows the results of wgpolicyk8s.io/v1alpha2.
+The results have the names of wgpolicyk8s.io/v1alpha2.
 """
 
 from __future__ import annotations

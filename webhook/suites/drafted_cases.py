@@ -76,7 +76,7 @@ def _drafted_cases(
 
 
 def _has_cases(text: str, cases: list[JSON]) -> bool:
-    """Check the new text of a suite. The cases are missing if the list is in brackets."""
+    """Check that the text of a suite has all cases. New cases are lost if the list is in brackets."""
     try:
         documents = yamlfile.load(text)
     except InputError:

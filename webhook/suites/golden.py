@@ -5,8 +5,8 @@
     NAME/expected.yaml   the answer, compared as a whole
 
 `claimgate replay --record DIR` writes golden folders, and `claimgate test DIR` evaluates the current policies.
-`--update-golden` writes the answers again. Values of Secrets and of environment variables are left out, and the answer
-is that without these values.
+`--update-golden` writes the answers again. Values of Secrets and of environment variables are left out. The expected
+answer is the answer to the review without these values.
 """
 
 from __future__ import annotations
@@ -142,8 +142,9 @@ class Recorder:
 
     @staticmethod
     def _emptied(folder: Path) -> Path:
-        """Return the folder without its earlier recording. An audited folder may have links in place of this folder or
-        its files. They are refused, because they may lead anywhere.
+        """Return the folder without its earlier recording.
+
+        Links are refused, because a link in an audited folder may lead anywhere.
         """
         linked = next((each for each in (folder, folder / CLUSTER) if each.is_symlink()), None)
         if linked is not None or leads_out_by_link(folder):

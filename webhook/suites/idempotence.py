@@ -35,7 +35,7 @@ def describe_repeated_change(policy: Policy, loaded: PolicySet, how: Options) ->
     """Return a sentence about the first sample that a policy changes twice; "" without one."""
     if policy.kind != "mutating":
         return ""
-    # a policy that reinvokes would run twice within one request, so the third run would be judged
+    # with reinvocation, the first request would already run the policy twice
     once = replace(loaded, validating=(), mutating=(replace(policy, reinvokes=False),))
     for sample in (*_requests_of_valid_objects(policy, loaded), *_requests_of_suite(policy, loaded, how)):
         if where := _changes_of_second_run(once, sample):

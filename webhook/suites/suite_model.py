@@ -14,7 +14,7 @@ from webhook.manifests.configuration import CamelCaseModel
 class ExpectModel(CamelCaseModel):
     """The expected parts of an answer. Absent fields are not compared.
 
-    A list has a part of every text, in any order.
+    The texts of a list may be in any order.
     """
 
     allowed: bool = Field(description="Whether the request is allowed.")

@@ -26,7 +26,7 @@ _OWN: Final = {"secret": OF_SECRETS, "variable": frozenset(("value",))}
 
 
 class Span(NamedTuple):
-    """The beginning and the end of a value. Lines and columns count from 0. The last column is the one after it."""
+    """The place of a value. Lines and columns count from 0. `last_column` is the column after the value."""
 
     line: int
     column: int

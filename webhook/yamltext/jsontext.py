@@ -7,9 +7,9 @@ Go and Kubernetes differ from the standard library of Python:
 - Each byte that is not UTF-8, or half of a surrogate pair, becomes U+FFFD (encoding/json unquote).
 - The last of repeated keys counts. This reader adds a note.
 
-A part that is nested too deeply becomes an `Unread`, and so does a number that no double can hold. Go reads 10,000
-levels, and keeps the text of fields that it does not decode. The depth is counted from the brackets of the bytes before
-any recursion, at a nanosecond each.
+A part that is nested too deeply becomes an `Unread`, and so does a number that no double can hold. Go accepts such
+parts, with up to 10,000 levels, in fields that it does not decode. Brackets are counted before any recursion, in about
+a nanosecond for each byte.
 """
 
 from __future__ import annotations
@@ -290,9 +290,8 @@ def _keys_with_offsets(text: str, offset: int) -> Iterator[tuple[list[str | int]
 def is_deeper_than(bound: int, body: bytes) -> bool:
     """Return whether JSON is nested deeper than `bound` levels. Also true for many brackets that do not match.
 
-    The number of opening brackets is an upper bound of the depth, even without those in `},{`. It decides for nearly
-    all bodies. Other bodies are reduced to steps up and down. The steps are added up part by part, and one by one only
-    in a part near the bound.
+    Nearly all bodies have too few opening brackets, even with those in `},{` left out. In other bodies, brackets are
+    steps up and down. The steps are added up part by part, and one by one only in a part near the bound.
     """
     opening = len(body.translate(None, _NO_OPENING_BRACKET))
     if opening <= bound or opening - body.count(b"},{") <= bound:
