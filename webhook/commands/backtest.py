@@ -116,7 +116,7 @@ def command(
 
 
 def _policy_sets_to_compare(settings: ReviewSettings, against: Sequence[Path]) -> dict[str, assembly.ReviewAssembly]:
-    """Return the policies and those of --against. Prints the names of both on stderr."""
+    """Return the policies, and the policies of --against. Prints the names of both on stderr."""
     sets = {"policies": assembly.assemble_policies_and_context(settings)}
     options.print_policy_notes(settings, sets["policies"].policies)
     if against:

@@ -46,7 +46,8 @@ def add_demand(
 ) -> None:
     """Add the demand of an object to `demands`, if it is a job in a queue and its fields have the right types.
 
-    The demand is that of the object after the policies. For a denied object, it is that of the submitted object.
+    The demand is computed from the object after the policies. The demand of a denied object is computed from the
+    submitted object.
     """
     kind = attributes.kind.group, attributes.kind.kind
     if kind not in FRAMEWORK_OF_KIND and kind != JOB:

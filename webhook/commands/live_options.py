@@ -125,7 +125,7 @@ class LiveFlags(Struct, frozen=True, kw_only=True):
 def open_live_cluster(
     policies: PolicySet, kubeconfig: Path | None, kube_context: str | None, *, of_audits: bool = False
 ) -> Iterator[LiveCluster]:
-    """Yield a live cluster with a view of the objects that policies look up; for audits, also those of advice.
+    """Yield a live cluster with a view of the objects that policies look up; for audits, also by advice.
 
     Raises:
         ConfigurationError: no server or credentials are configured.

@@ -1,8 +1,8 @@
 """Computes the registration and the rights for the policies that a cluster stores. follow_policies.py writes them.
 
-A stored policy is not registered if the webhook could then block the cluster. The check is that of
-`webhook-config --check`, and assumes that every webhook fails closed. Only rules and matchConditions of a registered
-webhook change. The administrator sets the address, caBundle, failurePolicy and selectors.
+A stored policy is not registered if the webhook could then block the cluster. The check is `webhook-config --check`,
+and assumes that every webhook fails closed. Only rules and matchConditions of a registered webhook change. The
+administrator sets the address, caBundle, failurePolicy and selectors.
 """
 
 from __future__ import annotations

@@ -179,8 +179,8 @@ def replace_by_rendered_objects(
 ) -> Rendered:
     """Replace the files of each chart and kustomization by its rendered objects.
 
-    Files of the stream that are not copied for helm or kubectl count as not read. `release` is that of Kubernetes, for
-    charts. After `total_s` seconds or `total_bytes` of output, no further folder is rendered.
+    Files of the stream that are not copied for helm or kubectl count as not read. `release` is the Kubernetes release,
+    for charts. After `total_s` seconds or `total_bytes` of output, no further folder is rendered.
     """
     problems: list[InputProblem] = []
     texts: dict[str, RenderedText] = {}

@@ -236,7 +236,7 @@ def _exempt_conditions(configuration: ConfigurationFile) -> tuple[tuple[str, str
 
 def _exempt_conditions_of_file(settings: Settings) -> Callable[[], tuple[tuple[str, str], ...]]:
     """Return a function that reads the conditions from the configuration file. If the file has a mistake, the
-    conditions are those of the last good file.
+    conditions come from the last good file.
     """
     path = settings.configuration.path
     file = ReloadableValue(

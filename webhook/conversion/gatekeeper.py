@@ -98,7 +98,7 @@ def _targets(template: JSON) -> Iterator[Mapping[str, Any]]:
 def policy_and_binding(
     template: JSON, constraint: JSON, table: Table, operations: Sequence[str] = ()
 ) -> tuple[JSON, JSON]:
-    """Return the native policy and binding of a constraint. `operations` are by default those of the template.
+    """Return the native policy and binding of a constraint. By default, `operations` come from the template.
 
     The constraint must have the defaults of its CRD.
 

@@ -1,8 +1,8 @@
 """Converts ValidatingPolicy and MutatingPolicy of policies.kyverno.io, and their namespaced kinds.
 
-The specs are those of the native kinds, with additions. A binding gets the `validationActions`, and for a namespaced
-policy the namespace. For a policy about Pods, policies for the built-in controllers are added, as Kyverno generates
-them (pod_controllers.py). Source: kyverno/kyverno 111e07b pkg/cel/policies/{vpol,mpol}.
+The specs are the specs of the native kinds, with additions. A binding gets the `validationActions`, and for a
+namespaced policy the namespace. For a policy about Pods, policies for the built-in controllers are added, as Kyverno
+generates them (pod_controllers.py). Source: kyverno/kyverno 111e07b pkg/cel/policies/{vpol,mpol}.
 """
 
 from __future__ import annotations

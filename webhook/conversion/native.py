@@ -155,7 +155,7 @@ def _has_lines(validation: JSON) -> bool:
 
 
 def binding_of_policy(policy: Mapping[str, Any], spec: Mapping[str, JSON], name: str = "") -> dict[str, Any]:
-    """Return a binding of a policy. Its default name is that of the policy."""
+    """Return a binding of a policy. By default, it has the name of the policy."""
     return {
         "apiVersion": _API_VERSION,
         "kind": f"{policy['kind']}Binding",

@@ -85,7 +85,7 @@ def _rewrite_validating(spec: Mapping[str, Any], template: Sequence[str]) -> dic
 
 
 def rewrite_text_for_template(text: str, template: Sequence[str]) -> str:
-    """Replace spec and metadata of the Pod by those of the pod template."""
+    """Replace spec and metadata of the Pod by spec and metadata of the pod template."""
     inner = ".".join(template)
     for part in ("spec", "metadata"):
         text = re.sub(rf"(object|oldObject)\.{part}{_OWN_NAMESPACE}", rf"\1.{inner}.{part}", text)

@@ -34,7 +34,7 @@ def costly_conditions(configuration: WebhookConfiguration, version: Version) -> 
     """Yield a sentence about each webhook with matchConditions that may exceed the cost limit of API servers.
 
     The estimate is the maximum for any request. A webhook without a sentence is always within the limits. The
-    configuration may be that of another project.
+    configuration may belong to another project.
     """
     for webhook in configuration.webhooks:
         for what, fix in _reasons(webhook, version):

@@ -2,7 +2,7 @@
 
 For a kind with one template at a fixed place, the variable `pod` has the template, and the rest stays unchanged. For
 kinds with several templates, a variable has the list of templates, and each rule is about all of them. Variables that
-differ between templates are written out in the rules. The message is that of the first template that breaks the rule.
+differ between templates are written out in the rules. The message is about the first template that breaks the rule.
 If the messageExpression fails, the message lacks the path of the template.
 
 If a rewritten part could change the verdict, the policy is refused.

@@ -1,7 +1,8 @@
 """Makes CEL expressions that find the pod templates of a kind and convert each template to a Pod.
 
 API servers evaluate these expressions. The results equal the Pods of evaluation/request_objects.py. Null counts as
-absent down to the fields of a PodSpec. A template is a map. Metadata without a namespace gets that of the request.
+absent down to the fields of a PodSpec. A template is a map. Metadata without a namespace gets the namespace of the
+request.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Makes the rules of the webhook: the resources, versions and operations that the loaded policies match.
 
-Rules of webhooks cannot have names and selectors. claimgate itself checks those of policies.
+Rules of webhooks cannot have names and selectors. claimgate itself checks the names and selectors of policies.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reads the files of the command line part by part. Memory does not grow with the input.
 
 A part has about a megabyte of whole YAML documents or whole lines of JSON. Some files are one part: a JSON document,
-and a YAML stream that only a parser can split (directives, `...`). The documents, problems and templates are those of
-`documents.read_documents`, which reads everything at once.
+and a YAML stream that only a parser can split (directives, `...`). `documents.read_documents` gives the same documents,
+problems and templates, but reads everything at once.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class DocumentStream:
         exclude: patterns of names, or of paths below a named folder. Files that match are left out.
         include: patterns. If given, a file of a folder must match one of them.
         listing: lists the files of the named places.
-        patterns: returns the excluding patterns of a named folder; by default those of its `.claimgateignore`.
+        patterns: returns the excluding patterns of a named folder; by default the patterns of its `.claimgateignore`.
 
     Attributes:
         problems: files that do not exist or cannot be listed.

@@ -128,7 +128,7 @@ def read_documents(
     Args:
         named: the files and folders to read.
         exclude: patterns of names, or of paths below a named folder, with `*` for any characters.
-        patterns: returns the excluding patterns of a named folder; by default those of its `.claimgateignore`.
+        patterns: returns the excluding patterns of a named folder; by default the patterns of its `.claimgateignore`.
     """
     listed = list_sources(named, exclude, patterns=patterns)
     not_read = map(yamlfile.problem_of_file_not_read, listed.not_read)

@@ -1,7 +1,7 @@
 """Makes the CustomResourceDefinitions of the kinds of claimgate.dev, with structural schemas from their models.
 
 Other errors, such as expressions that do not compile, are in the status of each object. Enumerations, required fields
-and keys of lists are those of admissionregistration/v1 (k8s.io/api v0.36). Fields have no defaults, so an object stays
+and keys of lists come from admissionregistration/v1 (k8s.io/api v0.36). Fields have no defaults, so an object stays
 as applied, and GitOps tools find no difference.
 """
 

@@ -1,4 +1,4 @@
-"""Reads webhook configurations of Kubernetes (admissionregistration.k8s.io/v1), ours and those of other projects.
+"""Reads webhook configurations of Kubernetes (admissionregistration.k8s.io/v1), ours and others.
 
 Unknown fields are ignored, because API servers check these objects.
 """
@@ -68,7 +68,7 @@ class WebhookConfiguration(_WebhookModel):
 
 
 def is_webhook_configuration(value: JSON) -> bool:
-    """Return whether apiVersion and kind of an object are those of a webhook configuration."""
+    """Return whether an object is a webhook configuration, by apiVersion and kind."""
     return isinstance(value, dict) and value.get("kind") in KINDS and value.get("apiVersion") == f"{GROUP}/v1"
 
 

@@ -47,8 +47,8 @@ class Question:
 
     Args:
         object: the objects, requests or AdmissionReviews to review.
-        cluster: policies with their bindings and params, and other objects of the cluster. Without a policy, those of
-            the command line are evaluated, or the shipped policies.
+        cluster: policies with their bindings and params, and other objects of the cluster. Without a policy, the
+            policies of the command line or the shipped policies are evaluated.
         phase: the phase to run.
         is_whole: whether objects that are not in `cluster` do not exist.
     """

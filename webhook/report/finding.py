@@ -24,7 +24,7 @@ _LONGEST_NAME: Final = 1_000
 
 
 class Result(StrEnum):
-    """The result of one policy for one object. Words and order are those of a policy report's summary."""
+    """The result of one policy for one object. Words and order are from the summary of policy reports."""
 
     PASS = "pass"  # noqa: S105 - a report's word, no password
     FAIL = "fail"

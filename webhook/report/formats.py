@@ -49,7 +49,7 @@ class ReportFormat(Struct, frozen=True, kw_only=True):
     joins_copies: bool = False
 
     def rows_with(self, shown: Collection[Result]) -> frozenset[Result]:
-        """Return the results with entries in a report. `shown` are those of `--show`."""
+        """Return the results with entries in a report. `shown` has the values of `--show`."""
         return self.rows.union(shown) if self.shows_more else self.rows
 
 

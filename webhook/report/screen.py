@@ -102,7 +102,7 @@ def screen_of(stream: TextIO, variables: Mapping[str, str] = os.environ) -> Scre
 
 
 def _width_of_screen(stream: TextIO, variables: Mapping[str, str], *, is_terminal: bool) -> int:
-    """Return the width from COLUMNS, else that of the terminal; 0 for other streams."""
+    """Return the width from COLUMNS, or from the terminal; 0 for other streams."""
     said = variables.get("COLUMNS", "")
     if said.isdecimal():
         return int(said)

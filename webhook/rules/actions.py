@@ -6,7 +6,7 @@ A later source overrides an earlier source:
 2. The params: `data.deny`, `data.warn`, `data.audit`, `data.advice` and `data.off` of a ConfigMap list ids of rules,
    separated by spaces, commas or line ends. If several lists name a rule, the strictest list is used.
 3. The configuration file: `levels` of groups and rules. The level of a rule overrides the level of its group. A
-   configuration also sets keys of params (`params`, `releases`). Then its lists replace those of the ConfigMap.
+   configuration also sets keys of params (`params`, `releases`). Then its lists replace the lists of the ConfigMap.
 
 The validationActions of a binding limit every rule of its policy. With [Warn], no rule denies.
 """
@@ -120,7 +120,7 @@ def action_for_problem(rule: str, level: Level, *deciders: Chosen) -> Action:
 
 
 def actions_within_binding(decided: Action, allowed: tuple[ValidationAction, ...]) -> tuple[ValidationAction, ...]:
-    """Return the actions for a decided action, limited by those of the binding."""
+    """Return the actions for a decided action, limited by the actions of the binding."""
     if decided == "Deny":
         return allowed
     if decided == "Warn":

@@ -144,7 +144,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 
 class RuleGroup(Struct, frozen=True):
-    """A group of rules, with defaults for its rules. The fields are those of Rule."""
+    """A group of rules, with defaults for its rules. It has the fields of Rule."""
 
     name: str
     refused_by: str = ""

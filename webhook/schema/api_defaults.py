@@ -1,8 +1,8 @@
 """Sets the defaults that API servers set in built-in objects before webhooks and policies get them.
 
 The object must have the form of sent.py, in which an unset field is absent. The defaults of an object are set before
-those of its parts. Values that API servers fill in later are not here, such as names, selectors and labels of Jobs, and
-tolerations from admission plugins. Source: kubernetes v1.36
+the defaults of its parts. Values that API servers fill in later are not here, such as names, selectors and labels of
+Jobs, and tolerations from admission plugins. Source: kubernetes v1.36
 pkg/apis/*/v*/{defaults,zz_generated.defaults,conversion}.go; tests/e2e/test_sent.py, test_api_defaults.py and
 test_hand_written.py compare with kube-apiserver 1.36.
 """

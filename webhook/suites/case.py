@@ -122,7 +122,7 @@ class Request:
 
 
 def answer_of_case(request: Request, options: ReviewOptions = _ADVICE, *, explains: bool = False) -> PhasesOutcome:
-    """Return the answer to a request. By default, the options are those of admission with advice."""
+    """Return the answer to a request. The default options are the options of admission, with advice."""
     cluster = ClusterWithAssumedNamespaces(FilesCluster(request.context, is_whole=request.context_is_whole))
     door = LocalAnswerer(
         policies=request.policies,

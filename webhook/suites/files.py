@@ -1,7 +1,8 @@
 """Reads a suite file and the files that it names.
 
 A suite is often part of a proposed change, and may run where secrets are mounted. Files that a suite names must be in
-the folder that the command line names. `..`, absolute paths and symbolic links are resolved before this check. If suites of kyverno and gator share files, users name the folder with all these files.
+the folder that the command line names. `..`, absolute paths and symbolic links are resolved before this check. If
+suites of kyverno and gator share files, users name the folder with all these files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes the page about failures that appear late without claimgate: rules by topic, and failures without a rule.
 
-The page is made from policies, their rules and not_covered.yaml. docs/late-failures.md is that of the shipped policies,
-and a test checks that it is up to date.
+The page is made from policies, their rules and not_covered.yaml. docs/late-failures.md is the page of the shipped
+policies. A test checks that the file is up to date.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def _notes(case: CaseModel, suite: Suite) -> tuple[str, ...]:
 
 
 def cases(suite: Suite, documents: Sequence[yamlfile.Document] | None = None) -> Iterator[CaseModel]:
-    """Yield the cases of one suite file unchanged. `documents` are those of the file, if already read.
+    """Yield the cases of one suite file unchanged. `documents` are the documents of the file, if already read.
 
     Raises:
         InputError: every mistake of the file, with line and column.

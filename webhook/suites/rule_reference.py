@@ -3,8 +3,8 @@
 docs/rules has the pages of the shipped rules, and a test checks that they are up to date. One page for all rules would
 be larger than 1 MB, which GitHub shows as plain text.
 
-`claimgate explain --policies` shows the sections of the user's policies. A rule in rules.yaml gets a section like that
-of a shipped rule. Another policy gets its description, expressions and bindings, and the first denied and the first
+`claimgate explain --policies` shows the sections of the user's policies. A rule in rules.yaml gets a section, as
+shipped rules do. Another policy gets its description, expressions and bindings, and the first denied and the first
 allowed case of its suite.
 """
 
@@ -108,7 +108,7 @@ def _item(entry: StatedRule) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StatedRule:
-    """A rule with the policies that have it. The topic is that of the first policy."""
+    """A rule with the policies that have it. The first policy gives the topic."""
 
     rule: Rule
     policies: list[Policy]

@@ -72,7 +72,7 @@ def _part(places: Places, part: str, start: int, above: int, repeated: list[Yaml
 def _parse_part_with_shifted_places(
     places: Places, part: str, start: int, above: int, repeated: list[YamlError]
 ) -> Iterator[tuple[int, JSON]]:
-    """The parser reads the part, and the places are those in the whole text."""
+    """The parser reads only the part. Places count in the whole text."""
     inside, twice = Places(part, refuses_repeats=places.refuses_repeats), list[YamlError]()
     try:
         for at, value in parse_documents(inside, twice):

@@ -196,7 +196,7 @@ class _RepeatedAnchorLoader(yaml.SafeLoader):
 
 
 def _child(node: Any, step: str | int) -> tuple[Any, Any] | None:
-    """Return the mark and the node one step below. The mark is that of the key, or the beginning of the item."""
+    """Return the mark and the node one step below. The mark is at the key or the item."""
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and 0 <= step < len(node.value):
         return node.value[step].start_mark, node.value[step]
     if not isinstance(node, yaml.MappingNode) or isinstance(step, int):

@@ -1,8 +1,8 @@
 """Builds the values of any YAML text from the events of the parser. Without recursion, no text can exhaust the stack.
 
-Values are those of kubectl v1.36 (scalars.py). The last of repeated keys counts. A note is added if a value is lost, or
-if kustomize refuses the file because of the key. A `<<` overrides the keys before it, unlike in YAML 1.1 and kustomize.
-This also adds a note.
+Values are read as kubectl v1.36 reads them (scalars.py). The last of repeated keys counts. A note is added if a value
+is lost, or if kustomize refuses the file because of the key. A `<<` overrides the keys before it, unlike in YAML 1.1
+and kustomize. This also adds a note.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ Columns: TypeAlias = tuple[int, int]
 
 
 class SourceLine(Struct, frozen=True):
-    """A line without its indentation. `column` counts from 1. `length` is that of the marked key or item."""
+    """A line without its indentation. `column` counts from 1. `length` is the length of the marked key or item."""
 
     text: str
     column: int

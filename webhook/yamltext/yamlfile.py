@@ -474,5 +474,5 @@ def _moved(read: FileParts, above: int) -> FileParts:
 
 
 def _shift_problems(problems: Iterable[InputProblem], above: int) -> Iterator[InputProblem]:
-    """The lines become those of the whole text."""
+    """Make lines count in the whole text. Above the part are `above` lines."""
     return (structs.replace(each, line=each.line and each.line + above) for each in problems)
