@@ -121,7 +121,7 @@ def _covered_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:
 
 
 def _resources_with_unread_pods(policy: Policy, loaded: PolicySet, *, partly: bool) -> Iterator[str]:
-    """Yield the resources with pods that an expanded policy cannot evaluate; with `partly`, in part."""
+    """Yield the resources with pods that an expanded policy evaluates only in part, or without `partly` not at all."""
     for row in loaded.table.rows if policy.expands else ():
         if has_pods_in_parts(row) and partly == (bool(row.made) and policy.reads_merged_pods):
             yield f"{row.resource}.{row.group}"

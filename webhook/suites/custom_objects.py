@@ -1,8 +1,8 @@
 """Makes valid objects of a custom kind from the schema of its CustomResourceDefinition.
 
-A rule in CEL, `oneOf` or a webhook of the operator may require a field that the schema does not. Fields that a rule
-names may therefore be required, and an object without a schema has unknown contents. Values may break a pattern or a
-bound. So only errors about absent fields are findings.
+Only errors about absent fields are findings, because the made values may break a pattern or a bound. A rule in CEL,
+`oneOf` or a webhook of the operator may require a field that the schema does not require. Fields that a
+rule or `oneOf` names count as possibly required.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class _ObjectMaker:
         self._left = _MOST_FIELDS
 
     def value(self, schema: Any, where: str, skipped: tuple[str, ...] = ()) -> Any:
-        """Return a value that a schema allows. A value without a schema cannot be read inside."""
+        """Return a value that a schema allows. Parts of a value without a schema are unknown."""
         self._left -= 1
         if not isinstance(schema, dict) or self._left < 0:
             return _unknown_object(where)

@@ -252,7 +252,7 @@ def reason_not_read(file: InputFile) -> str:
 
 
 def leads_out_by_link(folder: Path) -> bool:
-    """Return whether a path below the working directory leads out by a link. The directory may be an audited one."""
+    """Return whether a path below the working directory leads out by a link. The directory may be audited."""
     is_below = not folder.is_absolute() and ".." not in folder.parts
     return is_below and not Path(os.path.realpath(folder)).is_relative_to(os.path.realpath("."))
 
