@@ -758,7 +758,7 @@ ROOM = "the nodes have devices for 2 of 3 pods with 1 `nvidia.com/gpu` each (nod
         pytest.param(JOB_SET_OF_THREE.replace("SCHEDULER, ", ""), "can-start", [], ROOM, id="JobSet"),
         pytest.param(JOB_SET_OF_THREE.replace("SCHEDULER", "schedulerName: kai-scheduler"), "never", ["node-devices/all-pods"], "", id="JobSet that KAI starts together"),
         pytest.param(TRAIN_JOB_OF_THREE, "never", ["node-devices/all-pods"], "", id="TrainJob"),
-        pytest.param(DEPLOYMENT_OF_THREE, "can-start", [], "", id="Deployment"),
+        pytest.param(DEPLOYMENT_OF_THREE, "nothing-found", [], "", id="Deployment"),
     ],
 )  # fmt: skip
 def test_jobs_with_more_pods_than_the_nodes_take(job, answer, rules, note, tmp_path, capsys):

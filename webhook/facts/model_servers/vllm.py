@@ -139,9 +139,9 @@ def refusals_of_vllm(server: StartedServer, release: _Release | None = None) -> 
     arguments = server.arguments
     if arguments.is_open or arguments.has("config"):
         return
-    number, text = arguments.number, arguments.text
+    number = arguments.number
     for name, option in (("tensor", "--tensor-parallel-size"), ("pipeline", "--pipeline-parallel-size")):
-        size = text(name) or ""
+        size = arguments.text(name) or ""
         if len(size) <= _LONGEST_SIZE and _BELOW_ONE.fullmatch(size):
             yield f"vLLM refuses {option} {size} because vLLM starts at least one worker", f"set {option} 1 or more"
     if memory := arguments.refused_fraction("memory"):
@@ -149,7 +149,7 @@ def refusals_of_vllm(server: StartedServer, release: _Release | None = None) -> 
             f"vLLM refuses --gpu-memory-utilization {memory} because the value must be above 0 and at most 1",
             "set a fraction such as 0.9",
         )
-    if (method := text("quantization") or "") in _DATA_TYPES:
+    if (method := arguments.text("quantization") or "") in _DATA_TYPES:
         flag = arguments.spelling("quantization", "--quantization")
         message = f"vLLM refuses {flag} {method} because {method} is a data type, not a method of quantization"
         yield message, f"remove {flag}, or set --dtype {_DATA_TYPES[method]}"
@@ -169,7 +169,7 @@ def refusals_of_vllm(server: StartedServer, release: _Release | None = None) -> 
     yield from _refusals_of_context((tensor, data, context, decode), release)
     if nodes is not None and nodes > 1:
         yield from _refusals_of_several_nodes(arguments, nodes, rank, (tensor, pipeline, data, context))
-    if text("backend") == "uni" and pipeline is not None and pipeline > 1:
+    if arguments.text("backend") == "uni" and pipeline is not None and pipeline > 1:
         yield (
             f"vLLM refuses --distributed-executor-backend uni with --pipeline-parallel-size {pipeline}",
             "set --distributed-executor-backend mp",

@@ -214,8 +214,8 @@ def check_replica_bounds(subject: Subject) -> Iterator[Problem]:
 def validate_parameter_types(subject: Subject) -> Iterator[Problem]:
     """Report the first parameter of each group that is not a string, as the CustomResourceDefinition requires."""
     for group in ray_cluster_spec_of(subject).groups():
-        written = [(at, group.json.get(at)) for at in ("rayStartParams", "resources")]
-        values = ((at, *item) for at, held in written if isinstance(held, dict) for item in held.items())
+        written = (("rayStartParams", group.ray_start_params.json), ("resources", group.resources))
+        values = ((at, *item) for at, held in written for item in held.items())
         wrong = next((each for each in values if each[2] is not None and not isinstance(each[2], str)), None)
         if wrong is not None:
             at, name, value = wrong
