@@ -102,6 +102,7 @@ _FATAL_PROBES: Final[Mapping[str, str]] = {
 }
 """The probes with which the kubelet kills a container after a failure, each with the fix."""
 _NOT_MOUNTED: Final = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
+_ATTACHED: Final = "Multi-Attach error"
 _NOT_PREPARED: Final = ("FailedPrepareDynamicResources", "FailedCreatePodSandBox", "NetworkNotReady")
 
 
@@ -132,7 +133,8 @@ def explain_pod(pod: JSON, statement: Statement, reading: ClusterReading) -> Ite
     if statement.turn in (Turn.CONTAINER, Turn.PROGRESS) and (killed := _killed_by_probe(pod, reading)):
         yield killed
         return
-    if statement.standing == "starting" and (problem := _problem_of_start(pod, reading)):
+    is_starting = statement.standing == "starting"
+    if is_starting and (problem := _silent_node(pod, reading) or _problem_of_start(pod, reading)):
         yield problem
     else:
         yield statement
@@ -202,6 +204,17 @@ def _lost_node(pod: JSON, reading: ClusterReading) -> Statement | None:
     says = f"node {name} does not answer, so the pod there is not deleted, and no new pod replaces it"
     fix = "repair or delete the node; if it is shut down for good, delete the pod with --force"
     return statement_about(pod, "stuck", Turn.NODE, says, fix, words=f"Node {name}: {ready.words}")
+
+
+def _silent_node(pod: JSON, reading: ClusterReading) -> Statement | None:
+    """Return the statement that a pod is not ready because the kubelet of its node does not answer."""
+    name = text_at(pod, ("spec", "nodeName"))
+    ready = conditions_of(reading.get(_NODE, "", name)).get("Ready") if name else None
+    if ready is None or ready.status == "True":
+        return None
+    says = f"node {name} of the pod is not Ready, so nothing is known of its containers"
+    fix = "repair or delete the node"
+    return statement_about(pod, "stuck", Turn.CONTAINER, says, fix, words=f"Node {name}: {ready.words}")
 
 
 def _failed_pod(pod: JSON) -> Statement:
@@ -331,6 +344,9 @@ def _problem_of_start(pod: JSON, reading: ClusterReading) -> Statement | None:
                 "a volume of the pod cannot be mounted",
                 "create or correct the volume, ConfigMap or Secret that the message names",
             )
+            if _ATTACHED in words:
+                says = "a volume of the pod is attached to another node"
+                fix = "end the pod that uses the volume, or use a volume with the access mode ReadWriteMany"
             return statement_about(pod, "stuck", Turn.CONTAINER, says, fix, words=words)
         if reason in _NOT_PREPARED:
             says, fix = "the node cannot prepare the pod", "look at the driver or the network of the node"

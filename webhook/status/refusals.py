@@ -103,7 +103,17 @@ _HEAD: Final = re.compile(r"(?:0/([0-9]{1,9})|all) nodes are (?:un)?available: "
 _COUNT: Final = re.compile(r"([0-9]{1,9}) ")
 _NO_CLASS: Final = re.compile(r"device class ([^ ]{1,253}) does not exist")
 _LESS: Final = "ask for less, or wait until other pods end or nodes with more are added"
+_OF_NODE: Final = "node.kubernetes.io/"
+_NOT_READY: Final = ("is not Ready", "repair the node, or add nodes")
+_PRESSED: Final = "ask the administrator to free the node, or add nodes"
 _REASONS: Final = (
+    (f"{_OF_NODE}not-ready", *_NOT_READY),
+    (f"{_OF_NODE}unreachable", *_NOT_READY),
+    (f"{_OF_NODE}network-unavailable", "has no network yet", "wait, or repair the network of the node"),
+    (f"{_OF_NODE}memory-pressure", "has too little free memory", _PRESSED),
+    (f"{_OF_NODE}disk-pressure", "has too little free disk", _PRESSED),
+    (f"{_OF_NODE}pid-pressure", "has too many processes", _PRESSED),
+    (f"{_OF_NODE}unschedulable", "is cordoned", "wait, or ask the administrator to uncordon it"),
     ("had untolerated taint", "has a taint that the pod does not tolerate", "add a toleration, or use other nodes"),
     ("had taint", "has a taint that the pod does not tolerate", "add a toleration, or use other nodes"),
     (
@@ -206,7 +216,8 @@ def _reason(reason: str) -> tuple[str, str]:
     for words, says, fix in _REASONS:
         if words in reason:
             inside = _between(reason, "{", "}")
-            return (f"{says} ({inside.rstrip(': ')})" if inside else says), fix
+            is_told = not inside or inside.startswith(_OF_NODE)
+            return (says if is_told else f"{says} ({inside.rstrip(': ')})"), fix
     return reason, ""
 
 
