@@ -19,7 +19,7 @@ from webhook.facts.dra.published_devices import RESOURCE_SLICE
 from webhook.facts.dra.resource_slices import ClaimOfPods, lacking_devices_of_claims
 from webhook.facts.dra.types import ResourceClaimTemplate
 from webhook.facts.gpu.device_pods import WORKLOADS, DevicePods, located_templates
-from webhook.facts.gpu.gpu_quota import ResourceQuota
+from webhook.facts.gpu.gpu_quota import ResourceQuota, quotas_in_use
 from webhook.facts.kinds import LEADER_WORKER_SET, NODE, POD, RUNTIME_CLASS
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.model_servers.server_candidates import server_candidates
@@ -45,7 +45,7 @@ from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.pods.unread_pods import unread_parts
 from webhook.facts.resource_units import parse_amount_in_kueue_units
 from webhook.facts.storage.mounts import read_mounts
-from webhook.facts.storage.volume_claims import PersistentVolumeClaim, is_storage_class_absent
+from webhook.facts.storage.volume_claims import CLAIM_EXISTS, PersistentVolumeClaim, is_storage_class_absent
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.simulation.aspects import ASPECTS, Aspect, aspect_of
@@ -56,12 +56,15 @@ from webhook.typed.pods import Container as PodContainer
 from webhook.typed.pods import NodeSelector, PodTemplate, Resources
 from webhook.typed.view import ReadingContext
 from webhook.workloads.resource_fields import resource_fields
+from webhook.yamltext.placeholders import is_placeholder
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 VOLCANO: Final = "volcano"
 _KNOWN_SCHEDULERS: Final = frozenset((DEFAULT_SCHEDULER, VOLCANO))
 _OF_PODS: Final[tuple[Aspect, ...]] = tuple(aspect for aspect in ASPECTS if aspect != "admission")
 _SUSPENSIONS: Final = (("spec", "suspend"), ("spec", "runPolicy", "suspend"), ("spec", "paused"))
+_COUNTS: Final = ("replicas", "parallelism", "completions")
+_ROOM_RULES: Final = frozenset(("node-devices/all-pods", "node-devices/some-pods"))
 _MOST_NAMES: Final = 5
 _KAITO: Final = "kaito.sh"
 _OTHER_RULES: Final = frozenset((("apps", "DaemonSet"), ("apps.kruise.io", "DaemonSet")))
@@ -116,13 +119,16 @@ def open_questions(subject: Subject, cluster: Cluster, told: Collection[str]) ->
         )
     return (
         *_suspension_questions(subject),
+        *_questions_of_no_pods(subject),
         *_pod_security_questions(subject, told),
         *_prerequisite_questions(subject, told),
+        *_absent_volume_questions(subject, told),
+        *(OpenQuestion(aspects=("quota",), what=each) for each in quotas_in_use(subject)),
         *_scheduler_questions(subject),
         *_server_questions(subject),
         *_quota_questions(subject),
         *_claim_questions(subject),
-        *_capacity_questions(subject),
+        *_capacity_questions(subject, told),
         *_volume_questions(subject),
         *_node_questions(subject, cluster, told),
     )
@@ -162,6 +168,33 @@ def _suspension_questions(subject: Subject) -> Iterator[OpenQuestion]:
     elif not name and any(get(each.template, ("spec", "schedulingGates")) for each in subject.once(pod_sets).all):
         what = "schedulingGates keep the pods from the scheduler until someone removes the gates"
         yield OpenQuestion(aspects=("queue",), what=what)
+
+
+def _questions_of_no_pods(subject: Subject) -> Iterator[OpenQuestion]:
+    """Yield a question about an object that asks for no pod, such as a Deployment of 0 replicas."""
+    listed = subject.once(pod_sets).all
+    if not listed or any(each.pods != 0 for each in listed):
+        return
+    spec = subject.object.get("spec") or {}
+    field = next((f"spec.{name} is 0" for name in _COUNTS if spec.get(name) == 0), "the number of pods is 0")
+    yield OpenQuestion(aspects=("queue",), what=f"{field}, so no pod starts before someone changes it")
+
+
+def _absent_volume_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
+    """Yield a question about a PersistentVolumeClaim that does not exist, if no policy checks it for this job. The
+    policy of volumes is about objects with devices that create pods.
+    """
+    view, claim = subject.cluster_view(), PersistentVolumeClaim.gvk
+    if CLAIM_EXISTS.id in told or not view.namespace or not view.cluster.is_whole():
+        return
+    names: dict[str, None] = {}
+    for _, template in subject.once(located_templates):
+        names.update((each.persistent_volume_claim.claim_name, None) for each in template.spec.volumes)
+    for name in names:
+        is_absent = view.get_without_noting(claim, view.namespace, name) is None and view.is_whole(claim)
+        if name and is_absent and not is_placeholder(name):
+            what = f"PersistentVolumeClaim `{name}` does not exist in this namespace, so the pods stay Pending"
+            yield OpenQuestion(aspects=("storage",), what=what)
 
 
 def _pod_security_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
@@ -254,10 +287,10 @@ def _claim_questions(subject: Subject) -> Iterator[OpenQuestion]:
             return
 
 
-def _capacity_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield a question about pods that run at the same time, if the nodes have too little CPU, memory or room for
-    pods. A rule counts their devices.
-    """
+def _capacity_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
+    """Yield a question about pods that run at the same time, if the nodes have too little room and no rule said so."""
+    if not _ROOM_RULES.isdisjoint(told):
+        return
     for each in subject.once(pods_and_nodes) if starts_all_pods_at_once(subject) else ():
         count, needs = each.pods.pod_count, {**each.needs.devices, **each.needs.ordinary, "pods": 1}
         most = sum(

@@ -94,11 +94,18 @@ class ResourceQuotaSpec(Typed):
     scope_selector = Raw()
 
 
+class ResourceQuotaStatus(Typed):
+    """core/v1 ResourceQuotaStatus."""
+
+    used = ValueMap()
+
+
 class ResourceQuota(Object):
     """core/v1 ResourceQuota."""
 
     gvk = GroupVersionKind("", "v1", "ResourceQuota")
     spec = Part(ResourceQuotaSpec)
+    status = Part(ResourceQuotaStatus)
 
 
 RESOURCE_NAME: Final = GPU_QUOTA.rule(
@@ -227,6 +234,32 @@ def _may_run_in_other_cluster(subject: Subject) -> bool:
         return False
     checks = subject.cluster_view().list_visible(CheckOfQueue)
     return any(check.spec.controller_name == _MULTI_KUEUE for check in checks)
+
+
+def quotas_in_use(subject: Subject) -> Iterator[str]:
+    """Yield a sentence for each ResourceQuota of files whose free amounts are less than a new workload requests,
+    although the whole amounts are enough. A live view does not have the used amounts, which change too often.
+    """
+    if subject.metadata.has("uid"):
+        return  # the quota may already count its pods
+    view = subject.cluster_view()
+    using = [pods for pods in subject.once(read_device_workload).device_pods if pods.devices and pods.podset.pods]
+    of_devices = _simultaneous_requests([(pods.podset, pods.devices) for pods in using], subject)
+    wanted = {f"requests.{name}": request.amount * 1000 for name, request in of_devices.items()}
+    wanted |= {name: request.amount for name, request in subject.once(_amounts_of_pods).items()}
+    quotas = view.copy_without_missing_objects().list_typed(ResourceQuota, view.namespace)
+    for quota in quotas if view.namespace else ():
+        if quota.spec.scopes or quota.spec.scope_selector:
+            continue
+        for name, amount in wanted.items():
+            allowed = quantity.read_quantity_or_none(quota.spec.hard.get(name))
+            used = quantity.read_quantity_or_none(quota.status.used.get(name))
+            if allowed is None or used is None or amount > allowed.milli_value():
+                continue
+            if amount > allowed.milli_value() - used.milli_value():
+                told = f"`{quota.name}`{view.file_of_object_as_text(quota.json)}"
+                yield f"ResourceQuota {told} has {used} of {allowed} {name} in use, so it refuses pods now"
+                break
 
 
 class _SimultaneousRequest(Struct, frozen=True):
