@@ -64,7 +64,6 @@ _KNOWN_SCHEDULERS: Final = frozenset((DEFAULT_SCHEDULER, VOLCANO))
 _OF_PODS: Final[tuple[Aspect, ...]] = tuple(aspect for aspect in ASPECTS if aspect != "admission")
 _SUSPENSIONS: Final = (("spec", "suspend"), ("spec", "runPolicy", "suspend"), ("spec", "paused"))
 _COUNTS: Final = ("replicas", "parallelism", "completions")
-_ROOM_RULES: Final = frozenset(("node-devices/all-pods", "node-devices/some-pods"))
 _MOST_NAMES: Final = 5
 _KAITO: Final = "kaito.sh"
 _OTHER_RULES: Final = frozenset((("apps", "DaemonSet"), ("apps.kruise.io", "DaemonSet")))
@@ -128,7 +127,7 @@ def open_questions(subject: Subject, cluster: Cluster, told: Collection[str]) ->
         *_server_questions(subject),
         *_quota_questions(subject),
         *_claim_questions(subject),
-        *_capacity_questions(subject, told),
+        *_capacity_questions(subject),
         *_volume_questions(subject),
         *_node_questions(subject, cluster, told),
     )
@@ -287,10 +286,8 @@ def _claim_questions(subject: Subject) -> Iterator[OpenQuestion]:
             return
 
 
-def _capacity_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
-    """Yield a question about pods that run at the same time, if the nodes have too little room and no rule said so."""
-    if not _ROOM_RULES.isdisjoint(told):
-        return
+def _capacity_questions(subject: Subject) -> Iterator[OpenQuestion]:
+    """Yield a question about pods that run at the same time, if the nodes have too little room for all of them."""
     for each in subject.once(pods_and_nodes) if starts_all_pods_at_once(subject) else ():
         count, needs = each.pods.pod_count, {**each.needs.devices, **each.needs.ordinary, "pods": 1}
         most = sum(
