@@ -19,7 +19,7 @@ from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.apimachinery.attributes import Attributes
 from webhook.assembly import ReviewAssembly
 from webhook.cluster.recording import RecordingCluster
-from webhook.facts.nodes.node_devices import note_about_room
+from webhook.facts.nodes.node_devices import note_about_shortage
 from webhook.policy.policy_set import PolicySet
 from webhook.report.finding import Finding, Result, Subject, findings_of_object, subject_of_request
 from webhook.report.rule import RulesOfPolicies
@@ -269,5 +269,5 @@ def simulate_job(
         Counter(each.exception_reason for each in excepted),
         objects=int(is_ignored_by_configuration(attributes, configuration, cluster)),
     )
-    note = subject.once(note_about_room)
+    note = subject.once(note_about_shortage)
     return replace(made_simulation, left_out=left_out, excepted=excepted, note=note)

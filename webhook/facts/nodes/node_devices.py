@@ -139,7 +139,7 @@ def validate_node_devices(subject: Subject) -> Iterator[Problem]:
     """Yield the problems that keep pods from all nodes of a cluster; node_pools.py compares pods with NodePools."""
     pods = subject.once(pods_and_nodes)
     if pods and all(each.fits_a_node for each in pods):
-        yield from without_repeated_problems(_check_room(pods, subject), subject)
+        yield from without_repeated_problems(_check_all_pods(pods, subject), subject)
         return
     for each in pods:
         if not each.fits_a_node:
@@ -203,7 +203,7 @@ class Shortage(NamedTuple):
         return path_as_text(self.at.pods.podset.path)
 
 
-def _check_room(pods: Sequence[PodsAndNodes], subject: Subject) -> Iterator[Problem]:
+def _check_all_pods(pods: Sequence[PodsAndNodes], subject: Subject) -> Iterator[Problem]:
     """Report pods that start together, if all nodes together have too few devices; otherwise pods that run without an
     end. Pods of jobs may run one after another.
     """
@@ -213,7 +213,7 @@ def _check_room(pods: Sequence[PodsAndNodes], subject: Subject) -> Iterator[Prob
         yield SOME_PODS.problem(some.path, some.some_pods, some.fix)
 
 
-def note_about_room(subject: Subject) -> str:
+def note_about_shortage(subject: Subject) -> str:
     """Return how many pods of a job start at once, if the nodes have devices for some of its pods only; otherwise "".
     The pods of the job do not wait for each other.
     """
