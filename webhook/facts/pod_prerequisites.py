@@ -323,8 +323,10 @@ def configuration_in_no_file(subject: Subject) -> tuple[str, ...]:
 def _check_configuration(subject: Subject) -> Iterator[Problem]:
     """Report ConfigMaps and Secrets that do not exist in one problem, and each key that an object lacks."""
     view = subject.cluster_view()
+    if not _is_known(_SECRET, view):
+        return  # a live view, which may hold parts of ConfigMaps
     kinds = {kind for kind in (ConfigMap.gvk, _SECRET) if _is_known(kind, view)}
-    wanted = [each for each in subject.once(required_configuration) if each.kind in kinds] if kinds else []
+    wanted = [each for each in subject.once(required_configuration) if each.kind in kinds]
     absent = [each for each in wanted if view.get_without_noting(each.kind, view.namespace, each.name) is None]
     yield from without_repeated_problems(_problems_of_absent_configuration(absent, view), subject)
     for each in wanted:
