@@ -72,7 +72,7 @@ SWITCH_WITH_VALUE: Final = MODEL_SERVER.rule(
     source="https://docs.python.org/3/library/argparse.html#action; vllm-project/vllm vllm/engine/arg_utils.py",
 )
 _SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
-_SCRIPT_OPTION: Final = re.compile(r"-[A-Za-z]*c[A-Za-z]*")
+_SCRIPT_OPTION: Final = re.compile(r"-[A-Zabd-z]*c[A-Za-z]*")
 _WITH_VALUE: Final = frozenset(("-o", "+o", "-O", "+O", "--rcfile", "--init-file"))
 """Options of a shell with a separate value."""
 _SHELL_VARIABLE: Final = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*(?:[:#%/+=?-][^{}]*)?\}")
