@@ -88,9 +88,8 @@ CONFIGURATION_KEY: Final = POD_PREREQUISITES.rule(
 )
 PULL_SECRET: Final = POD_PREREQUISITES.rule(
     "pod-prerequisites/pull-secret",
-    title="The Secret for pulls of images does not exist",
+    title="A Secret in imagePullSecrets does not exist",
     why="The kubelet pulls without the Secret. The pull fails if the image is private and not on the node yet.",
-    refused_by="the kubelet",
     source="k8s.io/kubernetes v1.36 pkg/kubelet/kubelet_pods.go",
     function="getPullSecretsForPod",
     fails="pending",

@@ -35,7 +35,7 @@ MOMENTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         AT_ONCE: "Refused when it is created or changed",
         "controller": "Accepted, but the controller fails, or its pods are refused",
-        "pending": "Accepted, but never admitted or scheduled",
+        "pending": "Accepted, but never admitted, scheduled or started",
         "start": "Pods start and fail",
         "waiting": "Pods run and wait for ever",
         "silent": "Runs, but not as the manifest says",

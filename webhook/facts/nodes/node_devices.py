@@ -87,7 +87,7 @@ ALL_PODS: Final = NODE_DEVICES.rule(
 )
 SOME_PODS: Final = NODE_DEVICES.rule(
     "node-devices/some-pods",
-    title="The nodes have devices for some of the pods only",
+    title="The nodes have devices for only some of the pods",
     why="The other pods stay Pending. The pods that run do not wait for them.",
     function="fitsRequest",
     fails="silent",
