@@ -1,4 +1,4 @@
-"""Reads reviews that did not come from an API server, from parsed files, each with its view of the cluster.
+"""Makes admission requests from parsed files, without an API server. Each has its view of the cluster.
 
 A file has AdmissionReviews, bare requests or plain objects. For a plain object, this module makes the request of an API
 server. The workload table has the resource names and scopes that cannot be guessed.

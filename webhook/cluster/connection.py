@@ -4,8 +4,8 @@ The `kubernetes` package finds the server and the credentials, and creates the p
 before the first connection, because the import takes half a second. Its typed client is not used: objects stay plain
 JSON.
 
-If the API server refuses a token, the advice names its ServiceAccount. The token is claimgate's own, so it is not
-verified. Source of its claims: k8s.io/kubernetes v1.36 pkg/serviceaccount/claims.go.
+If the API server refuses a token, the fix names the ServiceAccount of the token. The token is claimgate's own, so its
+signature is not verified. Source of its claims: k8s.io/kubernetes v1.36 pkg/serviceaccount/claims.go.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from webhook.errors import ConfigurationError, LookupFailed
 CONNECT_S = 5.0
 """Seconds for a new connection; a healthy API server accepts it within milliseconds."""
 READ_S = 60.0
-"""Seconds for a whole answer: API servers end a request after 60 s (--request-timeout)."""
+"""Seconds without a byte of the answer until a request fails. API servers end a request after 60 s
+(--request-timeout)."""
 
 POOL = 256
 """The most connections of the pool. Each watched kind needs several, and urllib3 warns above this number."""
@@ -92,14 +93,14 @@ class LineStream(Protocol):
 
 
 class Connection(Protocol):
-    """An HTTP client of one API server; all requests raise LookupFailed."""
+    """An HTTP client of one API server; a request that fails raises LookupFailed."""
 
     def get(self, path: str, query: Mapping[str, str]) -> JSON:
         """Return the decoded body."""
         ...
 
     def get_metadata(self, path: str) -> JSON:
-        """Return one object with only its metadata. Other threads run during the decoding: users choose its size."""
+        """Return one object with only its metadata. Users choose its size, so the decoding lets other threads run."""
         ...
 
     def post(self, path: str, body: JSON, read_s: float, query: Mapping[str, str] = NOTHING) -> JSON:
@@ -157,7 +158,7 @@ def connect_to_cluster(kubeconfig: Path | None = None, context: str | None = Non
         else:
             file = str(kubeconfig) if kubeconfig else None
             package.config.load_kube_config(config_file=file, context=context, client_configuration=configuration)
-    except Exception as error:  # noqa: BLE001 - the package checks no types: another form of file raises anything
+    except Exception as error:  # noqa: BLE001 - the package checks no types: a file of another form can raise anything
         if context and f"name {context} in" in str(error):
             name = _name_of_kubeconfig(kubeconfig)
             message = f"{name} has no context `{context}`; `kubectl config get-contexts` lists its contexts"

@@ -2,7 +2,7 @@
 
 In v1beta1, a device request has the fields of `exactly` itself, and a device of a ResourceSlice has its fields inside
 `basic`. v1beta2 and v1 have `exactly`, and no `basic`. All other fields are the same. Source: k8s.io/kubernetes v1.36
-pkg/apis/resource/v1beta1/conversion.go. equivalent_resources.json names the resources.
+pkg/apis/resource/v1beta1/conversion.go. equivalent_resources.json has the conversion of each resource.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ class _ProblemComparison:
         return left
 
     def _is_reported(self, path: str, others: Iterable[str], decision: Decision) -> bool:
-        """Return whether one of some other rules reports a mistake at a path with the same actions."""
+        """Return whether one of `others` reports a mistake at the path with at least the actions of the decision."""
         return any(self._spoken.get((other, path), set()) >= set(decision.actions) for other in others)
 
 

@@ -24,7 +24,7 @@ from webhook.live_policies.objects import StoredPolicy, current_timestamp
 from webhook.manifests.claimgate_kinds import API_VERSION, GROUP, VERSION
 
 MOST_WRITES: Final = 20
-"""The most writes in one run: the status of 400 changed objects takes a minute."""
+"""The most writes in one run. With this limit, the status of 400 changed objects takes a minute."""
 SPREAD_S: Final = 3.0
 """The longest wait before the first write of a new result."""
 AGAIN_S: Final = (10.0, 1800.0)
@@ -70,9 +70,9 @@ class StatusWriter:
     _attempts: dict[str, _StatusWriteAttempt] = field(default_factory=dict)
 
     def write(self, wanted: Iterable[tuple[StoredPolicy, Conditions, JSON]]) -> None:
-        """Write the conditions and last generations that the stored objects lack, within the limits.
+        """Write the conditions and `lastCompiled` to the stored objects that lack them, within the limits.
 
-        A last generation of None belongs to another writer.
+        If `lastCompiled` is None, another writer sets it, and it is not written.
         """
         attempts: dict[str, _StatusWriteAttempt] = {}
         left = MOST_WRITES

@@ -45,7 +45,7 @@ def interests_of_policies(
         registry: the facts and checks that they may use.
         params: the shipped parameters.
         own_namespace: where claimgate runs.
-        of_audits: whether to include objects that only advice needs, which a server never reports.
+        of_audits: whether to include objects for the advice that only audits show.
     """
     wanted = [*_interests_without_lookups(policies, params, own_namespace)]
     for name in sorted({name for policy in policies for name in policy.facts}):

@@ -219,7 +219,7 @@ def _digest_of_series(finding: Finding) -> bytes:
 
 
 def _digest_of_habit(finding: Finding) -> bytes:
-    """Return a digest of a mistake at a place of all objects of a kind; b"" unless authors copy such mistakes.
+    """Return a digest that is equal for all objects of a kind with the mistake; b"" if authors do not copy the mistake.
 
     The position in a list does not matter. For a pod, the kind that makes the pod does not matter either.
     """

@@ -34,8 +34,8 @@ _UNHEARD_BURST: Final = 1024 * 1024
 """Bytes a second of bodies that were already answered, for all connections."""
 _LARGE_BYTES: Final = 16 * 1024
 _PATIENCE_S: Final = 1.0
-"""If the server has waited this long in the middle of a request, the connection is ended before idle connections. The
-body of an API server arrives within milliseconds. With full buffers, the connection is ended earlier."""
+"""If the server has waited this long in the middle of a request, the connection is slow: it is ended before idle
+connections, and also above MAX_HELD_BYTES. The body of an API server arrives within milliseconds."""
 _UNPROVEN_SHARE: Final = 4
 """A quarter of the places is for connections without an answer yet. Otherwise a client
 that fills the port with answered connections could end each new connection of an API server by opening another one."""
@@ -126,7 +126,7 @@ class ConnectionLimit:
                 self._abort_largest_holder(connection)
 
     def _abort_largest_holder(self, reader: HttpConnection) -> None:
-        # aborts the connection that reads now, if its address holds the most bytes
+        # aborts the connection that reads now if its address holds the most bytes, or else the largest of that address
         largest = max(self._addresses.values(), key=attrgetter("held_bytes"))
         self._end(reader if reader in largest else max(largest, key=attrgetter("held_bytes")), "buffers")
 
@@ -181,7 +181,7 @@ def _longest_unused(connections: Iterable[HttpConnection]) -> Iterator[HttpConne
 
 
 _CLOSED_AT_ONCE: Final = 10
-"""The most connections closed in a row: a TLS goodbye is encrypted while requests wait."""
+"""The most connections closed in a row. Requests wait meanwhile, because each close encrypts a TLS goodbye."""
 _MOST_IDLE: Final = 20
 """The most long-idle connections closed in one sweep."""
 _LOOK_S: Final = 0.02
@@ -192,7 +192,9 @@ _FIRST_REQUEST_S: Final = 1.0
 async def close_idle_connections(
     connections: Callable[[], Iterable[HttpConnection]], is_hurried: Callable[[], bool] = lambda: False
 ) -> None:
-    """Close idle connections a few at a time; return when all others wait for a request or an answer.
+    """Close idle connections a few at a time, and the others after their next answer.
+
+    Clients that have just connected get a second for their first request.
 
     Args:
         connections: returns the connections to close; called in each round.

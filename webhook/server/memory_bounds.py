@@ -29,15 +29,15 @@ HELD_FACTOR: Final = 1.5
 WAITING_BYTES: Final = 400_000
 """Bytes of a body that waits for its turn: encrypted and decrypted bytes, read before the server stops reading."""
 COPIED_BYTES: Final = 3_000_000
-"""Bytes of shared pages that a worker changes: 3.2 MB with an ordinary review of 140 KB."""
+"""About the bytes of shared pages that a worker changes. An ordinary review of 140 KB took 3.2 MB."""
 FORK_SERVER_BYTES: Final = 20_000_000
 """Bytes of pages that the server changes while the fork server still has the old pages. Under attacks, half of the
 measurements were at most 14 MB, and one in twenty more than 20 MB."""
 USER_CACHE_BYTES: Final = 44_200_000
 """Bytes of all caches of users' texts (docs/caches.md)."""
 TENANTS_BYTES: Final = 6_400_000
-"""Bytes of the records about 4,096 namespaces, users and addresses with names of 79 characters, the most that usage.py
-keeps for the scheduler and the workers' queue."""
+"""Bytes of the most records that usage.py keeps for the scheduler and the workers' queue: about 4,096 namespaces, users
+and addresses with names of 79 characters."""
 EVENTS_BYTES: Final = 1000 * 3_000 + 4096 * 700
 """Bytes of the waiting Events with the longest names, and of the records of the last hour."""
 SPANS_BYTES: Final = 2048 * 5_000

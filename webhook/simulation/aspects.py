@@ -1,4 +1,4 @@
-"""Assigns each group of rules to an aspect of the start of a job: admission, queue, quota, claims, nodes, launcher.
+"""Assigns each group of rules to an aspect of the start of a job, such as admission, queue or quota.
 
 Some rules have another aspect than their group.
 """

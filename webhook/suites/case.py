@@ -31,8 +31,8 @@ class Case:
     """A case that can be run.
 
     Attributes:
-        mismatches: returns a text for each difference, and () if the case passes. An error fails the case with the
-            text of the error. A param that names an unknown rule is a mistake of the case.
+        mismatches: returns a text for each difference, and () if the case passes. A ClaimgateError fails the case
+            with its text. UnknownRule instead means that the case itself is wrong.
         notes: remarks about a case that passes.
         line: the line in the file; 0 if unknown.
         parts: the rules and conditions of the policies.

@@ -18,7 +18,7 @@ _CHARACTERS: Final = 10
 _LONG: Final = 5_000
 """A search in more characters reserves its time in advance."""
 _CHARACTER_S: Final = 2e-7
-"""The most seconds that a search takes for each character, where Python tries each alternative of a pattern."""
+"""The most seconds that a search takes for each character: Python tries each alternative of the pattern there."""
 
 
 class ReadingContext(Struct):
@@ -91,7 +91,7 @@ class Typed:
         return any(self.json.get(name) != other.json.get(name) for name in names)
 
     def charged_list(self, values: Sequence[Item]) -> Items[Item]:
-        """Return values of this object, which a user can make long, as a list that charges each walk."""
+        """Return values of this object as a list that charges each walk, because users can make the list long."""
         return Items(values, self.reading.deadline)
 
     def is_found_in(self, pattern: Pattern[str], texts: Iterable[str]) -> bool:
@@ -107,7 +107,7 @@ class Typed:
         at most `character_s` seconds for each character.
         """
         deadline, length = self.reading.deadline, len(text)
-        deadline.left -= 1 + length // _CHARACTERS  # as `spend`, without the cost of a call: dozens a review
+        deadline.left -= 1 + length // _CHARACTERS  # `spend` without a call: a review searches dozens of times
         if deadline.left < 0:
             deadline.check_clock()
         if length > _LONG:

@@ -34,7 +34,8 @@ class ValueCode(Struct):
         raises: can fail.
         sure: the value certainly has the class of its static type.
         raw: for an optional, the variable with its value or ABSENT.
-        steps: the cost if this optional has a value, counted in one statement.
+        steps: for an optional, the cost that the last statement adds if the optional has a value; 0 without such a
+            statement.
     """
 
     code: ast.expr
@@ -53,8 +54,8 @@ class FailurePlace(Struct):
         cost, arguments: the function for the cost of a failed call, and the variables and constants that it gets;
             without a function, a failed call costs 1.
         level: the number of error handlers around it.
-        kind: "key": the first argument is the key; "operand": `subject` makes the error from the first argument's
-            class.
+        kind: what failed, which decides the error (failure.py). For "key", the first argument is the key. For
+            "operand", the error names the operation `subject` and the class of the first argument.
     """
 
     kind: str
@@ -99,14 +100,14 @@ def comparison_node(left: ast.expr, operator: ast.cmpop, right: ast.expr, line: 
 
 
 def is_comparison_node(left: ast.expr, right: ast.expr) -> ast.expr:
-    """`left is right`, or the result if both are constants, because Python would warn."""
+    """`left is right`; for two constants the result itself, because Python warns about `is` with a literal."""
     if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
         return constant_node(left.value is right.value)
     return comparison_node(left, ast.Is(), right)
 
 
 def is_not_comparison_node(left: ast.expr, right: ast.expr) -> ast.expr:
-    """`left is not right`, or the result if both are constants, because Python would warn."""
+    """`left is not right`; for two constants the result itself, because Python warns about `is not` with a literal."""
     if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
         return constant_node(left.value is not right.value)
     return comparison_node(left, ast.IsNot(), right)
@@ -237,7 +238,7 @@ class CodeWriter(Struct):
         lightest: the least cost of an iteration of any loop; None without loops.
         moves: the number of statements that change the cost at run time.
         heavy: the number of these statements that may change the cost by more than LIGHT.
-        depth: the nested blocks that Python counts.
+        depth: the number of nested blocks, which Python limits (NESTED_BLOCKS).
         level: the error handlers around the code.
     """
 
@@ -280,7 +281,7 @@ class CodeWriter(Struct):
         return name_node(known)
 
     def stored_in_variable(self, value: ast.expr) -> ast.Name:
-        """Return a variable with the value: its own, or a new one."""
+        """Return the value itself if it is a variable, otherwise a new variable with the value."""
         return value if isinstance(value, ast.Name) else self.assign_to_new_variable(value)
 
     def assign_to_new_variable(self, value: ast.expr) -> ast.Name:
@@ -295,7 +296,7 @@ class CodeWriter(Struct):
 
     @contextmanager
     def subtract_cost_of_unreached_parts(self) -> Iterator[Callable[[], None]]:
-        """Mark the parts of a construct that stops at its first failure, to subtract the cost of later parts.
+        """For each part of a construct, note the cost of the later parts: a failure in the part subtracts this cost.
 
         Call the yielded function before each part and once after the last.
         """

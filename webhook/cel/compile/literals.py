@@ -1,4 +1,4 @@
-"""Compiles lists, maps and structures, with optional elements; constant ones are folded earlier and cost nothing.
+"""Compiles lists, maps and structures. Constant ones are folded earlier, and cost nothing.
 
 Cost: 10 for a list, 30 for a map, 40 for a structure (cel-go v0.26.0 common/cost.go).
 """
@@ -82,7 +82,7 @@ def structure_code(compiler: ExpressionCompiler, node: StructNode) -> ValueCode:
 
 
 def _entry_pairs_code(compiler: ExpressionCompiler, entries: list[tuple[MapEntry, ast.expr | None]]) -> ast.expr:
-    # None: the code of the key is not written yet
+    # the key of an entry with None instead of code is compiled here
     if not any(entry.optional for entry, _ in entries):
         return _plain_entry_pairs_code(compiler, entries)
     writer = compiler.writer
@@ -106,7 +106,7 @@ def _entry_pair_code(compiler: ExpressionCompiler, entry: MapEntry, name: ast.ex
 
 
 def _plain_entry_pairs_code(compiler: ExpressionCompiler, entries: list[tuple[MapEntry, ast.expr | None]]) -> ast.expr:
-    # in the order in which they are written
+    # keys and values are evaluated in the order in which they are written
     terms: list[ValueCode] = []
     with compiler.writer.subtract_cost_of_unreached_parts() as part:
         for entry, name in entries:

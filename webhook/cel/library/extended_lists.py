@@ -158,7 +158,7 @@ def _go_sort_order_with_nan(deadline: Deadline, keys: list[float]) -> list[int]:
 
 def distinct(deadline: Deadline, values: list[Any]) -> list[Any]:
     """Return the first of each group of equal elements."""
-    seen = ValueSet(deadline, most=costs.MAX_ELEMENTS // 4)  # cel-go counts 2n² for n²/2 comparisons
+    seen = ValueSet(deadline, most=costs.MAX_ELEMENTS // 4)  # cel-go counts 2n² for n²/2 comparisons, so 4 for each
     kept = []
     for value in deadline.charge_for_items(values):
         if value not in seen:
@@ -180,9 +180,6 @@ def numbers_below(deadline: Deadline, number: int) -> list[int]:
     return list(range(number))
 
 
-# ---- costs: cel-go ext/lists.go track…
-
-
 # ---- sorting many keys in parts, between which the clock is read
 
 
@@ -193,7 +190,7 @@ _DRAWN: Final = 500
 
 
 _LONG: Final = 64
-"""The average length of texts that compare as quickly as numbers."""
+"""Texts of at most this average length compare about as quickly as numbers."""
 
 
 def indexes_in_ascending_order(deadline: Deadline, keys: list[Any]) -> list[int]:
@@ -256,7 +253,7 @@ def _partitioned_by_pivot(
     return [(before, False), (equal, True), (after, False)]
 
 
-# ---- signatures
+# ---- costs, as the track… functions of cel-go ext/lists.go, and signatures
 
 
 def _list_creation_cost(elements: int, times: float = 1) -> int:

@@ -176,8 +176,8 @@ def sub(left: Quantity, right: Quantity) -> ComputedQuantity:
 def sub_int(left: Quantity, right: int) -> ComputedQuantity:
     """Return the quantity minus an int.
 
-    Go adds the negative of the int, and the negative of the least int64 is the same number. So Go adds the least int64
-    if the sum fits an int64.
+    Go negates the int and adds it. The negated least int64 is again the least int64, so Go adds that number if the sum
+    fits an int64.
     """
     number = resource.from_int(right)
     if right == INT_MIN and not (added := left.amount.add(number)).is_big:

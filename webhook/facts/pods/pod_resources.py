@@ -1,9 +1,9 @@
 """Validates resources of containers, of a pod as a whole and of its overhead, as Kubernetes does.
 
-Functions have the names of Kubernetes' functions. Only the first rule that an amount breaks is reported. A name with
-`kubernetes.io/` is not validated; an amount or a name with `$` or `{{` is a placeholder. The resources of a pod as a
-whole are compared with the larger of two sums: containers and sidecars, or one init container and the sidecars that
-start before this init container.
+Functions have the names of Kubernetes' functions. Only the first rule that an amount breaks is reported. Any
+qualified name with `kubernetes.io/` is accepted. An amount or a name with `$` or `{{` is a placeholder, and is not
+validated. The resources of a pod as a whole are compared with the larger of two sums: containers and sidecars, or one
+init container and the sidecars that start before this init container.
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go, validatePodResourceConsistency for a pod as a
 whole, after the defaults of pkg/apis/core/v1/defaults.go; the API server applies defaultPodRequests and
@@ -249,8 +249,8 @@ def may_be_for_autopilot(pod: PodSpec) -> bool:
 def validate_resource_requirements(place: ResourcesOfPart, *, is_completed: bool = False) -> Iterator[Problem]:
     """Yield the problems of ValidateContainerResourceRequirements, validatePodResources and overhead.
 
-    `is_completed`: whether a webhook may set the limits that Kubernetes requires. All names that are no resources have
-    one problem, because fields with a wrong indentation are also such names.
+    `is_completed`: whether a webhook may set the limits that Kubernetes requires. All unknown names
+    together make one problem, because fields with a wrong indentation also look like unknown names.
     """
     is_pod = place.part == "pod"
     unknown: list[Problem] = []
@@ -301,7 +301,7 @@ class BrokenRule(Struct, frozen=True):
 
 
 def _first_broken_rule(name: str, value: JSON, *, is_pod: bool) -> BrokenRule | None:
-    """Return the first rule that an amount breaks without regard to other amounts; None for a valid amount."""
+    """Return the first rule that an amount breaks by itself; None for a valid amount."""
     text = amounts.amount_as_string(value)
     return (_broken_pod_level_rule(name, text) if is_pod else None) or _broken_rule_of_amount(name, text)
 
@@ -443,7 +443,7 @@ def validate_pod_resource_consistency(places: Items[ResourcesOfPart]) -> Iterato
 
 
 def _validate_sums(pod: ResourcesOfPart, name: str, sums: Mapping[Side, Mapping[str, int]]) -> Iterator[Problem]:
-    """Report requests of the containers that exceed the request of the pod together; for hugepages, also limits."""
+    """Report an amount of the pod that is less than its containers request together; for hugepages, also limits."""
     limit, request = _amount_in_thousandths(pod.limits, name), _amount_in_thousandths(pod.requests, name)
     is_huge = name.startswith(HUGE)
     pairs: list[tuple[Side, int | None, Side]] = [("requests", request, "requests")]

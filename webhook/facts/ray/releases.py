@@ -118,18 +118,18 @@ _DELETION_FIELDS: Final = {"deletionPolicy": ((1, 3), (1, 4)), "deletionStrategy
 _SUSPENDS_GROUPS: Final[Release] = (1, 3)
 _DELETION_IS_ON: Final[Release] = (1, 6)
 _UPGRADE_IS_ON: Final[Release] = (1, 7)
-"""The releases that turn a feature gate on by default."""
+"""The releases since which the gates _DELETION and _UPGRADE are on by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class KubeRay:
-    """The installed operator: the release, and the arguments and variables with feature gates as one text."""
+    """The installed operator: its release, and as one text its arguments and environment variables, which set gates."""
 
     release: Release
     gates: str
 
     def has_gate(self, name: str, is_on: Release) -> bool:
-        """Return whether a feature gate is on: by an argument or a variable, or else from the release `is_on` on."""
+        """Return whether a feature gate is on: as `gates` says, or else by default since the release `is_on`."""
         return f"{name}=true" in self.gates or (self.release >= is_on and f"{name}=false" not in self.gates)
 
 
