@@ -36,7 +36,10 @@ def command(
         Path, typer.Option("--dir", metavar="DIR", help="Where the certificate and the server's log go.")
     ] = Path(".demo"),
     serve: Annotated[
-        bool, typer.Option("--serve", help="Only serve, on port 8443 until Ctrl-C, with the samples' context.")
+        bool,
+        typer.Option(
+            "--serve", help="Only serve, on port 8443 until Ctrl-C, with the objects of the samples' cluster."
+        ),
     ] = False,
 ) -> int:
     """Show in five scenes what claimgate does: serve, deny, translate, audit, simulate.

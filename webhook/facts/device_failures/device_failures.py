@@ -74,7 +74,7 @@ BARE_POD: Final = DEVICE_FAILURES.rule(
 )
 SHARED_CLAIM: Final = DEVICE_FAILURES.rule(
     "device-failures/shared-claim",
-    title="Replaced pods get the failed device again",
+    title="The replacement of a pod gets the failed device again",
     why=(
         "A ResourceClaim keeps its devices while it exists, so the replacement of a failed pod gets the same devices "
         "on the same node."

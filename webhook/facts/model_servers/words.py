@@ -34,7 +34,7 @@ NOT_EXPANDED: Final = MODEL_SERVER.rule(
 )
 COMMAND_IN_ONE_WORD: Final = MODEL_SERVER.rule(
     "model-server/command-in-one-word",
-    title="A command names no program",
+    title="A command and its arguments are one word",
     why=(
         "The first item of a command is the name of a program. A shell without -c reads its first argument as the "
         "name of a file. No program and no file has this whole line as its name."

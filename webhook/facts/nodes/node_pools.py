@@ -66,7 +66,7 @@ INSTANCE_TYPES: Final = NODE_POOL.rule(
 )
 LIMITS: Final = NODE_POOL.rule(
     "node-pool/limits",
-    title="Pods request more than the limits of all NodePools",
+    title="The limits of each NodePool leave no room for a node that fits",
     why="Karpenter adds no node above the limits of a NodePool, so pods stay Pending.",
     source="kubernetes-sigs/karpenter@226646810 pkg/controllers/provisioning/scheduling/scheduler.go",
     function="filterByRemainingResources",

@@ -276,7 +276,7 @@ def _check_priority(cluster: RayClusterSpec) -> Iterator[Problem]:
 def _problem_of_release(rule: Rule, at: FieldPath, what: str, needed: Release, version: str) -> Problem:
     least = f"{release_as_text(needed)}.0"
     message = f"{what} needs rayVersion {least} or later, and rayVersion is {version or 'not set'}"
-    return rule.problem(at, message, "set rayVersion to the release of the image")
+    return rule.problem(at, message, f"use an image of Ray {least} or later, and set rayVersion to its release")
 
 
 def _advise_release_of_image(cluster: RayClusterSpec) -> Iterator[Problem]:

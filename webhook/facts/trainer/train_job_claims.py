@@ -80,7 +80,7 @@ RESOURCES_CLAIMS: Final = TRAIN_JOB.rule(
 IGNORED_CLAIMS: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/ignored-claims",
     title="Trainer ignores the claims of resourcesPerNode",
-    why="Trainer copies only limits and requests, so the claims never reach a pod.",
+    why="Trainer before 2.4 copies only limits and requests, so the claims never reach a pod.",
     refused_by="nothing; the claims are ignored",
     source="https://github.com/kubeflow/trainer/pull/4027",
 )

@@ -28,7 +28,7 @@ from webhook.text.wording import counted
 
 NPROC_VALUE: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/nproc-value",
-    title="nprocPerNode is neither a number nor a device kind",
+    title="nprocPerNode is neither a number above 0 nor a device kind",
     why="torchrun exits on any other text.",
     source="pytorch/pytorch 010929fd torch/distributed/run.py",
     function="determine_local_world_size",

@@ -23,7 +23,7 @@ from webhook.text.wording import change, counted, either
 
 NAME_FORMAT: Final = TRAINING_JOB.rule(
     "training-job/name-format",
-    title="The name of the job is not a DNS label",
+    title="The name of the job cannot be the name of a Service",
     why="Services and pods get the name of the job, and the name of a Service must begin with a letter.",
     function="ValidateCreate",
     issues=(
