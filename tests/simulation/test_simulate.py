@@ -426,6 +426,14 @@ def test_requirements_not_compared_with_nodes_are_reported(spec, said, tmp_path,
     assert said in " ".join(whats) if said else whats == []
 
 
+def problems_and_questions(capsys, file, job):
+    """What `simulate` reports and asks about a job of a whole cluster."""
+    _, told = simulated(capsys, file, "--context-is-whole")
+    answer = next(each for each in told if each["object"] == job)
+    problems = [each["message"] for listed in answer["aspects"].values() for each in listed]
+    return problems, [each["what"] for each in answer["unknown"]]
+
+
 NEEDING = """\
 apiVersion: apps/v1
 kind: Deployment
@@ -479,10 +487,8 @@ status: {allocatable: {cpu: "8", memory: 8Gi, pods: "10"}}
 def test_no_job_can_start_that_lacks_objects_or_has_other_needs(container, spec, said, tmp_path, capsys):
     text = NEEDING.replace("CONTAINER", container).replace("SPEC", f"      {spec}\n" if spec else "")
     (tmp_path / "job.yaml").write_text(text)
-    _, told = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
-    answer = next(each for each in told if each["object"] == "Deployment team/a")
-    texts = [each["message"] for problems in answer["aspects"].values() for each in problems]
-    texts += [each["what"] for each in answer["unknown"]]
+    problems, questions = problems_and_questions(capsys, tmp_path / "job.yaml", "Deployment team/a")
+    texts = [*problems, *questions]
     assert said in " ".join(texts) if said else texts == []
 
 
@@ -501,10 +507,8 @@ def test_limits_of_a_namespace_that_no_rule_compares_make_the_answer_unknown(oth
     text = NEEDING.replace("CONTAINER", "").replace("SPEC", "")
     text += f"---\n{{apiVersion: v1, metadata: {{name: o, namespace: team}}, {other}}}\n"
     (tmp_path / "job.yaml").write_text(text)
-    _, told = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
-    answer = next(each for each in told if each["object"] == "Deployment team/a")
-    whats = " ".join(each["what"] for each in answer["unknown"])
-    assert said in whats if said else whats == ""
+    _, questions = problems_and_questions(capsys, tmp_path / "job.yaml", "Deployment team/a")
+    assert said in " ".join(questions) if said else questions == []
 
 
 @pytest.mark.parametrize(("memory", "said"), [("3Gi", ""), ("6Gi", "nodes have room for 1 of 2 pods at the same time")])
@@ -512,10 +516,8 @@ def test_pods_with_more_memory_than_the_nodes_make_the_answer_unknown(memory, sa
     resources = f", resources: {{requests: {{memory: {memory}}}, limits: {{nvidia.com/gpu: 1}}}}"
     text = NEEDING.replace("CONTAINER", resources).replace("SPEC", "")
     (tmp_path / "job.yaml").write_text(text.replace('pods: "10"', 'pods: "10", nvidia.com/gpu: "2"'))
-    _, told = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
-    answer = next(each for each in told if each["object"] == "Deployment team/a")
-    whats = " ".join(each["what"] for each in answer["unknown"])
-    assert said in whats if said else whats == ""
+    _, questions = problems_and_questions(capsys, tmp_path / "job.yaml", "Deployment team/a")
+    assert said in " ".join(questions) if said else questions == []
 
 
 MOUNTING = """\
@@ -561,10 +563,8 @@ status: {allocatable: {cpu: "8", memory: 8Gi, pods: "10", nvidia.com/gpu: "1"}}
 )
 def test_a_volume_that_the_pods_may_not_get_makes_the_answer_unknown(claim, node, said, tmp_path, capsys):
     (tmp_path / "job.yaml").write_text(MOUNTING.replace("CLAIM", claim).replace("NODE", node))
-    _, told = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
-    answer = next(each for each in told if each["object"] == "Job team/a")
-    texts = [each["message"] for problems in answer["aspects"].values() for each in problems]
-    texts += [each["what"] for each in answer["unknown"]]
+    problems, questions = problems_and_questions(capsys, tmp_path / "job.yaml", "Job team/a")
+    texts = [*problems, *questions]
     assert said in " ".join(texts) if said else texts == []
 
 

@@ -219,8 +219,7 @@ def _prerequisite_questions(subject: Subject, told: Collection[str]) -> Iterator
     """
     for problem in check_prerequisites(subject):
         if problem.code not in told and problem.code != POD_SECURITY.id:
-            what = f"{problem.path}: {problem.found_and_message}"
-            yield OpenQuestion(aspects=(aspect_of(problem.code),), what=what)
+            yield _question_of_problem(problem)
     yield from _questions_of_named_node(subject, told)
     if names := configuration_in_no_file(subject):
         told_names = some_of(names, _MOST_NAMES)
@@ -237,8 +236,12 @@ def _questions_of_named_node(subject: Subject, told: Collection[str]) -> Iterato
     for check in (check_pods_of_hami, check_amounts, check_kai_fractions):
         for problem in check(subject):
             if problem.code not in told and not problem.missing:
-                what = f"{problem.path}: {problem.found_and_message}"
-                yield OpenQuestion(aspects=(aspect_of(problem.code),), what=what, is_obstacle=True)
+                yield _question_of_problem(problem, is_obstacle=True)
+
+
+def _question_of_problem(problem: Problem, *, is_obstacle: bool = False) -> OpenQuestion:
+    what = f"{problem.path}: {problem.found_and_message}"
+    return OpenQuestion(aspects=(aspect_of(problem.code),), what=what, is_obstacle=is_obstacle)
 
 
 def _scheduler_questions(subject: Subject) -> Iterator[OpenQuestion]:
@@ -306,7 +309,7 @@ def _quota_questions(subject: Subject) -> Iterator[OpenQuestion]:
     view = subject.cluster_view()
     if not view.namespace:
         return
-    quotas = (each for each in view.list_typed(ResourceQuota, view.namespace) if _has_scopes(each))
+    quotas = (each for each in view.list_typed(ResourceQuota, view.namespace) if each.spec.has_scopes)
     ranges = (each for each in view.list_typed(LimitRange, view.namespace) if _has_ratios(each))
     if (quota := next(quotas, None)) is not None:
         what = f"ResourceQuota `{quota.name}` has scopes, and is not compared with the pods"
@@ -314,10 +317,6 @@ def _quota_questions(subject: Subject) -> Iterator[OpenQuestion]:
     elif (limits := next(ranges, None)) is not None:
         what = f"maxLimitRequestRatio of LimitRange `{limits.name}` is not compared with the pods"
         yield OpenQuestion(aspects=("quota",), what=what)
-
-
-def _has_scopes(quota: ResourceQuota) -> bool:
-    return bool(quota.spec.scopes or quota.spec.scope_selector)
 
 
 def _has_ratios(limits: LimitRange) -> bool:

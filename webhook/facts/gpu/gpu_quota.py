@@ -93,6 +93,11 @@ class ResourceQuotaSpec(Typed):
     scopes = Texts()
     scope_selector = Raw()
 
+    @property
+    def has_scopes(self) -> bool:
+        """Return whether the quota counts only some of the pods."""
+        return bool(self.scopes or self.scope_selector)
+
 
 class ResourceQuotaStatus(Typed):
     """core/v1 ResourceQuotaStatus."""
@@ -212,7 +217,7 @@ def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
     using = [pods for pods in subject.once(read_device_workload).device_pods if pods.devices and pods.podset.pods]
     view = subject.cluster_view()
     listed = view.list_typed(ResourceQuota, view.namespace) if using else ()
-    quotas = [each for each in listed if not each.spec.scopes and not each.spec.scope_selector]
+    quotas = [each for each in listed if not each.spec.has_scopes]
     if not quotas or _may_run_in_other_cluster(subject):
         return
     requests = _simultaneous_requests([(pods.podset, pods.devices) for pods in using], subject)
@@ -249,7 +254,7 @@ def quotas_in_use(subject: Subject) -> Iterator[str]:
     wanted |= {name: request.amount for name, request in subject.once(_amounts_of_pods).items()}
     quotas = view.copy_without_missing_objects().list_typed(ResourceQuota, view.namespace)
     for quota in quotas if view.namespace else ():
-        if quota.spec.scopes or quota.spec.scope_selector:
+        if quota.spec.has_scopes:
             continue
         for name, amount in wanted.items():
             allowed = quantity.read_quantity_or_none(quota.spec.hard.get(name))
