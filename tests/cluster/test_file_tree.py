@@ -214,6 +214,62 @@ def test_a_kustomization_that_may_rename_objects_makes_names_unknown(more, is_kn
     assert of.knows_namespace("a/job.yaml") is is_known
 
 
+def of_core(kind, name, **more):
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **more}
+
+
+GENERATED = [
+    (
+        "a/kustomization.yaml",
+        kustomization("x.yaml", configMapGenerator=[{"name": "made", "literals": ["a=b"]}, {}, 1]),
+    ),
+    ("a/x.yaml", of_core("ConfigMap", "other")),
+]
+RENAMED = [
+    ("a/kustomization.yaml", kustomization("x.yaml", namePrefix="dev-")),
+    ("a/x.yaml", of_core("ConfigMap", "written")),
+    ("a/x.yaml", local("queue")),
+]
+
+
+@pytest.mark.parametrize("where", ["the tree", "--context"])
+def test_an_object_of_a_generator_is_not_absent(where):
+    of = tree(*GENERATED, is_whole=True) if where == "the tree" else FileTree(context=GENERATED, is_whole=True)
+    view = of.cluster_view_of_file("a/x.yaml")
+    config, secret = (GroupVersionKind("", "v1", kind) for kind in ("ConfigMap", "Secret"))
+    assert view.is_whole()
+    with pytest.raises(LookupFailed, match="ConfigMap default/made: kustomize generates or renames the object"):
+        view.get(config, "default", "made")
+    assert view.get(config, "default", "lost") is None
+    assert view.get(secret, "default", "made") is None
+
+
+def test_a_reference_that_kustomize_renames_is_not_absent():
+    of = tree(*RENAMED)
+    view = of.cluster_view_of_file("a/x.yaml", "default")
+    config = GroupVersionKind("", "v1", "ConfigMap")
+    assert view.get(config, "default", "dev-written")
+    with pytest.raises(LookupFailed, match="renames the object"):
+        view.get(config, "default", "written")
+    assert view.get(LOCAL, "default", "queue") is None  # kustomize does not know references to queues
+
+
+@pytest.mark.parametrize(
+    ("more", "is_whole"),
+    [
+        ({"configMapGenerator": [{"name": "made"}]}, True),
+        ({"resources": ["x.yaml", "https://example.org/base?ref=main"]}, False),
+        ({"resources": ["x.yaml", "github.com/example/base"]}, False),
+        ({"generators": ["chart.yaml"]}, False),
+        ({"helmCharts": [{"name": "chart"}]}, False),
+    ],
+)
+def test_files_are_not_whole_if_a_kustomization_has_objects_from_elsewhere(more, is_whole):
+    files = [("a/kustomization.yaml", {**kustomization("x.yaml"), **more}), ("a/x.yaml", local())]
+    assert tree(*files, is_whole=True).is_whole is is_whole
+    assert FileTree(context=files, is_whole=True).is_whole is is_whole
+
+
 def test_kinds_keep_the_names_that_kustomize_leaves():
     of = tree(("a/kustomization.yaml", kustomization("x.yaml", namespace="team", nameSuffix="-b")), ("a/x.yaml", {}))
     names = {"Namespace": "team", "ConfigMap": "n-b", "Node": "n-b"}

@@ -149,7 +149,7 @@ def test_absence_is_never_reported_while_files_are_unread(
         files["c/templates/queue.yaml"] = "name: {{ .Release.Name }}\n"
     rules, err = told(capsys, written(tmp_path, files), "--context-is-whole")
     assert rules == []
-    assert "note: --context-is-whole: is ignored because files are not read" in err
+    assert "note: --context-is-whole is ignored: a file cannot be read" in err
 
 
 CHAIN = {"queues.yaml": (local_queue(), cluster_queue(4), FLAVOR), "job.yaml": job()}

@@ -132,7 +132,7 @@ def test_an_object_behind_a_link_is_not_reported_as_absent(tree, capsys):
     """An unread file may contain the object that seems to be missing."""
     (tree / "linked.yaml").symlink_to("../secret.yaml")
     _, _, err = audit(capsys, tree, "--context-is-whole")
-    assert "--context-is-whole: is ignored because files are not read" in err
+    assert "--context-is-whole is ignored: a file cannot be read" in err
 
 
 SPECIAL = {

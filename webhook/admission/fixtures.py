@@ -354,7 +354,7 @@ def notes_on_context(files: FileTree, settings: Settings) -> Iterator[str]:
     """Yield notes about the context files, after the review of all objects."""
     if settings.context_is_whole and not files.is_whole:
         yield (
-            "--context-is-whole: is ignored because files are not read, or are named in several ways by "
-            "kustomizations: an object that seems to be missing may be among them"
+            "--context-is-whole is ignored: a file cannot be read, or a kustomization renames objects or adds objects "
+            "from elsewhere; render the files and name the result"
         )
     yield from files.notes_on_differing_objects()

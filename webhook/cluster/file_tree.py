@@ -28,13 +28,20 @@ from webhook.cluster.controllers import (
     is_test_or_vendored_file,
 )
 from webhook.cluster.interest import Index, objects_by_key
-from webhook.cluster.kustomizations import FilesAppliedTogether, Unit, normalize_path, object_with_template_labels
+from webhook.cluster.kustomizations import (
+    FilesAppliedTogether,
+    Unit,
+    kustomizations_of_documents,
+    normalize_path,
+    object_with_template_labels,
+)
 from webhook.cluster.lookup import describe_lookup
 from webhook.cluster.naming import (
     IN_OTHER_FILES,
     UNSAID,
     FileObject,
     FileObjects,
+    Kind,
     NameChanges,
     group_kind,
     objects_with_final_names,
@@ -116,9 +123,14 @@ class FileTree:
         self._recorded: Final = set[str]()
         self._of_units: Final[dict[Unit, FileObjects]] = {}
         self._of_all: FileObjects | None = None
-        # an object that seems to be absent may exist under a name that is not known
-        self.is_whole: Final = is_whole and all(
-            self._units.name_changes_of_file(file).is_known for file in self._documents
+        of_context_folders = kustomizations_of_documents(of_context)
+        self._without_object: Final = self._units.names_without_final_object() | of_context_folders.generated
+        # an object that seems to be absent may exist under a name that is not known, or come from elsewhere
+        self.is_whole: Final = (
+            is_whole
+            and self._units.are_read
+            and of_context_folders.are_read
+            and all(self._units.name_changes_of_file(file).is_known for file in self._documents)
         )
 
     def apply_kustomizations(self, file: str, obj: JSON) -> JSON:
@@ -161,6 +173,7 @@ class FileTree:
             definitions=self._definitions,
             controllers=assumed_deployments_of_controllers(path, self._stated),
             in_other_files=self._in_other_files,
+            without_object=self._without_object,
             tell=self._note_difference,
         )
 
@@ -264,6 +277,7 @@ class ClusterViewFromFile:
         definitions: the CustomResourceDefinitions of all files.
         controllers: the Deployments of controllers with releases in the files, by namespace and name.
         in_other_files: the objects of all files that `objects_in_other_files` returns.
+        without_object: kinds and names for which kustomize makes an object, or renames one, with all references.
         tell: called with the name of an object and the files that define it differently.
     """
 
@@ -276,6 +290,7 @@ class ClusterViewFromFile:
         definitions: Sequence[JSON] = (),
         controllers: Mapping[Place, FileObject] | None = None,
         in_other_files: Sequence[JSON] = (),
+        without_object: frozenset[tuple[Kind, str]] = frozenset(),
         tell: Callable[[str, Sequence[str]], None] = lambda _what, _files: None,
     ) -> None:
         self._layers: Final = layers
@@ -284,6 +299,7 @@ class ClusterViewFromFile:
         self._definitions: Final = definitions
         self._controllers: Final = controllers or {}
         self._in_other_files: Final = in_other_files
+        self._without_object: Final = without_object
         self._tell: Final = tell
         self._listed: Final[dict[tuple[GroupVersionKind, str | None], Sequence[JSON]]] = {}
         self._indexed: Final[dict[tuple[GroupVersionKind, str | None, Index], Mapping[str, Sequence[JSON]]]] = {}
@@ -292,7 +308,7 @@ class ClusterViewFromFile:
         """Return the object, or None if no file has it.
 
         Raises:
-            UnknownNamespaceOrName: a candidate has an unknown namespace or name.
+            UnknownNamespaceOrName: a candidate has an unknown namespace or name, or only kustomize makes the object.
             AmbiguousObject: files define the object differently.
         """
         if gvk == NAMESPACE and name == self._unsaid:
@@ -304,6 +320,9 @@ class ClusterViewFromFile:
                     return self._require_unambiguous_object(meant, describe_lookup(gvk, namespace, name)).value
                 what = describe_lookup(gvk, "" if where is UNSAID else namespace, name)
                 self._check_namespaces(named, where, what)
+        if ((gvk.group, gvk.kind), name) in self._without_object:
+            what = describe_lookup(gvk, "" if where is UNSAID else namespace, name)
+            raise UnknownNamespaceOrName(f"{what}: kustomize generates or renames the object: render the files")
         is_stated = gvk == DEPLOYMENT and (namespace, name) in self._controllers
         return self._controllers[namespace, name].value if is_stated else None
 

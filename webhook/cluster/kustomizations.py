@@ -1,9 +1,9 @@
 """Finds the files that kustomizations use, and the names and labels that they give. Groups the files that are applied
 together.
 
-Reads `resources`, `bases`, `components`, `namespace`, `namePrefix`, `nameSuffix`, the labels of pod templates, and
-which files are patches. The names of objects are unknown if other fields may change them, or if several kustomizations
-use a file. Source: sigs.k8s.io/kustomize api v0.20 types.Kustomization.
+Reads `resources`, `bases`, `components`, `namespace`, `namePrefix`, `nameSuffix`, labels of pod templates, the names
+of generated ConfigMaps and Secrets, and which files are patches. The names of objects are unknown if other fields may
+change them, or if several kustomizations use a file. Source: sigs.k8s.io/kustomize api v0.20 types.Kustomization.
 
 The files of one kustomization, and of one chart, are applied together. Other files form a group with the files of their
 folder. Copies of other projects and test data are not applied together with other files.
@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import get
-from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, NameChanges, group_kind
+from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, Kind, NameChanges, group_kind, objects_with_final_names
 from webhook.yamltext import templates
 
 FILES: Final = frozenset(("kustomization.yaml", "kustomization.yml", "Kustomization"))
@@ -31,6 +31,21 @@ FLUX: Final = ("kustomize.toolkit.fluxcd.io", "Kustomization")
 _TAKEN: Final = ("resources", "bases", "components", "crds")
 _MAY_NAME: Final = ("transformers", "replacements", "helmCharts", "helmChartInflationGenerator", "vars")
 """Fields that may change names."""
+_MAKERS: Final = ("generators", "helmCharts", "helmChartInflationGenerator")
+"""Fields with objects that only kustomize can make."""
+_GENERATORS: Final = (("configMapGenerator", "ConfigMap"), ("secretGenerator", "Secret"))
+_REMOTE: Final = ("://", "github.com/", "?ref=", "git@")
+"""Texts in the address of a base in another repository."""
+RENAMED_REFERENCES: Final = frozenset(
+    (
+        *(("", kind) for kind in ("ConfigMap", "PersistentVolumeClaim", "Secret", "Service", "ServiceAccount")),
+        ("scheduling.k8s.io", "PriorityClass"),
+        ("storage.k8s.io", "StorageClass"),
+    )
+)
+"""Kinds whose new names kustomize also writes into the objects that refer to them (api v0.20
+internal/konfig/builtinpluginconsts/namereference.go).
+"""
 _SEPARATORS: Final = re.compile("[-_.]")
 _PATCHES: Final = ("patches", "patchesJson6902", "patchesStrategicMerge")
 _LABELLED: Final = frozenset(
@@ -49,6 +64,8 @@ class Kustomization(Struct, frozen=True, kw_only=True):
         patches: files that are merged into objects of other files.
         affixes: namePrefix and nameSuffix, also if the final names are unknown.
         template_labels: labels for pod templates.
+        generated: group and kind, and name, of each object of a configMapGenerator or secretGenerator.
+        is_read: no object comes from another repository, a chart, or a plugin of kustomize.
     """
 
     folder: str
@@ -58,6 +75,8 @@ class Kustomization(Struct, frozen=True, kw_only=True):
     patches: tuple[str, ...] = ()
     affixes: tuple[str, ...] = ()
     template_labels: Mapping[str, str] = {}
+    generated: tuple[tuple[Kind, str], ...] = ()
+    is_read: bool = True
 
 
 def read_kustomization(file: str, value: JSON) -> Kustomization | None:
@@ -78,6 +97,8 @@ def read_kustomization(file: str, value: JSON) -> Kustomization | None:
         template_labels={
             key: text for labels in _labels_of_templates(value) for key, text in labels.items() if isinstance(text, str)
         },
+        generated=tuple(_generated_objects(value)),
+        is_read=not any(value.get(field) for field in _MAKERS) and not any(map(_is_remote, _entries(value))),
     )
 
 
@@ -103,6 +124,22 @@ def _paths_of_entries(folder: str, entries: JSON) -> Iterator[str]:
     for each in _list_or_empty(entries):
         if isinstance(each, str):
             yield posixpath.normpath(posixpath.join(folder, each))
+
+
+def _entries(value: Mapping[str, JSON]) -> Iterator[JSON]:
+    for field in _TAKEN:
+        yield from _list_or_empty(value.get(field))
+
+
+def _is_remote(entry: JSON) -> bool:
+    return isinstance(entry, str) and any(each in entry for each in _REMOTE)
+
+
+def _generated_objects(value: Mapping[str, JSON]) -> Iterator[tuple[Kind, str]]:
+    for field, kind in _GENERATORS:
+        for each in _list_or_empty(value.get(field)):
+            if name := _text_or_empty(_map_or_empty(each).get("name")):
+                yield ("", kind), name
 
 
 def _naming_of_kustomization(value: Mapping[str, JSON]) -> NameChanges:
@@ -157,6 +194,8 @@ class Kustomizations:
             folder: _consider_naming_of_components(each, listed) for folder, each in listed.items()
         }
         self._patches: Final = frozenset(path for each in listed.values() for path in each.patches)
+        self.generated: Final = frozenset(named for each in listed.values() for named in each.generated)
+        self.are_read: Final = all(each.is_read for each in listed.values())
         self._takers: Final[dict[str, list[str]]] = {}
         for each in self._by_folder.values():
             for path in each.taken:
@@ -255,6 +294,12 @@ def _consider_naming_of_components(of: Kustomization, others: Mapping[str, Kusto
     return replace(of, naming=UNKNOWN)
 
 
+def kustomizations_of_documents(documents: Mapping[str, Sequence[JSON]]) -> Kustomizations:
+    """Return the kustomizations of a tree. `documents` are the YAML documents of each file."""
+    firsts = ((file, value) for file, values in documents.items() for value in values[:1])
+    return Kustomizations(each for file, value in firsts if (each := read_kustomization(file, value)))
+
+
 def object_with_template_labels(obj: JSON, labels: Mapping[str, str]) -> JSON:
     """Return an object with the labels that kustomizations give to its pods; the same object if nothing changes.
 
@@ -286,10 +331,7 @@ class FilesAppliedTogether:
 
     def __init__(self, documents: Mapping[str, list[JSON]]) -> None:
         """Group the files of a tree into units; `documents` are the YAML documents of each file."""
-        firsts = ((file, value) for file, values in documents.items() for value in values[:1])
-        self._kustomizations: Final = Kustomizations(
-            each for file, value in firsts if (each := read_kustomization(file, value))
-        )
+        self._kustomizations: Final = kustomizations_of_documents(documents)
         self._flux_namespaces: Final[dict[str, set[str]]] = {}
         for values in documents.values():
             for target in filter(None, map(read_flux_target, values)):
@@ -302,6 +344,19 @@ class FilesAppliedTogether:
             self._listed.setdefault(unit, []).append(file)
             if unit[0] == "kustomization":  # files outside of kustomizations share the folder with this file
                 self._listed.setdefault(("folder", posixpath.dirname(file)), []).append(file)
+        self._renamed: Final = frozenset(self._names_before_renaming(documents))
+
+    @property
+    def are_read(self) -> bool:
+        """Whether no kustomization takes objects from another repository, a chart, or a plugin of kustomize."""
+        return self._kustomizations.are_read
+
+    def names_without_final_object(self) -> frozenset[tuple[Kind, str]]:
+        """Return names that references in files may have, although the cluster has the object under another name.
+
+        These are generated objects, and objects with a prefix or suffix of a kind in RENAMED_REFERENCES.
+        """
+        return self._kustomizations.generated | self._renamed
 
     def unit_of_file(self, file: str) -> Unit:
         """Return the unit of a file."""
@@ -333,6 +388,14 @@ class FilesAppliedTogether:
                     namespaces |= self._flux_namespaces.get("/".join(steps[-length:]), set())
             at = posixpath.dirname(at)
         return UNKNOWN if len(namespaces) > 1 else NameChanges(namespace=next(iter(namespaces), ""))
+
+    def _names_before_renaming(self, documents: Mapping[str, list[JSON]]) -> Iterator[tuple[Kind, str]]:
+        for file, values in documents.items():
+            naming = self.name_changes_of_file(file)
+            if naming.prefix or naming.suffix:
+                for each in objects_with_final_names(file, values):
+                    if (kind := group_kind(each.value)) in RENAMED_REFERENCES:
+                        yield kind, each.name
 
     def is_patch(self, file: str) -> bool:
         """Return whether a kustomization merges the objects of a file into others."""

@@ -129,8 +129,6 @@ _MAKERS: Final = (
     ("objectbucket.io", "ObjectBucketClaim"),
 )
 """Kinds with controllers that create Secrets or ConfigMaps, which may have any name that such an object has in it."""
-_GENERATORS: Final = GroupVersionKind("kustomize.config.k8s.io", "v1beta1", "Kustomization")
-"""A kustomization that is not rendered may generate ConfigMaps and Secrets."""
 _LOOKUPS: Final = (interest_in_fields(RUNTIME_CLASS), interest_in_fields(_SERVICE_ACCOUNT), NAMESPACES)
 
 
@@ -294,12 +292,6 @@ def _text_of_makers(view: ClusterView) -> str:
     return "\n".join(texts)
 
 
-def _is_known(kind: GroupVersionKind, view: ClusterView) -> bool:
-    """Return whether an object of this kind that is not found does not exist."""
-    listed = view.list_json_here(kind)
-    return view.is_whole(kind) and (bool(listed) or not view.has_any(_GENERATORS, "default"))
-
-
 def configuration_in_no_file(subject: Subject) -> tuple[str, ...]:
     """Return the ConfigMaps and Secrets that incomplete files lack, if the files have others of the kind and namespace.
 
@@ -312,9 +304,7 @@ def configuration_in_no_file(subject: Subject) -> tuple[str, ...]:
     kinds = {each.kind for each in wanted}
     listed = {kind for kind in kinds if view.list_json_here(kind)}
     absent = (
-        each
-        for each in wanted
-        if each.kind in listed and view.get_without_noting(each.kind, view.namespace, each.name) is None
+        each for each in wanted if each.kind in listed and view.has_no_object(each.kind, view.namespace, each.name)
     )
     return tuple(dict.fromkeys(each.text for each in absent))
 
@@ -322,11 +312,12 @@ def configuration_in_no_file(subject: Subject) -> tuple[str, ...]:
 def _check_configuration(subject: Subject) -> Iterator[Problem]:
     """Report ConfigMaps and Secrets that do not exist in one problem, and each key that an object lacks."""
     view = subject.cluster_view()
-    if not _is_known(_SECRET, view):
+    view.list_json_here(_SECRET)
+    if not view.is_whole(_SECRET):
         return  # a live view, which may hold parts of ConfigMaps
-    kinds = {kind for kind in (ConfigMap.gvk, _SECRET) if _is_known(kind, view)}
-    wanted = [each for each in subject.once(required_configuration) if each.kind in kinds]
-    absent = [each for each in wanted if view.get_without_noting(each.kind, view.namespace, each.name) is None]
+    view.list_json_here(ConfigMap.gvk)
+    wanted = [each for each in subject.once(required_configuration) if view.is_whole(each.kind)]
+    absent = [each for each in wanted if view.has_no_object(each.kind, view.namespace, each.name)]
     yield from without_repeated_problems(_problems_of_absent_configuration(absent, view), subject)
     for each in wanted:
         if each not in absent:

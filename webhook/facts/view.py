@@ -176,6 +176,14 @@ class ClusterView(Struct):
             self._seen.failed.add(gvk)
             return None
 
+    def has_no_object(self, gvk: GroupVersionKind, namespace: str, name: str) -> bool:
+        """Return whether the view has no object with this name; False if this is not known. Note nothing."""
+        self.deadline.left -= 1
+        try:
+            return self._look_up_object(gvk, namespace, name) is None
+        except LookupFailed:
+            return False
+
     def has_any(self, gvk: GroupVersionKind, namespace: str) -> bool:
         """Return whether a namespace is known to have an object of a kind. Do not note missing objects."""
         self.deadline.left -= 1
