@@ -43,11 +43,11 @@ MAX_FRAMING_BYTES: Final = 64 * 1024
 """The most bytes of chunk headers, extensions and trailers beyond the body; the parser collects them without bound."""
 MAX_UNHEARD_BYTES: Final = 256 * 1024
 """The most bytes of a body that may follow its answer, as in Go (net/http, server.go, maxPostHandlerReadBytes)."""
-MAX_LATE_BYTES: Final = DEFAULTS.max_body_bytes
+MAX_LATE_BYTES: Final = 2 * DEFAULTS.max_body_bytes
 """The most bytes of a review's body that may follow its answer.
 
-A body that waits too long for memory is answered before it is whole. A client that first writes the whole body would
-otherwise see a reset connection and no answer.
+A body that is too large, or waits too long for memory, is answered before it is whole. A client that first writes the
+whole body would otherwise see a reset connection and no answer.
 """
 MAX_HEADER_BYTES: Final = 64 * 1024
 """kube-apiserver sends seven short headers; a client certificate or a token in them stays below 16 KB."""

@@ -21,7 +21,7 @@ import mmap
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from contextlib import suppress
 from time import monotonic
 from types import TracebackType
 from typing import Final, Protocol
@@ -105,16 +105,11 @@ FREE_BYTES: Final = 64 * 1024
 
 Workers evaluate larger bodies: decoding a TrainJob of 60 KB takes 1 to 2 ms, and a hostile body of 120 KB takes 5 ms.
 """
-DRAINED_FACTOR: Final = 4
-"""A body that declares up to this many times the limit is read and thrown away before the answer 413. Otherwise its
-client would see a reset connection. A longer body gets no answer."""
 BYTES_PER_S: Final = 64 * 1024 * 1024
 """The rate of reading all large bodies. TLS decrypts a few hundred MB/s, and the loop answers no other call meanwhile.
 """
 BURST_BYTES: Final = 2 * 1024 * 1024
 """These bytes are read without the limit of BYTES_PER_S: more than an API server stores in one object."""
-DISCARDED_BYTES_PER_S: Final = 16 * 1024 * 1024
-"""The rate of reading discarded bodies."""
 MAX_WAITING: Final = 16
 """The most calls in the queue. Each holds up to 640 KB that TLS read before it could stop. With more calls, the last
 call of the address with the most bodies is refused."""
@@ -157,14 +152,12 @@ class BodyBudget:
     Attributes:
         reserved: bytes given out now.
         pace: the rate of reading these bodies.
-        discarding: the rate of reading discarded bodies.
     """
 
     def __init__(self, total_bytes: int) -> None:
         self.total_bytes = total_bytes
         self.reserved = 0
         self.pace = ReadingPace(BYTES_PER_S, BURST_BYTES)
-        self.discarding = ReadingPace(DISCARDED_BYTES_PER_S, BURST_BYTES)
         self._queues: dict[str, deque[tuple[int, asyncio.Future[None]]]] = {}
 
     @property
@@ -299,13 +292,17 @@ class BodyReader:
     async def _read(self) -> bytes | LargeBody:
         length = self._length
         if length is not None and length > self._limit:
-            raise await self._discard_rest_of_body(length, LargeBody(BEGINNING_BYTES))
+            beginning: list[bytes] = []
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._deadline - monotonic()):
+                    await self._collect(beginning, 0, BEGINNING_BYTES)
+            raise self._too_large_error(length, LargeBody(BEGINNING_BYTES, beginning))
         if length is not None and length > FREE_BYTES:
             return await self._read_reserved(length, [])
         chunks: list[bytes] = []
         size, more = await self._collect(chunks, 0, FREE_BYTES)
         if size > self._limit:
-            raise await self._discard_rest_of_body(size, LargeBody(BEGINNING_BYTES, chunks), more=more)
+            raise self._too_large_error(size, LargeBody(size, chunks))
         if not more:
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
         return await self._read_reserved(self._limit, chunks)
@@ -325,7 +322,7 @@ class BodyReader:
                 body = LargeBody(reserved, chunks)
                 chunks.clear()
                 if more:
-                    size, more = await self._collect(body, size, self._limit)
+                    size, _ = await self._collect(body, size, self._limit)
         except TimeoutError:
             came = LargeBody(size, chunks) if body is None else body
             chunks.clear()  # otherwise the error keeps the bytes in its traceback
@@ -333,10 +330,7 @@ class BodyReader:
         finally:
             clock.resume_clock()
         if size > self._limit:
-            begun = LargeBody(BEGINNING_BYTES, islice(body.pieces(), 1))
-            self._release()
-            body.close()
-            raise await self._discard_rest_of_body(size, begun, more=more)
+            raise self._too_large_error(size, body)
         return body
 
     async def _collect(self, into: _BodyPieces, size: int, most: int) -> tuple[int, bool]:
@@ -349,34 +343,14 @@ class BodyReader:
             size += len(chunk)
             into.append(chunk)
             if self._reserved and more and (pause := self._budget.pace.record_read(len(chunk), monotonic())):
-                await self._pause_reading(pause)
+                self._clock.pause_clock()
+                await asyncio.sleep(pause)
+                self._clock.resume_clock()
         return size, more
 
-    async def _pause_reading(self, seconds: float) -> None:
-        self._clock.pause_clock()
-        await asyncio.sleep(seconds)
-        self._clock.resume_clock()
-
-    async def _discard_rest_of_body(self, size: int, begun: LargeBody, *, more: bool = True) -> CallError:
-        # of a far too long body, only the first piece is read; discarded bytes need no budget
-        read = 0 if self._length is not None else size
-        most = DRAINED_FACTOR * self._limit
-        while more and monotonic() < self._deadline and (not len(begun) or (size <= most and read <= most)):
-            try:
-                async with asyncio.timeout(self._deadline - monotonic()):
-                    message = await self._next()
-            except TimeoutError:
-                break
-            piece: bytes = message.get("body", b"")
-            begun.append(piece)
-            came = len(piece)
-            read += came
-            more = message.get("more_body", False)
-            if more and (pause := self._budget.discarding.record_read(came, monotonic())):
-                await self._pause_reading(min(pause, max(0.0, self._deadline - monotonic())))
-        text = f"the body is larger than {self._limit} bytes (found {max(size, read)})"
-        error = CallError(413, "RequestEntityTooLarge", f"{text}; raise --max-body-bytes to accept it")
-        return IncompleteBodyError(error, begun)
+    def _too_large_error(self, size: int, came: LargeBody) -> IncompleteBodyError:
+        text = f"the body is larger than {self._limit} bytes (found {size}); raise --max-body-bytes to accept it"
+        return IncompleteBodyError(CallError(413, "RequestEntityTooLarge", text), came)
 
     async def _next(self) -> Message:
         message, self._first = self._first or await self._receive(), None

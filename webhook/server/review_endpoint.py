@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from time import monotonic
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import parse_qs
 
 from webhook.admission.decode import decode_review_bytes, takes_long_to_decode
@@ -60,14 +60,6 @@ class Limits:
     timeout_s: float = DEFAULTS.timeout
 
 
-class _Reply(NamedTuple):
-    """The HTTP code, the body, and whether the connection ends because a too large body was not read whole."""
-
-    code: int
-    body: bytes
-    ends_connection: bool = False
-
-
 class ReviewEndpoint:
     """Answers reviews; all other requests go to `application`."""
 
@@ -101,7 +93,7 @@ class ReviewEndpoint:
         arrived = monotonic()
         self.in_flight += 1
         try:
-            code, body, ends_connection = await self._review(scope, receive, phase, arrived)
+            code, body = await self._review(scope, receive, phase, arrived)
         except ClientGone:
             return
         except asyncio.CancelledError as error:
@@ -116,12 +108,12 @@ class ReviewEndpoint:
             headers.append((b"allow", b"POST"))
         if code == 429:
             headers.append((b"retry-after", b"1"))
-        if self._readiness.draining or ends_connection:
+        if self._readiness.draining:
             headers.append((b"connection", b"close"))
         await send({"type": "http.response.start", "status": code, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    async def _review(self, scope: Scope, receive: Receive, phase: Phase, arrived: float) -> _Reply:
+    async def _review(self, scope: Scope, receive: Receive, phase: Phase, arrived: float) -> tuple[int, bytes]:
         # 200 for every verdict, a metav1.Status for every error
         try:
             length = _check_headers(scope)
@@ -131,11 +123,11 @@ class ReviewEndpoint:
             if (
                 first is not None and (came := body_of_single_message(first)) is not None
             ):  # saves the cost of a BodyReader
-                return _Reply(200, await self._answer(came, phase, deadline, client_address(scope)))
+                return 200, await self._answer(came, phase, deadline, client_address(scope))
             limit, until = self._limits.body_bytes, deadline - _ANSWER_SHARE * (deadline - arrived)
             reading = BodyReader(self.bodies, scope, receive, length=length, limit=limit, deadline=until, first=first)
             async with reading as body:
-                return _Reply(200, await self._answer(body, phase, deadline, client_address(scope)))
+                return 200, await self._answer(body, phase, deadline, client_address(scope))
         except IncompleteBodyError as incomplete:
             return await self._answer_incomplete_body(incomplete, phase, arrived, client_address(scope))
         except CallError as error:
@@ -144,7 +136,7 @@ class ReviewEndpoint:
             raise
         except Exception as error:  # noqa: BLE001 - our own bug: after HTTP 500 the failurePolicy decides
             status = self._log.record_unexpected_error(phase, error)
-            return _Reply(status.code, encode_failure_status(status))
+            return status.code, encode_failure_status(status)
 
     async def _answer(self, body: bytes | LargeBody, phase: Phase, deadline: float, address: str) -> bytes:
         # deadline is on the monotonic clock; raises CallError if the body cannot be read
@@ -235,20 +227,19 @@ class ReviewEndpoint:
 
     async def _answer_incomplete_body(
         self, error: IncompleteBodyError, phase: Phase, arrived: float, address: str
-    ) -> _Reply:
+    ) -> tuple[int, bytes]:
         # the policies' failurePolicy decides if the beginning of the body names the request
-        is_too_large = error.code == 413
         late = f"the request was not read whole within {monotonic() - arrived:.2g} s"
-        because = error.message.partition(";")[0] if is_too_large else late
+        because = error.message.partition(";")[0] if error.code == 413 else late
         answer = await self._slow.answer_incomplete_body(error.came, phase, arrived, because, address)
         if answer is None:
             return self._refuse(phase, error)
-        return _Reply(200, answer, ends_connection=is_too_large)
+        return 200, answer
 
-    def _refuse(self, phase: Phase, error: CallError) -> _Reply:
+    def _refuse(self, phase: Phase, error: CallError) -> tuple[int, bytes]:
         self._log.record_refused_call(phase, error)
         status = DenialStatus(code=error.code, reason=error.reason, message=error.message)
-        return _Reply(error.code, encode_failure_status(status), ends_connection=error.code == 413)
+        return error.code, encode_failure_status(status)
 
 
 def _check_headers(scope: Scope) -> int | None:
