@@ -137,6 +137,14 @@ def launch_of_container(container: Container) -> LaunchedProgram:
     return _launch_of_words(words, container.environment, container.reading.deadline) if words else _NOTHING
 
 
+def may_start_launcher(container: Container) -> bool:
+    """Return whether the command of a container may start a launcher: a fast test, because most commands do not.
+
+    A command that starts one names the launcher, or has a shell, `eval` or a variable that may name the launcher.
+    """
+    return container.runs(read_launcher_catalogue().names)
+
+
 def cached_launch_of_container(container: Container, subject: Subject) -> LaunchedProgram:
     """Return what the command of a container starts, computed once a request."""
     if not (container.command or container.args):

@@ -21,6 +21,8 @@ from webhook.yamltext import yamlfile
 FILE = Path(__file__).with_name("launchers.yaml")
 _COUNTS = {"flags": 0, "values": 1, "pairs": 2}
 _SHELL: Final = re.compile(r"(ba|da|a|z|k|mk)?sh")
+_EXPANDED: Final = ("sh", "eval", "$")
+"""Texts of commands in which a launcher may be spelled differently: every name of a shell ends with `sh`."""
 _SNAKE: Final = re.compile(r"python[0-9.]*")
 _PYTHON_VALUES: Final = frozenset(("-X", "-W", "--check-hash-based-pycs"))
 _FOLDER_OF_COMMANDS: Final = "/bin/"
@@ -62,6 +64,8 @@ class LauncherCatalogue(Struct, frozen=True, kw_only=True):
     modules: Mapping[str, LauncherRow]
     wrappers: frozenset[str]
     others: frozenset[str]
+    names: re.Pattern[str]
+    """Texts that each command with a launcher has: its program or module, or a text that may expand to them."""
     variables: frozenset[str] = frozenset()
     """The names of variables with values that are noted when a program starts."""
 
@@ -78,9 +82,12 @@ def catalogue_of_rows(
 ) -> LauncherCatalogue:
     """Return a catalogue of other programs that are found in commands in the same way as launchers."""
     read = [(row, _launcher_of_row(row)) for row in rows]
+    programs = {name: launcher for row, launcher in read for name in row["programs"]}
+    modules = {name: launcher for row, launcher in read for name in row["modules"]}
     return LauncherCatalogue(
-        programs={name: launcher for row, launcher in read for name in row["programs"]},
-        modules={name: launcher for row, launcher in read for name in row["modules"]},
+        programs=programs,
+        modules=modules,
+        names=re.compile("|".join(map(re.escape, (*_EXPANDED, *programs, *modules)))),
         wrappers=frozenset(wrappers),
         others=frozenset(others),
         variables=frozenset(variables),

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from webhook.apimachinery import quantity
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.command_lines.command import cached_launch_of_container
+from webhook.facts.command_lines.command import cached_launch_of_container, may_start_launcher
 from webhook.facts.gpu import devices
 from webhook.facts.kinds import LEADER_WORKER_SET, TRAIN_JOB
 from webhook.facts.pods.pod_sets import pod_set_located_in_runtime, pod_sets, relocate_problem_to_train_job, template_of
@@ -159,6 +159,8 @@ def count_devices_of_container(container: Container) -> dict[str, int]:
 
 def is_training_container(container: Container, subject: Subject) -> bool:
     """Return whether the command of a container starts several processes that train together."""
+    if not may_start_launcher(container):
+        return False
     by = cached_launch_of_container(container, subject).by
     return by not in ("", "python", "several")
 

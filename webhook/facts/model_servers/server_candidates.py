@@ -40,11 +40,9 @@ class ServerCandidate(NamedTuple):
 
 def may_start_server(container: Container) -> bool:
     """Return whether a container may start a model server. The test is fast, because most containers do not."""
-    for text in (container.image, *container.words):
-        container.charge_search(text, _CHARACTER_S)
-        if _NAMES.is_found_in(text):
-            return True
-    return False
+    text = "\n".join((container.image, *container.words))  # a line each, so that no name is found in two words
+    container.charge_search(text, _CHARACTER_S)
+    return _NAMES.is_found_in(text)
 
 
 def server_candidates(subject: Subject) -> tuple[ServerCandidate, ...]:
