@@ -107,11 +107,15 @@ thread that uses the class would read uninitialized memory and crash (msgspec 0.
 _NOTHING: Final = Annotated[int, msgspec.Meta(ge=1, le=0)] | msgspec.UnsetType
 """The type of a field that must be absent."""
 _ANY: Final = bool | int | float | str | list | dict
+_QUANTITY: Final[Any] = (
+    int | float | Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,12}(\.[0-9]{1,6})?([mkMGTPE]|[KMGTPE]i)?\Z")]
+)
+"""A quantity in a usual form. Decoding accepts other values, too, after it has walked the object."""
 _INT32: Final = Annotated[int, msgspec.Meta(ge=INT32.start, le=INT32.stop - 1)]
 _INT64: Final = Annotated[int, msgspec.Meta(ge=INT64.start, le=INT64.stop - 1)]
 _SCALARS: Final[dict[Scalar, Any]] = {
     "any": _ANY,
-    "quantity": _ANY,
+    "quantity": _QUANTITY,
     "text": str,
     "truth": bool,
     "number": _INT64,
@@ -123,7 +127,7 @@ _SCALARS: Final[dict[Scalar, Any]] = {
 
 @cache
 def create_type_check(of: Type) -> Fit:
-    """Return a function that checks whether a value has a type. Any thread may call it."""
+    """Return the function behind `has_declared_form`. Any thread may call it."""
     with _BUILDING:
         wanted = _msgspec_type(of)
         msgspec.json.Decoder(wanted)  # this builds the type and all types in it
@@ -150,7 +154,7 @@ def _msgspec_type(of: Type) -> Any:
             "Object", _msgspec_fields(of), forbid_unknown_fields=True, gc=False, rename=dict(_attribute_names(of))
         )
     if of.others == "quantity":  # an amount in a map may be null
-        return dict
+        return dict[str, _QUANTITY | None]
     return dict[str, _msgspec_type(of.others or "any")]  # type: ignore[misc]
 
 
@@ -190,12 +194,20 @@ def decode(value: JSON, of: Type, at: FieldPath = (), deadline: Deadline | None 
     All paths begin with `at`. The deadline is charged for walked values.
     """
     until = deadline or Deadline()
-    until.check_clock()  # msgspec cannot be interrupted; it takes a third of the time of decoding JSON
-    if value is None or create_type_check(of)(value):
+    if value is None or has_declared_form(value, of, until):
         return DecodedValue(value)
     decoding = _ValueDecoder(until, list(at))
     made = decoding.decode_value(value, of)
     return DecodedValue(None if made is _ABSENT else made, tuple(decoding.mismatches), tuple(decoding.unfilled))
+
+
+def has_declared_form(value: JSON, of: Type, deadline: Deadline) -> bool:
+    """Return whether a value has a type, without undeclared fields, and with quantities in the usual form.
+
+    The test is fast. If the result is False, the value may still have the type.
+    """
+    deadline.check_clock()  # msgspec cannot be interrupted; it takes a third of the time of decoding JSON
+    return create_type_check(of)(value)
 
 
 def has_undeclared_field(value: JSON, of: Type, deadline: Deadline) -> bool:

@@ -27,6 +27,7 @@ from webhook.patch.schema import is_builtin
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
 from webhook.schema import type_of
+from webhook.schema.decode import has_declared_form
 from webhook.schema.kinds import type_at_path, type_of_defined_kind
 from webhook.schema.types import Fields, Type
 from webhook.schema.undeclared import StrictReader, UndeclaredField, UndeclaredFields
@@ -228,16 +229,17 @@ def check_fields_of_pod(subject: Subject) -> Iterator[Problem]:
     of, template_of = type_of(POD), subject.template_of
     if of is None or not subject.attributes.is_plain or subject.is_patch:
         return
-    is_open = template_of is not None and template_of.group in _OPEN_GROUPS
-    reader = StrictReader(
-        subject.deadline,
-        open_at=_SPEC if is_open else None,
-        known=_KNOWN,
-        removed=_REMOVED,
-        left_out=(),
-        without_amounts=(_AMOUNTS,),
-    )
-    yield from _problems_of_reading(reader, subject, of, _KUBERNETES)
+    if subject.written is not subject.object or not has_declared_form(subject.object, of, subject.deadline):
+        is_open = template_of is not None and template_of.group in _OPEN_GROUPS
+        reader = StrictReader(
+            subject.deadline,
+            open_at=_SPEC if is_open else None,
+            known=_KNOWN,
+            removed=_REMOVED,
+            left_out=(),
+            without_amounts=(_AMOUNTS,),
+        )
+        yield from _problems_of_reading(reader, subject, of, _KUBERNETES)
     if template_of is None or is_builtin(template_of):
         yield from _mounts_at_one_path(subject)
     if template_of is None:
