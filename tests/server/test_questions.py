@@ -73,7 +73,7 @@ def test_a_review_may_not_ask_for_an_unlimited_timeout(body: dict[str, Any]) -> 
     book = Book({f"/{number}" for number in range(20)})
     running = Running(asks=asks(*sorted(book.allowed)), authority=book)
     status = running.post("/validate", body).json()["response"]["status"]
-    assert status["message"] == "authorizer: a review may ask 8 questions, and this is one more"
+    assert status["message"] == "authorizer: a review may ask 8 questions, and this review asks more"
     assert len(book.asked) == 8
 
 

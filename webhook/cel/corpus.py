@@ -1,8 +1,9 @@
 """Runs expressions with known answers, and reports other results.
 
-Each line is a JSON object: expr, bindings {name: typed value}, and either expect (typed value, or deduced_type alone)
-or expect_error with error_phase compile|runtime. Optional: id, runtime_cost, output_type, type_env {name: type},
-container, disable_check, disable_macros, check_only, version, exact (an error must have this text).
+Each line is a JSON object with `expr` and `bindings` {name: typed value}. The expected outcome is `expect` (a typed
+value), `deduced_type` (only the type is compared), or `expect_error` with `error_phase` (compile or runtime). Optional
+keys: id, runtime_cost, output_type, type_env {name: type}, container, disable_check, disable_macros, check_only,
+version, exact (the text of the error must be equal).
 
 Rows with a source_file below `google/cel-spec` have all functions of cel-go. Other rows have the functions of
 Kubernetes 1.34, and `self` and the bindings are dyn. Errors are compared by phase. A row that cannot be read, or that
@@ -40,7 +41,7 @@ _NO_ENVIRONMENT: Mapping[str, Type] = {"self": DYN}
 
 
 class RowOutcome(Struct, frozen=True, kw_only=True):
-    """The expected and the actual outcome of one row, as text; cost_equal is None without a cost."""
+    """The expected and the actual outcome of one row, as text; `cost_equal` is None for a row without runtime_cost."""
 
     id: str
     expression: str
@@ -80,10 +81,10 @@ class OutcomeCounters(Struct):
 
 
 def read_rows(file: Path) -> Iterator[JSON]:
-    """Yield the rows of a corpus file, each with its id, or `file:line`.
+    """Yield the rows of a corpus file. A row without an id gets the id `file:line`.
 
     Raises:
-        InputError: a line that is not a row.
+        InputError: a line is not a row.
     """
     for number, line in enumerate(yamlfile.text(file).split("\n"), 1):
         if not line.strip():
@@ -102,7 +103,7 @@ def read_rows(file: Path) -> Iterator[JSON]:
 
 
 def evaluate_rows(rows: Iterable[JSON], engine: Engine) -> Iterator[RowOutcome]:
-    """Evaluate rows, and yield an outcome for each, also for a row that cannot run."""
+    """Evaluate rows, and yield an outcome for each row, also for a row that cannot run."""
     for row in rows:
         try:
             yield _evaluate_row(row, engine)

@@ -1,20 +1,21 @@
 """The limits of an evaluation: the API server's cost limits and a deadline.
 
 cost    in cel-go's units, along the evaluated path (cel-go v0.26.0 interpreter/runtimecost.go with k8s.io/apiserver
-        v0.36.1 pkg/cel/library/cost.go). Each program counts it, and it is the same on every machine. Sizes of limits:
+        v0.36.1 pkg/cel/library/cost.go). Each program counts its cost, which is the same on every machine. Limits:
         k8s.io/apiserver pkg/apis/cel/config.go.
 work    the walked parts of values, charged to the Deadline of the review (webhook/deadline.py), which reads the clock.
         Some calls cost nearly nothing and walk far: `indexOf` over short texts, `isURL` of a long text, `==` of two
         objects.
 
-A program checks the clock when its cost reaches a bound. It compares its cost with a bound anyway, so the check is
-free. With a deadline, the next bound is at most the program's `step` above the cost: about a hundred
-iterations of its loops, at any depth (compiler.LEAST_STEP). A loop that alone exceeds this step runs over chunks of a
-hundred elements (ClockCheckingIterator). A function that walks a value in one call charges the Deadline itself
-(`metered` in library/declaration.py). Between expressions the clock is read after every STEP of cost.
+A program reads the clock when its cost reaches a bound. Without a deadline, the program compares its cost with a bound
+too, so a deadline adds no comparison. With a deadline, the next bound is at most the program's `step` above the cost:
+about a hundred iterations of its loops, at any depth (compiler.LEAST_STEP). A loop that alone exceeds this step runs
+over chunks of a hundred elements (ClockCheckingIterator). A function that walks a value in one call charges the
+Deadline itself (`metered` in library/declaration.py). Between expressions the clock is read after every STEP of cost.
 
 Nothing in an expression absorbs BudgetExceeded or another exception of a Deadline: generated code handles only
-failure.ERRORS. Costs are booked and caches filled only after an evaluation, so an interrupted one leaves nothing.
+failure.ERRORS. Costs are added to the total, and caches are filled, only after an evaluation. So an evaluation that the
+deadline interrupts changes nothing.
 """
 
 from __future__ import annotations
@@ -43,19 +44,22 @@ STEP = 1_000
 
 
 class LoopExceedsLimit(Exception):
-    """A whole loop would exceed the limit, so its iterations are counted one by one. Never leaves Program.evaluate."""
+    """A whole loop would exceed the limit. Program.evaluate catches this and counts the iterations one by one."""
 
 
 class CostMeter:
-    """Counts the cost of evaluations and stops them; one thread, one expression after the other.
+    """Counts the cost of evaluations, and stops evaluations above a limit. One thread uses a meter, for one expression
+    after the other.
 
     Args:
         limit: the most cost of one expression.
         budget: the remaining cost of all expressions; below zero if it was overspent.
-        deadline: of the evaluations, or None.
+        deadline: the deadline of the evaluations, or None.
 
     Attributes:
         due: the remaining budget at which the clock is read again.
+        cost: the cost of the last expression.
+        spent: the cost of all expressions.
     """
 
     __slots__ = ("budget", "cost", "deadline", "due", "limit", "spent")
@@ -76,7 +80,7 @@ class CostMeter:
         return self.budget < 0
 
     def start_expression(self, step: int) -> int:
-        """Begin an expression; return the cost at which it must call check(), and again after every `step`.
+        """Begin an expression. Return the cost at which the expression must call check(), which returns the next.
 
         Raises:
             BudgetExceeded: the budget is used up, or the deadline has passed.
@@ -84,7 +88,7 @@ class CostMeter:
         budget = self.budget
         if budget < 0:
             raise BudgetExceeded(OVER_BUDGET)
-        most = budget if budget < self.limit else self.limit  # noqa: FURB136 - `min` takes as long as the rest
+        most = budget if budget < self.limit else self.limit  # noqa: FURB136 - `min` would double the time
         if self.deadline is None:
             return most
         if budget <= self.due:
@@ -151,9 +155,9 @@ class CostMeter:
 
 
 class ClockCheckingIterator:
-    """Iterates over elements and reads the clock before each hundred.
+    """Iterates over elements, and reads the clock before each hundred elements.
 
-    A loop that ends early asks for the number of remaining elements, as with the iterator of a list.
+    A loop that ends early asks `__length_hint__` for the number of remaining elements, as with the iterator of a list.
     """
 
     __slots__ = ("_chunk", "_deadline", "_left", "_source")

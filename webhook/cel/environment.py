@@ -63,7 +63,7 @@ _MACROS: Mapping[tuple[str, int, bool], Version] = {
     ("sortBy", 2, True): (1, 34),
 }
 _WITH_FUNCTIONS = frozenset(("math", "encoders", "format"))
-"""The extensions with functions, not only a macro."""
+"""The extensions that add functions. The other extension, `bindings`, adds only a macro."""
 
 _TYPE_NAMES: Mapping[str, Type] = {
     each.name: each for each in (BOOL, BYTES, DOUBLE, DURATION, INT, LIST_DYN, MAP_DYN, NULL, STRING, TIMESTAMP, UINT)
@@ -73,7 +73,7 @@ JSON_PATCH = Structure("JSONPatch", {"op": STRING, "from": STRING, "path": STRIN
 
 
 class Environment(Struct, frozen=True, eq=False, kw_only=True):
-    """What an expression may use. Immutable; compared by identity.
+    """What an expression may use: an immutable value, which is compared by identity.
 
     Args:
         version: the Kubernetes version of the functions and macros.
@@ -81,7 +81,7 @@ class Environment(Struct, frozen=True, eq=False, kw_only=True):
             the fields of a shorter variable.
         structures: name of an object type -> its fields.
         container: the namespace in which unqualified names are looked up first; "" in Kubernetes.
-        functions: in addition to the libraries.
+        functions: more functions than those of the libraries.
         mutation: allow `Object{…}`, `Object.spec{…}` and `JSONPatch{…}` with jsonpatch.escapeKey, as in mutating
             policies.
         extensions: parts of cel-go that Kubernetes leaves out: `math`, `encoders` (with string.reverse), `bindings`,
@@ -89,11 +89,11 @@ class Environment(Struct, frozen=True, eq=False, kw_only=True):
         escaped_fields: accept a.`b-c`, which Kubernetes does not (apiserver v0.36.1 never sets cel-go's
             EnableIdentifierEscapeSyntax).
         homogeneous: refuse list and map literals with elements of several types, as Kubernetes does.
-        planned: refuse constants that always fail, such as `int('x')`, as Kubernetes does when it plans a program;
-            otherwise they fail at evaluation.
+        planned: refuse constants that always fail, such as `int('x')`, as Kubernetes does when it plans a program. With
+            False, these constants fail at evaluation.
         macros: with False, calls of macros are ordinary calls.
-        strict: report what the checker finds, as Kubernetes does. Otherwise only syntax errors are refused: types that
-            do not match become dyn, and a wrong operand fails at evaluation.
+        strict: report the errors of the checker, as Kubernetes does. With False, only syntax errors are reported: every
+            type becomes dyn, and a wrong operand fails at evaluation.
     """
 
     version: Version = releases.DEFAULT
@@ -131,7 +131,7 @@ class Environment(Struct, frozen=True, eq=False, kw_only=True):
         return self.version >= OPTIONALS
 
     def structure_named(self, name: str) -> Structure | None:
-        """Return the structure with this name; with mutation, `Object` and all below it accept any field."""
+        """Return the structure with this name. If `mutation` is true, `Object` and `Object.…` accept any field."""
         structure = self.structures.get(name)
         if structure is None and self.mutation:
             if name == JSON_PATCH.name:

@@ -29,10 +29,10 @@ _EVERY_MAP = MAPS | {DictWithEmptyMaps}
 
 
 def are_equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
-    """Return whether two values are equal in CEL: numbers by value, other values only within their type.
+    """Return whether two values are equal in CEL. Only numbers can be equal to values of another type.
 
     Args:
-        left: its type decides what can be compared.
+        left: the type of this value decides with which values it can be compared.
         right: the other value.
         deadline: charged for every entry of lists and maps.
 
@@ -88,7 +88,7 @@ def are_equal_without_error(left: Any, right: Any, deadline: Deadline | None = N
 def _all_pairs_equal(lefts: Collection[Any], rights: Iterable[Any], deadline: Deadline | None) -> bool:
     # pairs that refuse a comparison are skipped, as in cel-go's lists and maps
     for left, right in zip(lefts if deadline is None else deadline.charge_for_items(lefts), rights, strict=True):
-        if type(left) is str and type(right) is str:  # usual
+        if type(left) is str and type(right) is str:  # the usual case
             if left != right:
                 return False
             continue
@@ -115,7 +115,7 @@ def are_identical(left: Any, right: Any, deadline: Deadline | None = None) -> bo
 
 
 def _patch_operations_equal(left: JSONPatch, right: JSONPatch, deadline: Deadline | None) -> bool:
-    # their values are compared by CEL's rules
+    # the fields `value` are compared by CEL's rules
     if left.keys() != right.keys() or any(left[text] != right[text] for text in ("op", "path", "from")):
         return False
     return "value" not in left or are_equal(left["value"], right["value"], deadline)

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 _CHARACTER_S = 5e-6
 """Seconds to tokenize one character, including characters outside tokens."""
 _TOKEN_S = 4e-5
-"""Seconds to read and check a token. Generating its code takes as long. Repeated `1<2&&` and `'a'+` are the slowest."""
+"""Seconds to parse and check a token of the slowest expressions, repeated `1<2&&` and `'a'+`. To generate the code of
+such a token takes as long again."""
 _CHARACTER_BYTES = 250
 
 
@@ -41,7 +42,7 @@ def require_time_to_compile(expression: str, deadline: Deadline) -> None:
 
 
 def seconds_to_check(expression: str) -> float:
-    """Return the most seconds to parse and check an expression; generating code takes as long again."""
+    """Return the most seconds to parse and check an expression. To generate its code takes as long again."""
     return len(tokenize(expression).kinds) * _TOKEN_S
 
 
@@ -73,7 +74,7 @@ class Program(Protocol):
         ...
 
     def compile_now(self) -> None:
-        """Compile before the first evaluation."""
+        """Generate the code now, not at the first evaluation."""
         ...
 
     def estimated_cost(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
@@ -94,7 +95,7 @@ class Program(Protocol):
 
 
 class Engine(Protocol):
-    """Compiles expressions, and may cache them. `name` is the engine's name in `--cel-engine`."""
+    """Compiles expressions, and may cache them. `name` is the value of `--cel-engine` for this engine."""
 
     def __hash__(self) -> int: ...
 
@@ -117,10 +118,10 @@ class Engine(Protocol):
             expression: the text of the expression.
             environment: the variables, functions and types that the expression may use.
             expects: the allowed types of the result; empty allows all.
-            deadline: of the review with the expression; None for an expression of the operator.
+            deadline: the deadline of the review, for an expression of a user; None for an expression of a policy.
 
         Raises:
-            CompileError: with all issues.
+            CompileError: the expression has issues, all of which the error lists.
             TooLargeToCompile: compiling needs too much time or memory.
             Exception: the deadline leaves no time.
         """
@@ -130,8 +131,8 @@ class Engine(Protocol):
 class CompiledProgram:
     """An expression as one Python function (compiler.py), generated before the first evaluation.
 
-    Reading and checking an expression finds all its mistakes. Generating the function takes five times as long, and a
-    replay of one review evaluates few policies.
+    Parsing and checking an expression finds all its mistakes. The function is generated later: this takes about five
+    times as long, and a replay of one review evaluates few policies.
     """
 
     __slots__ = (
@@ -171,11 +172,11 @@ class CompiledProgram:
 
     def compile_now(self) -> None:
         """Generate the function."""
-        with suppress(EvaluationError):  # every evaluation reports it
+        with suppress(EvaluationError):  # every evaluation reports this error
             self._generate_function()
 
     def _generate_function(self) -> CompiledFunction:
-        # two threads may both generate it
+        # two threads may both generate the function
         checked = self._checked
         if self._run is None:
             assert checked is not None
@@ -203,7 +204,7 @@ class CompiledProgram:
 
     def api_server_panics(self) -> tuple[str, ...]:
         """Return the parts with which kube-apiserver panics when the expression is stored (check/crashes.py)."""
-        from webhook.cel.check.crashes import find_api_server_panics  # only `policies check` asks
+        from webhook.cel.check.crashes import find_api_server_panics  # only `policies check` needs this import
 
         return tuple(find_api_server_panics(self._checked or self._parse_and_check(), self.source))
 
@@ -230,7 +231,7 @@ class CompiledProgram:
         except MemoryError:
             raise BudgetExceeded("out of memory") from None
         except (ArithmeticError, ValueError, LookupError, TypeError, AttributeError) as error:
-            # a fault of a library; cel-go also makes it an error of this expression
+            # a bug in a function; cel-go also turns a panic into an error of this expression
             raise EvaluationPanic(str(error)) from error
         cost = meter.cost
         if cost > limit:
@@ -241,7 +242,7 @@ class CompiledProgram:
         return value
 
     def _evaluate_with_exact_cost(self, activation: Mapping[str, Any], limit: int, meter: CostMeter) -> Any:
-        # counts each iteration, for costs near the limit; two threads may both compile it
+        # this function counts each iteration, for costs near the limit; two threads may both generate it
         if self._exact is None:
             if meter.deadline is not None:
                 require_time_to_compile(self.source, meter.deadline)

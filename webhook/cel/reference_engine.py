@@ -1,8 +1,8 @@
-"""The second engine: cel-python behind the same interface.
+"""An engine that evaluates with cel-python, behind the same interface as the compiled engine.
 
-It is for comparison in tests and with `--cel-engine celpy`, and two thousand times slower than the compiled engine. No
-other file imports celpy. This module adds what cel-python 0.5 lacks: static types (so that both engines refuse the same
-policies) and the API server's costs.
+Tests and `--cel-engine celpy` compare the two engines. This engine is two thousand times slower. No other file imports
+celpy. This module adds what cel-python 0.5 lacks: static types (so that both engines refuse the same policies) and the
+API server's costs.
 
 - Refused when an expression is compiled: optionals, two-variable macros, map with a filter, Object{…}, and all
   Kubernetes and extension libraries.
@@ -11,8 +11,8 @@ policies) and the API server's costs.
 
 cel-python's transpiling runner stores variables in module globals, so only its interpreting runner is used. Its
 environments are not thread-safe, so each thread has one. Its `duration` needs exponential time for hostile texts, so
-ours replaces it. cel-python cannot check the deadline. So the deadline is checked before an evaluation, and a server
-kills a stuck worker.
+_parse_duration replaces it. cel-python cannot check the deadline. So the deadline is checked before an evaluation, and
+a server kills a stuck worker.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _MESSAGES = (
 
 
 def unsupported_parts(checked: CheckedTree) -> list[tuple[int, str]]:
-    """Return what cel-python cannot evaluate, with offset and name."""
+    """Return the offset and the name of each part that cel-python cannot evaluate, in order."""
     names = []
     waiting = [checked.node]
     while waiting:
@@ -127,7 +127,7 @@ class CelpyProgram:
         return 2 * self._costs.largest_size_bytes
 
     def compile_now(self) -> None:
-        """Do nothing: the expression is compiled."""
+        """Do nothing: the expression is already compiled."""
 
     def paths_read(self) -> ReadPaths:
         """Return the variables and paths that the expression reads."""
@@ -146,7 +146,7 @@ class CelpyProgram:
 
         Raises:
             EvaluationError: the expression failed.
-            BudgetExceeded: the cost is too high, as the compiled engine counts it, or the deadline has passed.
+            BudgetExceeded: the cost that the compiled engine counts is too high, or the deadline has passed.
         """
         self._count_api_server_cost(activation, meter)
         variables = {name: to_celpy(activation[name]) for name in self.variable_names if name in activation}
@@ -160,7 +160,7 @@ class CelpyProgram:
             raise EvaluationError(_translate_celpy_error(error)) from None
 
     def _count_api_server_cost(self, activation: Mapping[str, Any], meter: CostMeter) -> None:
-        # by evaluating with the compiled engine
+        # evaluates the expression with the compiled engine too
         try:
             self._costs.evaluate(activation, meter)
         except BudgetExceeded:
@@ -211,10 +211,10 @@ def _parse_duration(value: Any) -> Any:
 
 def _translate_celpy_error(error: Exception) -> str:
     text = str(error.args[0]) if error.args else type(error).__name__
-    for theirs, ours in _MESSAGES:
-        if text.startswith(theirs):
-            rest = text.removeprefix(theirs).strip("'") if ours.endswith(": ") else ""
-            return ours + rest
+    for celpy_text, cel_go_text in _MESSAGES:
+        if text.startswith(celpy_text):
+            rest = text.removeprefix(celpy_text).strip("'") if cel_go_text.endswith(": ") else ""
+            return cel_go_text + rest
     return text
 
 
@@ -286,7 +286,7 @@ def _create_lazy_map_class() -> Any:
 
 
 def from_celpy(value: Any) -> Any:
-    """Convert a value of cel-python's classes to ours.
+    """Convert a value of cel-python's classes to the classes of values.py.
 
     Raises:
         EvaluationError: the value is an error, or its class has no CEL type.
@@ -337,7 +337,7 @@ class CelpyEngine:
         """Compile an expression; the deadline is checked only before the compilation.
 
         Raises:
-            CompileError: with all issues; also for an expression that needs what cel-python lacks.
+            CompileError: the expression has issues, or needs a feature that cel-python lacks.
         """
         if deadline is not None:
             require_time_to_compile(expression, deadline)
@@ -346,5 +346,5 @@ class CelpyEngine:
 
 @lru_cache(maxsize=1)
 def celpy_engine() -> CelpyEngine:
-    """Return the second engine."""
+    """Return the engine of cel-python."""
     return CelpyEngine()

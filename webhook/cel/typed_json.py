@@ -1,5 +1,5 @@
-"""Reads and writes CEL values and types as JSON that distinguishes them: `{"int": "1"}`, `{"uint": "1"}`, `map(string,
-int)`. The conformance corpora use it (tests/data/cel/README.md).
+"""Reads and writes CEL values as JSON with their types, such as `{"uint": "1"}`, and reads types, such as `map(string,
+int)`. The conformance corpora have this form (tests/data/cel/README.md).
 
 Opaque values, structures and JSON patches can only be encoded.
 """
@@ -57,7 +57,7 @@ def encode_value(value: Any) -> JSON:
 
 
 def canonical_json(typed: JSON) -> JSON:
-    """Return typed JSON with sorted maps and doubles as floats, to compare with `encode_value`."""
+    """Return typed JSON with sorted maps, and with doubles as floats, to compare it with the result of encode_value."""
     if not isinstance(typed, dict):
         return typed
     if "map" in typed:
@@ -79,7 +79,7 @@ def parse_type(text: str) -> Type:
     """Return the type of a text such as `map(string, list(int))`.
 
     Raises:
-        ValueError: a name is missing, or brackets do not fit.
+        ValueError: a name is missing, or brackets do not match.
     """
     kind, rest = _parse_type_prefix(text.strip())
     if rest:

@@ -26,9 +26,9 @@ class Type(Struct, frozen=True):
 
 DYN = Type("dyn")
 ANY = Type("any")
-"""Like dyn, but a loop cannot run over it, and a literal cannot mix it with other types.
+"""Like dyn, but a loop cannot run over a value of this type, and a list or map literal cannot mix it with other types.
 
-Kubernetes declares attributes of devices with it (k8s.io/apiserver v0.36.1 pkg/cel/types.go AnyType).
+Kubernetes declares attributes of devices with this type (k8s.io/apiserver v0.36.1 pkg/cel/types.go AnyType).
 """
 ERROR = Type("*error*")
 NULL = Type("null_type")

@@ -40,9 +40,9 @@ class UInt(int):
 
 
 class Timestamp:
-    """A moment, in nanoseconds since 1970 UTC; years 1 to 9999.
+    """A moment of the years 1 to 9999, in nanoseconds since 1970 UTC.
 
-    `offset`, in seconds east of UTC, is the zone of the printed form.
+    `offset` is the time zone of the printed form, in seconds east of UTC.
     """
 
     __slots__ = ("nanoseconds", "offset")
@@ -108,7 +108,7 @@ class Duration:
 
 
 class TypeValue:
-    """A type as a value: `type(1)`, `int`. Equal by name, without parameters."""
+    """A type as a value: `type(1)`, `int`. Two types with the same name are equal; a TypeValue has no parameters."""
 
     __slots__ = ("name",)
 
@@ -147,8 +147,8 @@ class WrappedMapKey:
 
 
 class Map(dict[Any, Any]):
-    """A map with any keys: strings and ints unchanged, others in a `WrappedMapKey`. Use make_map, map_items, map_keys
-    and map_find.
+    """A map with keys of any class: strings and ints unchanged, other keys in a `WrappedMapKey`. Use make_map,
+    map_items, map_keys and map_find.
     """
 
     __slots__ = ()
@@ -167,7 +167,7 @@ _PATCH_TEXTS: Final = ("op", "path", "from")
 
 
 class Struct(dict[str, Any]):
-    """An object of an expression: Object{…}, Object.spec{…}; `name` is its type's.
+    """An object that an expression builds: Object{…}, Object.spec{…}. `name` is the name of its type.
 
     As in the API server, fields can be read only by a selection from a value of this static type (runtime.field_of).
     """
@@ -201,7 +201,7 @@ class JSONPatch(Struct):
         """Return whether a field is set: a non-empty text, or any `value`.
 
         Raises:
-            EvaluationError: an operation has no such field.
+            EvaluationError: an operation has no field of this name.
         """
         if field == "value":
             return field in self
@@ -216,7 +216,7 @@ UNHASHABLE = frozenset((list, dict, Map, DictWithEmptyMaps, Struct, JSONPatch))
 
 
 class TypeNames(dict[type, str]):
-    """Maps a class to the name of its CEL type (`type(value)`); opaque classes have their own."""
+    """Maps a class to the name of its CEL type (`type(value)`). An opaque class declares its type as `cel_type`."""
 
     __slots__ = ()
 
@@ -246,7 +246,10 @@ TYPE_NAMES = TypeNames(
 
 
 def civil_date_and_time(seconds: int) -> tuple[int, int, int, int, int, int]:
-    """Return year, month, day, hour, minute and second of Unix seconds; a zone can reach the years 0 and 10000."""
+    """Return year, month, day, hour, minute and second of Unix seconds.
+
+    The years 0 and 10000 are also possible, because `seconds` may contain the offset of a time zone.
+    """
     day, rest = divmod(seconds, 86_400)
     shift = 0
     if not -719_162 <= day <= 2_932_896:
@@ -309,7 +312,7 @@ def map_key(key: Any) -> Any:
     """Return the Python key for a CEL key in a Map.
 
     Raises:
-        EvaluationPanic: Go has no such keys.
+        EvaluationPanic: the value cannot be a key of a map in Go.
     """
     kind = type(key)
     if kind is str or kind is int:
@@ -322,7 +325,7 @@ def refuse_unhashable(value: Any) -> None:
     """Panic, as cel-go does, if Go cannot use a value as a key.
 
     Raises:
-        EvaluationPanic: Go cannot hash the type: bytes, or a value with a list inside.
+        EvaluationPanic: Go cannot hash the type: bytes, or an opaque type that contains a list.
     """
     name = "types.Bytes" if type(value) is bytes else getattr(type(value), "go_unhashable", "")
     if name:
@@ -345,14 +348,16 @@ ABSENT: Any = object()
 
 
 def map_find(value: dict[Any, Any], key: Any) -> Any:
-    """Return the value of a key, or ABSENT; equal numbers match across types, except double keys (cel-go map.go)."""
+    """Return the value of a key, or ABSENT. As in cel-go map.go, an int or uint key of the map also matches an equal
+    number of another type, and a double key does not.
+    """
     if type(key) is str:
         return value.get(key, ABSENT)
     return find_by_map_key(value, key) if type(value) is Map else ABSENT
 
 
 def find_by_map_key(value: Mapping[Any, Any], key: Any) -> Any:
-    """Return the value of a key, or ABSENT, in a mapping with map_key's keys."""
+    """Return the value of a key, or ABSENT, in a mapping whose keys are results of map_key."""
     kind = type(key)
     value_found = value.get(map_key(key), ABSENT)
     if value_found is not ABSENT or kind not in NUMBERS:
@@ -367,7 +372,7 @@ def find_by_map_key(value: Mapping[Any, Any], key: Any) -> Any:
     return value_found
 
 
-# ---- out of CEL
+# ---- CEL values as JSON
 
 
 def to_json(value: Any) -> JSON:

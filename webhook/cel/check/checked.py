@@ -32,9 +32,10 @@ class CheckedTree(Struct, frozen=True, kw_only=True):
         node: the tree.
         result: the type of the whole.
         names: the full names of the variables that the expression reads.
-        types: of each node; dyn if it is known only at run time.
-        references: full names: the variable or type of an Ident or Select, the type of a StructNode, and the function
-            of a Call with a namespace as its target. Variables of comprehensions are left out.
+        types: the type of each node; dyn if the type is known only at run time.
+        references: the full names of the variable or type of an Ident or Select, of the type of a StructNode, and of
+            the function of a Call with a namespace as its target. Variables of macros are left out.
+        type_names: the full names of the types that the expression names.
         overloads: the signatures of a call that fit the known types.
         candidates: the signatures for the choice at run time, if they differ from `overloads`. cel-go then chooses
             among all signatures with this number of arguments.
@@ -77,7 +78,7 @@ def parse_and_check(
         patterns: compiles constant patterns; None for an expression of a policy.
 
     Raises:
-        CompileError: with every issue found.
+        CompileError: the expression has issues, all of which the error lists.
     """
     return check_tree(parse(source, environment), environment, expects, source=source, patterns=patterns)
 
@@ -90,7 +91,7 @@ def check_tree(
     source: str = "",
     patterns: PatternTable | None = None,
 ) -> CheckedTree:
-    """Check a parsed expression as `parse_and_check`; `source` is for the places of issues."""
+    """Check a parsed expression as `parse_and_check` does. Issues have lines and columns of `source`."""
     checker = TypeChecker(source, environment, patterns or PatternTable(), HANDLERS)
     try:
         checker.handlers[type(node)](checker, node)
@@ -162,7 +163,7 @@ _ALLOWED = {
 
 
 def _check_literals(checker: TypeChecker) -> None:
-    # reports what Kubernetes rejects
+    # reports the literals that Kubernetes rejects
     exempt: set[int] = set()
     if checker.environment.homogeneous:
         for node in checker.order:
@@ -220,7 +221,7 @@ def _check_call_literals(checker: TypeChecker, node: Call) -> None:
 
 
 def _check_call_requiring_literals(checker: TypeChecker, node: Call) -> None:
-    # a call that fails with its literals is also reported
+    # also reports a call that fails with its literals
     values = [argument.value for argument in node.arguments if isinstance(argument, Literal)]
     if len(values) < len(node.arguments):
         checker.report_issue(f"{node.function} takes a literal", node)
@@ -238,7 +239,7 @@ def _is_valid_literal(checker: TypeChecker, node: Call, value: object) -> bool:
         elif isinstance(value, str):
             checker.patterns.compiled_pattern(value)
     except BudgetExceeded:
-        raise  # the literal is too large, or time is up: it may be valid
+        raise  # the literal is too large or the time is up, so the literal may be valid
     except (EvaluationError, ValueError):
         return False
     return True

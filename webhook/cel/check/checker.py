@@ -1,7 +1,7 @@
 """The type checker: resolves names, finds the signature of each call, and collects errors.
 
-Rules and wording: cel-go v0.26's checker/checker.go. node_types.py has a handler for each kind of node, and
-inference.py unifies types.
+Source of the rules and messages: cel-go v0.26 checker/checker.go. node_types.py has a handler for each kind of node,
+and inference.py unifies types.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ from webhook.cel.types import (
 from webhook.errors import EvaluationError
 
 _LOCAL_FIRST: Version = (1, 37)
-"""Since cel-go 0.27 a macro's variable hides longer names that begin with it, except with a leading dot."""
+"""The first version with cel-go 0.27. Since then, the variable `x` of a macro hides a declared name such as `x.y`,
+unless the name is written with a leading dot."""
 
 Handler: TypeAlias = "Callable[[TypeChecker, Any], Type]"
-"""Returns and notes the type of a node."""
+"""Returns the type of a node, and adds the type to `TypeChecker.types`."""
 
 
 class TypeChecker:
-    """Checks one tree once. A failed node has the type ERROR, which fits every type.
+    """Checks one tree once. A node with an error has the type ERROR, which fits every type.
 
-    Each handler calls the handlers of the nodes below directly. With one Python frame a level, the deepest tree stays
-    within the default recursion limit.
+    Each handler directly calls the handlers of the nodes below its node. So each level of the tree needs one Python
+    frame, and the deepest tree stays within the default recursion limit.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class TypeChecker:
         return (*(".".join([*parts[:count], name]) for count in range(len(parts), 0, -1)), name)
 
     def type_of_name(self, name: str, node: Node) -> Type | None:
-        """Return the type of a variable, or type(T) for a type's name, and note the reference."""
+        """Return the type of a variable, or type(T) for the name of the type T, and record the reference."""
         if self._local_first and name[0] != ".":
             first, dot, _ = name.partition(".")
             local = self._type_of_local_variable(first)
@@ -111,7 +112,7 @@ class TypeChecker:
         return self.environment.type_named(name)
 
     def overloads_of(self, name: str) -> tuple[str, tuple[Overload, ...]]:
-        """Return the full name and the signatures of a function; () for an unknown one."""
+        """Return the full name and the signatures of a function; no signatures for an unknown function."""
         for candidate in self.candidate_full_names(name):
             if overloads := self.environment.overloads_of_function(candidate):
                 return candidate, overloads
@@ -128,7 +129,7 @@ class TypeChecker:
     # Fields
 
     def type_of_structure_field(self, structure: str, field: str, offset: int) -> Type:
-        """Return the type of a structure's field, or report a missing one."""
+        """Return the type of a structure's field; for an unknown field, report the name and return ERROR."""
         declared = self.environment.structure_named(structure)
         if declared is None:
             self.report_issue(f"unexpected failed resolution of '{structure}'", offset)
@@ -149,7 +150,7 @@ class TypeChecker:
     def type_of_fitting_overload(
         self, node: Node, name: str, overloads: Sequence[Overload], given: Sequence[Type], *, member: bool = False
     ) -> Type:
-        """Return the result type of the fitting signature; dyn if several results fit."""
+        """Return the result type of the signature that fits; dyn if signatures with several result types fit."""
         inference, result, kept = self.inference, None, []
         for overload in overloads:
             if overload.hidden or overload.member is not member or len(overload.parameters) != len(given):

@@ -1,10 +1,10 @@
-"""Finds expressions with which kube-apiserver 1.36 panics when a policy is created or evaluated.
+"""Finds expressions that make kube-apiserver 1.36 panic when a policy is created or evaluated.
 
-These are faults of the API server, and claimgate evaluates such expressions:
+The panics are bugs of the API server; claimgate evaluates such expressions. There are three:
 
 - An optional entry of the type dyn has no type parameter, but checkCreateList and checkCreateMap read it (cel-go
   v0.26.0 checker.go).
-- A constant map is built in advance, also with keys that a Go map cannot have (cel-go interpreter/decorators.go).
+- cel-go builds a constant map in advance, also with keys that a Go map cannot have (interpreter/decorators.go).
 - An `Object{…}` becomes a structpb.Struct, but a list or map can only hold a structpb.Value (k8s.io/apiserver v0.36
   pkg/cel/mutation/dynamic/objects.go).
 
@@ -27,7 +27,7 @@ _OPTIONAL: Final = optional_of(DYN).name
 
 
 def find_api_server_panics(checked: CheckedTree, text: str) -> Iterator[str]:
-    """Yield a sentence for each part with which the API server panics."""
+    """Yield a sentence for each part that makes the API server panic."""
     constants = fold_constants(checked, text)
     waiting: list[Node] = [checked.node]
     while waiting:
@@ -54,7 +54,7 @@ def _values_of_optional_entries(node: Node) -> Iterator[Node]:
 
 
 def _find_objects_nested_in_patch_value(node: Node) -> Iterator[Node]:
-    # inside a list or a map
+    # finds objects inside a list or a map
     if not isinstance(node, StructNode) or node.name != _PATCH:
         return
     waiting = [entry.value for entry in node.entries if entry.field == "value"]

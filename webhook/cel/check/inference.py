@@ -153,7 +153,7 @@ class TypeInference:
         return all(map(self._is_assignable, first.parameters, second.parameters))
 
     def _may_substitute(self, kind: Type, variable: Type) -> tuple[bool, bool]:
-        # also returns whether the variable was bound before
+        # returns whether the type may replace the variable, and whether the variable was bound before
         if kind == variable:
             return True, True
         bound = self._bound.get(variable.name)

@@ -1,6 +1,6 @@
-"""The type and the errors of each kind of node.
+"""Finds the type and the errors of each kind of node.
 
-Rules and wording: cel-go v0.26's checker/checker.go. A macro has the type and errors of cel-go's expansion
+Source of the rules and messages: cel-go v0.26 checker/checker.go. A macro has the type and errors of cel-go's expansion
 (parser/macro.go, ext/comprehensions.go, cel/library.go optMap and optFlatMap, ext/lists.go sortBy). A message about a
 generated call has the place of the macro and the generated name.
 """
@@ -95,7 +95,7 @@ def _type_of_call(checker: TypeChecker, node: Call) -> Type:
 
 
 def _is_namespace_of_function(checker: TypeChecker, node: Call, target: Node) -> bool:
-    # as `sets` in sets.contains(a, b)
+    # `sets` in sets.contains(a, b) is a namespace
     prefix = _qualified_name(target)
     if prefix is None:
         return False
@@ -229,7 +229,7 @@ def _type_of_constructed_value(checker: TypeChecker, node: StructNode, static: T
 
 
 def _qualified_name(node: Node) -> str | None:
-    # None for another node
+    # None for a node that is not a name such as `a.b`
     parts = []
     while isinstance(node, Select) and not node.optional:
         parts.append(node.field)
@@ -249,7 +249,7 @@ def _type_of_macro(checker: TypeChecker, node: Macro) -> Type:
     complaints = checker.issues.count
     operand = checker.handlers[type(node.operand)](checker, node.operand)
     if node.name in ("optMap", "optFlatMap"):
-        # the expansion has the operand twice
+        # cel-go's expansion has the operand twice, so its errors are reported twice
         checker.issues.repeat_since(complaints)
     checker.scopes.append(_types_of_macro_variables(checker, node, operand))
     bodies = []
@@ -282,7 +282,7 @@ def _type_inside_optional(checker: TypeChecker, node: Macro, operand: Type) -> T
 
 
 def _key_and_element_types(checker: TypeChecker, node: Macro, operand: Type) -> tuple[Type | None, Type]:
-    # key and value of a map; for a list, None and the elements
+    # the types of the keys and values of a map; for a list, None and the type of the elements
     if operand.name == "list":
         return None, operand.parameters[0]
     if operand.name == "map":

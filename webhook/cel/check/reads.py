@@ -1,4 +1,4 @@
-"""Finds which variables an expression reads: whole, or some paths, also if only some evaluations do."""
+"""Finds the variables, and the paths in them, that at least one evaluation of an expression reads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from webhook.cel.check.checked import CheckedTree
 from webhook.cel.syntax.tree import Call, Has, Macro, Node, Select, children
 
 WHOLE: Final = ""
-"""The field of a variable that is read as a whole."""
+"""In `fields_by_variable`, the mark of a variable that is read as a whole."""
 _FIRST_ALONE: Final = frozenset(("_&&_", "_||_", "_?_:_"))
 """Operators whose first operand decides whether the others are evaluated."""
 
@@ -22,7 +22,7 @@ class ReadPaths(Struct, frozen=True):
     """The variables and paths that an expression reads.
 
     Args:
-        paths: of values that are read whole, such as ("object", "spec").
+        paths: the paths of values that are read as a whole, such as ("object", "spec").
         always: the variables that every evaluation reads.
     """
 

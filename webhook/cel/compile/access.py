@@ -1,8 +1,8 @@
 """Compiles names, fields, indexes, has() and optional selections.
 
-A path `a.b[c].d` is a chain of subscripts: on plain JSON, their KeyError and TypeError are cel-go's errors. A path
-costs 1, and each step that is tried costs 1. Steps after an optional step cost 1 only if they find a value (cel-go
-v0.26.0 interpreter/attributes.go, runtimecost.go).
+A path `a.b[c].d` is a chain of Python subscripts: on plain JSON, they raise KeyError and TypeError exactly where cel-go
+has an error. A path costs 1, and each step that is tried costs 1. A step after an optional step costs 1 only if it
+finds a value (cel-go v0.26.0 interpreter/attributes.go, runtimecost.go).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from webhook.cel.syntax.tree import Call, Has, Ident, Node, Select
 from webhook.cel.types import BOOL, Type
 
 _BUILT = ("Object", "JSONPatch")
-"""Structures that expressions build: their unset fields are null."""
+"""Structures that expressions build. A field that is not set is null."""
 
 
 def variable_code(compiler: ExpressionCompiler, node: Ident) -> ValueCode:
@@ -47,7 +47,7 @@ def path_code(compiler: ExpressionCompiler, node: Select | Call) -> ValueCode:
 
 
 def code_of_has_macro(compiler: ExpressionCompiler, node: Has) -> ValueCode:
-    """Return the code of has(operand.field), which costs its last step, but not the 1 of a path."""
+    """Return the code of has(operand.field). The field costs 1 as a step, but there is no 1 for the whole path."""
     writer = compiler.writer
     with writer.subtract_cost_of_unreached_parts() as part:
         part()
@@ -81,7 +81,7 @@ def code_of_has_macro(compiler: ExpressionCompiler, node: Has) -> ValueCode:
 
 
 def _path_start_code(compiler: ExpressionCompiler, node: Node) -> ValueCode:
-    # without the cost of 1 for the whole path
+    # does not count the cost of 1 for the whole path
     if compiler.is_constant(node):
         return compiler.value_code(node)
     if isinstance(node, Ident):
@@ -92,7 +92,7 @@ def _path_start_code(compiler: ExpressionCompiler, node: Node) -> ValueCode:
 
 
 def _path_steps_code(compiler: ExpressionCompiler, node: Select | Call) -> ValueCode:
-    # a loop, because paths may be long
+    # a loop and not a recursion, because paths may be long
     steps, at = path_steps_and_start(compiler, node)
     with compiler.writer.subtract_cost_of_unreached_parts() as part:
         part()

@@ -1,9 +1,9 @@
 """Compiles calls: a direct call for known types, otherwise a table that chooses by the classes of the values.
 
-The cost follows from the signature, if only one is left, otherwise from the function's name (cel-go v0.26.0
-interpreter/runtimecost.go costCall; k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go). A call first counts 1, the usual
-cost of a failed call. The rest is added when sizes are known, before the call if generated code can compute it.
-operators.py has the frequent operators.
+If only one signature fits the static types, the cost follows from this signature, otherwise from the name of the
+function (cel-go v0.26.0 interpreter/runtimecost.go costCall; k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go). A call
+first counts 1, the usual cost of a failed call. The rest is added when the sizes are known: before the call if
+generated code can compute the cost, otherwise after the call. operators.py has the frequent operators.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from webhook.errors import EvaluationError
 _STOPPING = frozenset(("find", "findAll"))
 """With a constant pattern, these functions are not called if their text argument fails."""
 _PURE = frozenset(("quantity", "ip", "cidr", "url", "semver"))
-"""Evaluated at compile time if all arguments are constants. A failed call is evaluated again at run time, where `||`
-may absorb the error."""
+"""Functions that are called at compile time if all arguments are constants. If the call fails, it is repeated at run
+time, where `||` may absorb the error."""
 _CLASSES: Mapping[str, type] = {"string": str, "int": int, "double": float, "bool": bool, "bytes": bytes}
 
 
@@ -99,7 +99,7 @@ def _dispatched_or_folded_call_code(compiler: ExpressionCompiler, node: Call, ar
 def _argument_codes(
     compiler: ExpressionCompiler, overloads: tuple[Overload, ...], arguments: Sequence[Node]
 ) -> list[ValueCode]:
-    # a failed argument costs as much as one of size 1
+    # a failed argument costs as much as an argument of size 1
     places = compiler.writer.places
     terms: list[ValueCode] = []
     starts = [len(places)]
@@ -139,7 +139,7 @@ def _is_string_constant(value: ast.expr) -> bool:
 
 
 class CallSignatures(NamedTuple):
-    """The signatures of a call: `overloads` by its static types, `candidates` for the choice at run time."""
+    """The signatures of a call: `overloads` fit the static types, and one of `candidates` is chosen at run time."""
 
     overloads: tuple[Overload, ...]
     candidates: tuple[Overload, ...]
@@ -256,7 +256,7 @@ def _size_call_code(compiler: ExpressionCompiler, argument: Node) -> ValueCode:
 
 
 def _matches_call_code(compiler: ExpressionCompiler, node: Call, arguments: list[Node]) -> ValueCode:
-    # the pattern is compiled once; its cost multiplies that of the text
+    # the pattern is compiled once; the cost is the cost of the pattern times the cost of the text
     pattern = compiler.constants[id(arguments[1])]
     measured = compiler.overloads_fitting_static_types(node)[0].resolved_cost is not None
     each = (len(pattern) + 3) // 4 if measured else 1
@@ -288,7 +288,7 @@ def _matches_call_code(compiler: ExpressionCompiler, node: Call, arguments: list
 
 
 def _extra_cost_function(overloads: tuple[Overload, ...]) -> Cost | None:
-    # beyond 1, or None
+    # the function for the cost beyond 1; None if a call always costs 1
     if not overloads:
         return None
     if len(overloads) == 1:
@@ -297,7 +297,7 @@ def _extra_cost_function(overloads: tuple[Overload, ...]) -> Cost | None:
 
 
 def _count_cost_before_call(compiler: ExpressionCompiler, cost: Cost, terms: list[ValueCode]) -> list[ValueCode]:
-    # by the sizes of the arguments; the returned code may be reused
+    # adds a cost that follows from the sizes of the arguments; the returned code may be used several times
     count = _COUNTED_BEFORE_CALL.get(cost)
     if count is None:
         return [compiler.reusable_code(term) for term in terms]
@@ -309,7 +309,7 @@ def _count_no_cost(_: ExpressionCompiler, terms: list[ValueCode]) -> list[ValueC
 
 
 def _count_walk_cost_of_first_argument(compiler: ExpressionCompiler, terms: list[ValueCode]) -> list[ValueCode]:
-    # without the 1 that is counted already
+    # does not count the first 1, which is already counted
     target = compiler.reusable_code(terms[0])
     if not (target.sure and target.type.name == "string"):
         is_text = code.is_comparison_node(
@@ -323,7 +323,7 @@ def _count_walk_cost_of_first_argument(compiler: ExpressionCompiler, terms: list
 
 
 def tenth_of_length_code(compiler: ExpressionCompiler, value: ast.expr) -> ast.expr:
-    """Return (len(value) - 1) // 10: a tenth of the length, rounded up, less 1."""
+    """Return the code of (len(value) - 1) // 10: a tenth of the length, rounded up, minus 1."""
     length = code.call_node(
         compiler.reference_to_object(len), value, line=compiler.writer.new_line_number(FailurePlace("call"))
     )
@@ -340,10 +340,10 @@ _COUNTED_BEFORE_CALL: dict[Cost, Callable[[ExpressionCompiler, list[ValueCode]],
     costs.cost_one: _count_no_cost,
     costs.walk_target_cost: _count_walk_cost_of_first_argument,
 }
-"""Cost functions that generated code computes before the call."""
+"""For each cost that generated code computes before the call, the function that writes this code."""
 
 
-# ---- calls that end the whole evaluation (library/refusal.py) if an operand failed
+# ---- calls that end the whole evaluation if an operand failed (library/refusal.py)
 
 
 def _type_checked_argument_codes(
@@ -369,7 +369,7 @@ def _type_checked_argument_codes(
 
 @contextmanager
 def collect_fatal_statements(compiler: ExpressionCompiler, failed: Callable[[Exception], NoReturn]) -> Iterator[None]:
-    """Write statements that end the whole evaluation if they fail, as in cel-go's cost counting."""
+    """Collect statements that end the whole evaluation if they fail, because cel-go's cost functions panic there."""
     writer = compiler.writer
     writer.depth += 1
     writer.level += 1

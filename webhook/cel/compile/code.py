@@ -1,4 +1,4 @@
-"""Builds the syntax tree of generated Python code; each function `…_node` returns the tree of what its docstring shows.
+"""Builds the syntax tree of generated Python code. The docstring of each function `…_node` is the code of its tree.
 
 The tree has only literals, generated names and references to bound constants, never the text of an expression. A block
 is a run of code without a jump: its cost is added once, at its start. Each operation that can fail has its own line,
@@ -51,9 +51,9 @@ class FailurePlace(Struct):
     """The operation on a line of generated code, with its values, and the counted cost to subtract if it fails.
 
     Attributes:
-        cost, arguments: the function for the cost of a failed call, and the variables and constants that it gets;
-            without a function, a failed call costs 1.
-        level: the number of error handlers around it.
+        cost, arguments: the function for the cost of a failed call, and the variables and constants that this function
+            gets. Without a function, a failed call costs 1.
+        level: the number of error handlers around the operation.
         kind: what failed, which decides the error (failure.py). For "key", the first argument is the key. For
             "operand", the error names the operation `subject` and the class of the first argument.
     """
@@ -149,7 +149,7 @@ def assignment_node(identifier: str, value: ast.expr) -> ast.Assign:
 
 
 def expression_statement_node(value: ast.expr) -> ast.Expr:
-    """A statement that drops a value."""
+    """A statement that evaluates an expression and ignores the value."""
     return ast.Expr(value, **_AT)
 
 
@@ -230,16 +230,16 @@ def dict_node(keys: list[ast.expr], values: list[ast.expr]) -> ast.Dict:
 
 
 class CodeWriter(Struct):
-    """Collects the generated statements, their cost and the positions that can fail.
+    """Collects the generated statements, their cost and the operations that can fail.
 
     Args:
-        exact: a loop counts each iteration when it runs. Otherwise a loop counts all iterations in advance. This is
-            cheaper and may count too much, so it is used only far below the limit (cost.LoopExceedsLimit).
+        exact: a loop counts each iteration when it runs. With False, a loop counts all iterations in advance, which is
+            faster. If this count exceeds the limit, the expression is evaluated again with True (LoopExceedsLimit).
         lightest: the least cost of an iteration of any loop; None without loops.
         moves: the number of statements that change the cost at run time.
         heavy: the number of these statements that may change the cost by more than LIGHT.
         depth: the number of nested blocks, which Python limits (NESTED_BLOCKS).
-        level: the error handlers around the code.
+        level: the number of error handlers around the code.
     """
 
     exact: bool = False
@@ -271,7 +271,7 @@ class CodeWriter(Struct):
         return len(self.places) - 1
 
     def reference_to_object(self, value: Any) -> ast.expr:
-        """Return the tree that refers to a Python object."""
+        """Return the code that refers to a Python object."""
         if type(value) in _IMMUTABLE:
             return constant_node(value)
         known = self._bound.get(id(value))
@@ -291,14 +291,14 @@ class CodeWriter(Struct):
         return name_node(identifier)
 
     def add_fixed_cost(self, cost: int) -> None:
-        """Add a cost of every run of this block."""
+        """Add a cost that every run of this block has."""
         self.total += cost
 
     @contextmanager
     def subtract_cost_of_unreached_parts(self) -> Iterator[Callable[[], None]]:
         """For each part of a construct, note the cost of the later parts: a failure in the part subtracts this cost.
 
-        Call the yielded function before each part and once after the last.
+        Call the yielded function before each part and once after the last part.
         """
         starts: list[tuple[int, int]] = []
         yield lambda: starts.append((len(self.places), self.total))
@@ -309,7 +309,7 @@ class CodeWriter(Struct):
                     place.refund += end - total
 
     def note_cost_of_iteration(self, each: int) -> None:
-        """Note the cost of one iteration of a loop."""
+        """Update `lightest` with the cost of one iteration of a loop."""
         self.lightest = each if self.lightest is None else min(self.lightest, each)
 
     def add_runtime_cost(self, value: ast.expr) -> None:
@@ -320,7 +320,7 @@ class CodeWriter(Struct):
 
     @contextmanager
     def collect_nested_statements(self) -> Iterator[list[ast.stmt]]:
-        """Collect statements of the same block in a new list, which the caller places."""
+        """Collect statements of the same block in a new list, which the caller puts into the code."""
         outer, self.body = self.body, []
         try:
             yield self.body

@@ -1,10 +1,11 @@
 """Compiles a checked tree to a Python function.
 
-An expression becomes one flat function over the activation that works on plain JSON. The other modules of this folder
-compile its nodes. This module lists their handlers, and writes the frame of the function:
+An expression becomes one function. The function reads the variables from an activation, and works on plain JSON. The
+other modules of this folder compile the nodes of the expression. This module lists their handlers, and writes the start
+and the end of the function:
 
-    def f(A, L, M):                     activation, cost limit until the meter is asked, meter
-        S = 300                         cost of a hundred iterations, between two reads of the clock
+    def f(A, L, M):                     activation, cost at which the meter is called, meter
+        S = 1000                        cost between two reads of the clock
         C = 5                           cost of the first block
         try:
             …
@@ -15,8 +16,8 @@ compile its nodes. This module lists their handlers, and writes the frame of the
             M.cost = C
             raise failure(x)
 
-KeyError, TypeError, IndexError and AttributeError of plain subscripts and methods are CEL errors. Their texts are made
-only for a reported error (failure.py).
+KeyError, TypeError, IndexError and AttributeError of plain subscripts and methods are CEL errors. Their messages are
+written only for a reported error (failure.py).
 """
 
 from __future__ import annotations
@@ -47,14 +48,16 @@ from webhook.deadline import STEP as ITERATIONS
 from webhook.errors import CompileError, CompileIssue
 
 LEAST_STEP = 1_000
-"""The least cost between two checks of the clock: a hundred ordinary iterations. More checks would take over a
-hundredth of a short loop's time."""
+"""The least cost between two checks of the clock: a hundred ordinary iterations. More frequent checks would take more
+than a hundredth of a short loop's time."""
 NO_LOOP = 2**63
 """The step of an expression without loops: the clock is never checked."""
 
 
 class CompiledFunction(Protocol):
-    """A compiled expression. `limit` is the cost of its first check of the clock."""
+    """A compiled expression. `limit` is the cost at which it first checks the clock, and `step` the cost until the next
+    check.
+    """
 
     step: int
 

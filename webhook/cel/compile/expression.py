@@ -1,7 +1,7 @@
 """The ExpressionCompiler: the constants, the scope and the writer of one expression.
 
-The other modules of this folder write the code of nodes, and call the ExpressionCompiler for the nodes below.
-compiler.py lists them.
+The other modules of this folder write the code of a node, and call the ExpressionCompiler for the nodes below that
+node. compiler.py lists the functions of these modules.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ Handler: TypeAlias = "Callable[[ExpressionCompiler, Any], ValueCode]"
 """Returns the code of a node, and counts its cost."""
 
 NESTED_BLOCKS = 13
-"""CPython allows 20 nested blocks in a function. A construct opens up to two, and error handlers two more."""
+"""The most nested blocks before a construct gets its own function. CPython allows 20 nested blocks in a function. A
+construct opens up to two blocks, and error handlers open two more."""
 
 
 class ExpressionCompiler:
-    """Compiles the nodes of one expression; `handlers` has a function for each class."""
+    """Compiles the nodes of one expression; `handlers` has a function for each class of nodes."""
 
     def __init__(self, checked: CheckedTree, source: str, handlers: Mapping[type, Handler], *, exact: bool) -> None:
         self.handlers = handlers
@@ -40,7 +41,7 @@ class ExpressionCompiler:
         self.constants = fold_constants(checked, source)
         self.writer = CodeWriter(exact=exact)
         self.scope: dict[str, ValueCode] = {}
-        self.unread: set[int] = set()  # ids of the nodes before .hasValue()
+        self.unread: set[int] = set()  # ids of optionals whose value is not read, because only .hasValue() uses them
         self.never = Deadline()
         failures = FailurePlaces(self.writer.places)
         self.refund_for, self.failure = failures.cost_to_refund, failures.cel_error
@@ -56,7 +57,7 @@ class ExpressionCompiler:
         return self.handlers[type(node)](self, node)
 
     def value_codes(self, nodes: Iterable[Node]) -> list[ValueCode]:
-        """Return the code of several values; the first error is reported."""
+        """Return the code of several values. If several values fail, the first error is reported."""
         terms: list[ValueCode] = []
         for node in nodes:
             terms.append(self.value_code_after(terms, node))
@@ -110,7 +111,7 @@ class ExpressionCompiler:
     # ---- terms
 
     def reusable_code(self, term: ValueCode) -> ValueCode:
-        """Return code that may be written several times and evaluates the value once."""
+        """Return code that may be used several times, although the value is evaluated once."""
         if term.atom:
             return term
         return ValueCode(self.writer.stored_in_variable(term.code), term.type, raises=False, atom=True, sure=term.sure)
@@ -134,7 +135,7 @@ class ExpressionCompiler:
         return code.call_node(self.writer.reference_to_object(function), *arguments, line=line)
 
     def deadline_code(self) -> ast.expr:
-        """Return the code of the evaluation's Deadline, by default one that never passes."""
+        """Return the code of the Deadline of the evaluation; without a deadline, of a Deadline that never passes."""
         given = code.attribute_node(code.name_node(code.METER), "deadline")
         return code.or_node(given, self.reference_to_object(self.never))
 
@@ -161,7 +162,7 @@ def _cached_dispatch_table(
 
 
 def _needs_nested_blocks(compiler: ExpressionCompiler, node: Node) -> bool:
-    # for loops or exception handlers
+    # loops and exception handlers are nested blocks
     pending = [node]
     while pending:
         at = pending.pop()
@@ -187,14 +188,14 @@ def path_costs_one_extra(compiler: ExpressionCompiler, node: Node) -> bool:
 
 
 def is_conditional_expression(node: Node) -> bool:
-    """Return whether a node is `? :`, or a macro that expands to it."""
+    """Return whether a node is `? :`, or a macro that expands to `? :`."""
     if isinstance(node, Macro):
         return node.name in ("optMap", "optFlatMap")
     return isinstance(node, Call) and node.function == "_?_:_"
 
 
 def path_steps_and_start(compiler: ExpressionCompiler, node: Node) -> tuple[list[Select | Call], Node]:
-    """Return the steps of a path in order, and the node that it starts from."""
+    """Return the steps of a path in order, and the node at which the path starts."""
     steps: list[Select | Call] = []
     while not compiler.is_constant(node):
         if isinstance(node, Select):

@@ -1,7 +1,7 @@
-"""Turns Python's exceptions in generated code into CEL errors, and computes the cost that each gives back.
+"""Turns Python's exceptions in generated code into CEL errors, and computes the cost to subtract for each error.
 
-Every operation that can fail has a line number of its own. Texts are those of cel-go v0.26.0 (interpreter/attributes.go
-resolutionError, common/types/err.go).
+Every operation that can fail has a line number of its own. The messages are those of cel-go v0.26.0
+(interpreter/attributes.go resolutionError, common/types/err.go).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ ERRORS = (EvaluationError, KeyError, TypeError, AttributeError, IndexError)
 
 
 def error_that_counts(first: Exception | None, new: Exception) -> Exception:
-    """Return the first of two errors, or the second if only the second is about an unknown value.
+    """Return the first of two errors of operands, or the second error if only the second is a NoDecision.
 
-    With a known value, the second operand might decide, and the first error would not matter.
+    If the authorizer had a decision, the second operand might decide, and then the first error would not matter.
     """
     if first is None or (isinstance(new, NoDecision) and not isinstance(first, NoDecision)):
         return new
@@ -35,7 +35,7 @@ def error_that_counts(first: Exception | None, new: Exception) -> Exception:
 
 
 class FailurePlaces:
-    """The positions of one program that can fail."""
+    """The operations of one program that can fail, by line number."""
 
     __slots__ = ("_places",)
 
@@ -43,10 +43,10 @@ class FailurePlaces:
         self._places = places
 
     def cost_to_refund(self, error: Exception) -> int:
-        """Return the cost to subtract for a failed operation; note its place, and release its frames.
+        """Return the cost to subtract for a failed operation. Store the place in the error, and release the frames.
 
         Raises:
-            BudgetExceeded, EvaluationPanic: `error` itself, because nothing absorbs it.
+            BudgetExceeded, EvaluationPanic: `error` itself, because no operator absorbs these errors.
         """
         if isinstance(error, BudgetExceeded | EvaluationPanic):
             try:
@@ -80,7 +80,7 @@ class FailurePlaces:
 
 
 def _innermost_generated_entry(trace: TracebackType | None) -> TracebackType | None:
-    # the failed operation
+    # the entry of the failed operation
     innermost = None
     while trace is not None and trace.tb_frame.f_code.co_filename == CODE_NAME:
         innermost, trace = trace, trace.tb_next
@@ -88,9 +88,9 @@ def _innermost_generated_entry(trace: TracebackType | None) -> TracebackType | N
 
 
 def failed_call_cost(cost: Callable[..., int], values: Sequence[Any]) -> int:
-    """Return the cost of a failed call beyond 1. The value None is a failed argument, of size 1.
+    """Return the cost of a failed call beyond 1. The value None stands for a failed argument, which has the size 1.
 
-    Values that cannot be measured add no cost: cel-go itself stops there.
+    Values that cannot be measured add no cost, because cel-go itself stops there.
     """
     try:
         return cost(None, *values) - 1

@@ -1,8 +1,8 @@
 """Compiles `&&`, `||`, `!` and `? :`.
 
-An operand of && or || is evaluated only if no earlier operand decides. It has its own try if it can fail. The first
-error is raised only if no later operand decides (cel-go v0.26.0 interpreter/interpretable.go evalAnd, evalOr). In
-Python 3.11 a try costs nothing until something is raised.
+An operand of && or || is evaluated only if no earlier operand decides the result. An operand that can fail has its own
+try. The first error is raised only if no later operand decides (cel-go v0.26.0 interpreter/interpretable.go evalAnd,
+evalOr). In Python 3.11 a try takes no time unless an exception is raised.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _and_or_code(compiler: ExpressionCompiler, node: Call, *, decides: bool) -> 
 
 
 _NESTED = 8
-"""The most nested operands; Python cannot compile much deeper code."""
+"""The most operands that are nested. Python cannot compile code that is nested much deeper."""
 
 
 def _nested_operand_statements(result: ast.Name, bodies: list[list[ast.stmt]], *, decides: bool) -> list[ast.stmt]:
@@ -95,7 +95,7 @@ def _successive_operand_statements(result: ast.Name, bodies: list[list[ast.stmt]
 
 
 def operand_try_statement(compiler: ExpressionCompiler, body: list[ast.stmt], error: str) -> ast.stmt:
-    """Return a statement that runs `body` and stores its error, unless an earlier one counts (error_that_counts)."""
+    """Return a statement that runs `body`, and stores its error if error_that_counts chooses this error."""
     refund_for = code.call_node(compiler.reference_to_object(compiler.refund_for), code.name_node("x"))
     first = code.call_node(compiler.reference_to_object(error_that_counts), code.name_node(error), code.name_node("x"))
     keep = code.assignment_node(error, first)
@@ -114,7 +114,7 @@ def is_surely_bool(term: ValueCode) -> bool:
 
 
 def _write_bool_check(compiler: ExpressionCompiler, value: ast.expr, operator: str = "") -> None:
-    # `operator` is named in the error
+    # the error names `operator`
     wrong = code.and_node(
         code.is_not_comparison_node(value, code.constant_node(value=True)),
         code.is_not_comparison_node(value, code.constant_node(value=False)),
@@ -128,7 +128,7 @@ def _write_bool_check(compiler: ExpressionCompiler, value: ast.expr, operator: s
 
 
 def code_checked_as_bool(compiler: ExpressionCompiler, term: ValueCode, operator: str = "") -> ast.expr:
-    """Return the code of a value as a bool, with a check if its class is not certain."""
+    """Return the code of a value. If the value may not be a bool, the code also checks its class."""
     if is_surely_bool(term):
         return term.code
     reusable = compiler.reusable_code(term)
@@ -144,7 +144,7 @@ def not_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
 
 
 def conditional_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
-    """Return the code of a ? b : c, which evaluates one branch; an error of the condition is the result."""
+    """Return the code of a ? b : c, which evaluates one branch. If the condition fails, its error is the result."""
     writer = compiler.writer
     test = code_checked_as_bool(compiler, compiler.value_code(node.arguments[0]))
     result = code.name_node(writer.new_variable_name())

@@ -1,14 +1,16 @@
 """Compiles macros such as all, exists, map, filter, optMap and sortBy to Python loops.
 
-`all` and `exists` absorb errors, as && and || do; other macros fail with the first one. Costs are those of cel-go's
-expansions (parser/macro.go, ext/comprehensions.go v0.26.0), with the accumulator and the loop's condition:
+`all` and `exists` absorb errors, as && and || do; other macros fail with the first error. The costs are those of
+cel-go's expansions (parser/macro.go, ext/comprehensions.go v0.26.0), and include the accumulator and the condition of
+the loop. For each element and for the result:
 
-    all         3 each, 1 at the end        map          12 each (2 if the result is constant), 1 at the end
-    exists      4 each, 1 at the end        filter       13 each kept, 1 at the end
-    exists_one  2 each found, 2 at the end  transformMap  3 each, transformMapEntry 2 each, 1 at the end
+    all                3, 1                 map                12 (2 if the value is constant), 1
+    exists             4, 1                 filter             13 for a chosen element, 1
+    exists_one         2 for a match, 2     transformMap       3, 1
+                                            transformMapEntry  2, 1
 
-The full cost of a loop is counted before it starts, and corrected if it ends early (code.CodeWriter, `exact`). A long
-loop reads the clock once in a hundred elements (cost.ClockCheckingIterator).
+The full cost of a loop is counted before the loop starts, and corrected if the loop ends early (code.CodeWriter,
+`exact`). A long loop reads the clock after every hundred elements (cost.ClockCheckingIterator).
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ class _LoopWriter:
         self.remaining = self.writer.new_variable_name()
 
     def _range_variables(self) -> tuple[ast.Name, ast.Name]:
-        # the range, which has a size, and the iterable over it
+        # the range, which has a size, and the iterable over the range
         compiler, in_variable = self.compiler, self.writer.stored_in_variable
         operand = compiler.reusable_code(compiler.value_code(self.node.operand))
         is_list = code.is_comparison_node(
@@ -94,7 +96,7 @@ class _LoopWriter:
         return term
 
     def _certainty_of_variable_classes(self) -> list[bool]:
-        # certain are the class of an index, and the class of each element if a constant list has only strings
+        # the class of an index is certain, and the class of an element of a constant list with only strings
         operand = self.node.operand
         constant = self.compiler.constants.get(id(operand))
         texts = type(constant) is list and all(type(each) is str for each in constant)
@@ -102,7 +104,7 @@ class _LoopWriter:
         return [texts] if len(self.names) == 1 else [places, texts]
 
     def write_loop(self, body: list[ast.stmt], each: int, result: int = 1) -> None:
-        """Write the loop with the cost of one iteration and of the result."""
+        """Write the loop. `each` is the cost of one iteration, and `result` the cost of the result."""
         writer, compiler = self.writer, self.compiler
         writer.moves += 1
         elements: ast.expr = self.iterable
@@ -140,7 +142,7 @@ class _LoopWriter:
         )
 
     def meter_check_statement(self, method: str, *more: ast.stmt) -> ast.stmt:
-        """Return a statement that asks the meter for a new limit above the present one."""
+        """Return a statement that gets a new limit from the meter if the cost exceeds the limit."""
         over = code.comparison_node(code.name_node(code.COST), ast.Gt(), code.name_node(code.LIMIT))
         arguments = code.name_node(code.COST), code.name_node(code.STEP)
         bound = code.call_node(code.attribute_node(code.name_node(code.METER), method), *arguments)
@@ -149,7 +151,7 @@ class _LoopWriter:
     def early_end_cost_statements(self, each: int, condition: int) -> list[ast.stmt]:
         """Return statements that correct the cost of a loop that ends early.
 
-        Only the condition of the next element is still evaluated.
+        cel-go still evaluates the condition of the loop for the next element.
         """
         remaining = code.name_node(self.remaining)
         if self.writer.exact:
@@ -176,7 +178,7 @@ class _LoopWriter:
 
 
 class _LoopBodyContext:
-    """A loop's body: `with` collects its statements and cost; `after` has statements after each iteration."""
+    """A loop's body: `with` collects its statements and cost; `after` has the statements at the end of an iteration."""
 
     def __init__(self, loop: _LoopWriter) -> None:
         self.loop = loop
@@ -281,19 +283,19 @@ def _exists_one_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
 
 
 def _write_full_loop(
-    compiler: ExpressionCompiler, loop: _LoopWriter, body: _LoopBodyContext, result: int, kept: ast.expr | None
+    compiler: ExpressionCompiler, loop: _LoopWriter, body: _LoopBodyContext, result: int, chosen_cost: ast.expr | None
 ) -> None:
-    """Write a loop that visits all elements, then fails with the first error of its body, as in cel-go.
+    """Write a loop that visits all elements, and then fails with the first error of its body, as in cel-go.
 
-    `kept` is the cost of the kept elements, which is known after the loop.
+    `chosen_cost` is the cost of the chosen elements, which is known after the loop.
     """
     writer = compiler.writer
     error = writer.new_variable_name()
     writer.append_statement(code.assignment_node(error, code.constant_node(None)))
     statements = [operand_try_statement(compiler, body.statements, error), *body.after]
     loop.write_loop(statements, body.each, result)
-    if kept is not None:
-        writer.add_runtime_cost(kept)
+    if chosen_cost is not None:
+        writer.add_runtime_cost(chosen_cost)
     failed = code.is_not_comparison_node(code.name_node(error), code.constant_node(None))
     writer.append_statement(code.if_node(failed, [code.raise_node(code.name_node(error))]))
 
@@ -313,7 +315,7 @@ def _filter_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
 
 
 def _collecting_macro_code(compiler: ExpressionCompiler, node: Macro, step: int) -> ValueCode:
-    # an optional filter, then the value of each element
+    # the macro has the value of each element as its last argument, perhaps after a filter
     writer = compiler.writer
     loop = _LoopWriter(compiler, node)
     result = code.name_node(writer.new_variable_name())

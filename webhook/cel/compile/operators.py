@@ -1,7 +1,7 @@
 """Compiles the operators on two values: `==` `!=`, `<` `<=` `>` `>=`, `+` `-` `*`, and `in`.
 
-Python's operators compare and add plain classes; functions of the library do so for other values. For `in`, a constant
-list of plain values becomes a set, and Python's `in` looks for a text. Sources: cel-go v0.26.0
+Python's operators compare and add values of plain classes, and functions of the library compare and add other values.
+For `in`, a constant list of plain values becomes a set, and Python's `in` looks for a text. Sources: cel-go v0.26.0
 interpreter/runtimecost.go, interpreter/decorators.go maybeOptimizeSetMembership, common/types/map.go.
 """
 
@@ -32,11 +32,13 @@ from webhook.deadline import STEP as ITERATIONS
 _SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "any", "optional_type"))
 _Equals: TypeAlias = "Callable[..., bool]"
 _EXACT = 2**53
-"""Every int below is exactly a double, so Python's comparison agrees with cel-go's."""
+"""Every int below this number is exactly a double, so Python's comparison agrees with cel-go's."""
 
 
 def equality_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
-    """Return the code of a == b or a != b, for values of any types. It costs 1 for every 10 of the smaller size."""
+    """Return the code of a == b or a != b, for values of any types. A comparison costs 1 for every 10 of the smaller
+    size.
+    """
     left, right = node.arguments
     if compiler.is_constant(left) and not compiler.is_constant(right):
         left, right = right, left
@@ -139,7 +141,7 @@ def _tenth_rounded_up(length: int) -> int:
 
 
 def _refund_statements_for_shorter_text(compiler: ExpressionCompiler, value: ast.expr, length: int) -> list[ast.stmt]:
-    # the text is constant; a shorter value gives back the cost of its missing characters
+    # the cost of the constant text is counted; for a shorter value, the difference is subtracted
     size = code.name_node(compiler.writer.new_variable_name())
     is_text = code.is_comparison_node(
         code.call_node(compiler.reference_to_object(type), value), compiler.reference_to_object(str)
@@ -166,7 +168,7 @@ def _equals_constant_code(compiler: ExpressionCompiler, term: ValueCode, value: 
     kind = type(value)
     plain = kind is str or (kind is int and abs(value) < _EXACT and value not in (0, 1))
     plain = plain or (kind is float and abs(value) < _EXACT and value not in (0.0, 1.0))
-    # true == 1 in Python: for 0 and 1 the other side must be no bool
+    # true == 1 in Python, so for 0 and 1 the other side must not be a bool
     if plain or (kind is int and abs(value) < _EXACT and term.sure and term.type.name == "int"):
         return code.comparison_node(term.code, ast.Eq(), code.constant_node(value))
     if kind is int and abs(value) < _EXACT:
@@ -182,7 +184,7 @@ def _equals_constant_code(compiler: ExpressionCompiler, term: ValueCode, value: 
 
 
 def _write_comparison_cost(compiler: ExpressionCompiler, left: ast.expr, right: ast.expr) -> None:
-    # by the sizes of both values; short texts add nothing
+    # the cost follows from the sizes of both values; short texts add no cost
     writer = compiler.writer
     is_text = code.is_comparison_node(
         code.call_node(compiler.reference_to_object(type), left), compiler.reference_to_object(str)
@@ -312,7 +314,7 @@ def _int_operation_code(
 
 
 def _concatenation_code(compiler: ExpressionCompiler, terms: list[ValueCode], static: Type) -> ValueCode:
-    # Python itself refuses to add another value to a text
+    # Python itself raises an error if the other value is not a text
     writer = compiler.writer
     writer.add_fixed_cost(1)
     left, right = terms
@@ -349,7 +351,7 @@ def membership_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
             place=FailurePlace("call"),
         )
         return ValueCode(answer, BOOL, sure=True)
-    compiler.writer.add_fixed_cost(1)  # a failed container counts as size 1
+    compiler.writer.add_fixed_cost(1)  # a failed container costs as much as a container of size 1
     is_counted = len(overloads) == 1 and overloads[0].id == "in_list"
     if is_counted:
         container = compiler.reusable_code(container)

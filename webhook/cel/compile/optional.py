@@ -1,8 +1,8 @@
 """Compiles optionals: selections `a.?b[?c]`, optMap, optFlatMap, or, orValue, hasValue, optional.of and ofNonZeroValue.
 
-Most optionals are only tested for a value. Their value, or ABSENT, is in a variable (`ValueCode.raw`), and the optional
-is built only if it is needed. A selection costs 1 for every step with a value (cel-go v0.26.0
-interpreter/attributes.go, runtimecost.go).
+Most expressions only test whether an optional has a value. So a variable has the value of the optional, or ABSENT
+(`ValueCode.raw`), and the Optional object is built only if it is needed. A selection costs 1 for every step with a
+value (cel-go v0.26.0 interpreter/attributes.go, runtimecost.go).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PLAIN = frozenset(
 
 
 def optional_code_of_variable(compiler: ExpressionCompiler, raw: ast.Name, static: Type, steps: int = 0) -> ValueCode:
-    """Return the code of an optional whose variable has its value or ABSENT."""
+    """Return the code of an optional. The variable `raw` has its value or ABSENT."""
     construction = code.if_else_node(
         presence_test(compiler, raw),
         code.call_node(compiler.reference_to_object(Optional), raw),
@@ -43,12 +43,12 @@ def optional_code_of_variable(compiler: ExpressionCompiler, raw: ast.Name, stati
 
 
 def presence_test(compiler: ExpressionCompiler, raw: ast.Name) -> ast.expr:
-    """Return the code that tests that a variable has a value and not ABSENT."""
+    """Return the code that tests whether a variable has a value other than ABSENT."""
     return code.is_not_comparison_node(raw, compiler.reference_to_object(ABSENT))
 
 
 def variable_of_value_or_absent(compiler: ExpressionCompiler, term: ValueCode) -> ast.Name:
-    """Return a variable with the value of an optional, or ABSENT. Any other value is its own value."""
+    """Return a variable with the value of an optional, or ABSENT. A value that is not an optional is used unchanged."""
     return term.raw or compiler.writer.stored_in_variable(
         compiler.function_call(optional_value.value_or_absent, term.code)
     )
@@ -60,7 +60,7 @@ def variable_of_value_or_absent(compiler: ExpressionCompiler, term: ValueCode) -
 def optional_path_steps_code(
     compiler: ExpressionCompiler, term: ValueCode, path: Sequence[Select | Call], part: Callable[[], None]
 ) -> ValueCode:
-    """Return the code of a path from its first optional step; after a step without a value, no key is computed."""
+    """Return the code of a path from its first optional step. After a step without a value, no key is computed."""
     writer = compiler.writer
     static = term.type
     at: ast.expr = (
@@ -93,22 +93,24 @@ def _step_key_code(compiler: ExpressionCompiler, step: Select | Call) -> ValueCo
 
 
 class _OptionalStep(Struct, frozen=True):
-    """A step of a path. `is_first`: the value is no optional. `before`: how many earlier steps are not counted yet."""
+    """A step of a path. `is_first`: the value before the step is not an optional. `before`: the number of earlier steps
+    whose cost is not counted yet.
+    """
 
     is_first: bool
     before: int
 
 
 def _variable_of_found_value(
-    compiler: ExpressionCompiler, at: ast.expr, key: ValueCode, body: list[ast.stmt], way: _OptionalStep
+    compiler: ExpressionCompiler, at: ast.expr, key: ValueCode, body: list[ast.stmt], step: _OptionalStep
 ) -> ast.Name:
     # `body` computes the key
     writer = compiler.writer
-    if not body or way.is_first:
+    if not body or step.is_first:
         writer.body.extend(body)
-        return writer.assign_to_new_variable(_look_up_code(compiler, at, key, way))
+        return writer.assign_to_new_variable(_look_up_code(compiler, at, key, step))
     result = writer.new_variable_name()
-    body.append(code.assignment_node(result, _look_up_code(compiler, at, key, way)))
+    body.append(code.assignment_node(result, _look_up_code(compiler, at, key, step)))
     absent: list[ast.stmt] = [code.assignment_node(result, compiler.reference_to_object(ABSENT))]
     writer.append_statement(
         code.if_node(code.is_not_comparison_node(at, compiler.reference_to_object(ABSENT)), body, absent)
@@ -116,13 +118,13 @@ def _variable_of_found_value(
     return code.name_node(result)
 
 
-def _look_up_code(compiler: ExpressionCompiler, at: ast.expr, key: ValueCode, way: _OptionalStep) -> ast.expr:
-    # ABSENT gives ABSENT
+def _look_up_code(compiler: ExpressionCompiler, at: ast.expr, key: ValueCode, step: _OptionalStep) -> ast.expr:
+    # the result for ABSENT is ABSENT
     missing = compiler.reference_to_object(ABSENT)
     value = compiler.function_call(
-        optional_value.value_or_absent_at, at, key.code, place=FailurePlace("call", refund=-way.before)
+        optional_value.value_or_absent_at, at, key.code, place=FailurePlace("call", refund=-step.before)
     )
-    if not way.is_first:
+    if not step.is_first:
         value = code.if_else_node(code.is_comparison_node(at, missing), missing, value)
     if not (key.sure and key.type.name == "string"):
         return value
@@ -148,7 +150,7 @@ def _write_step_costs(compiler: ExpressionCompiler, names: Sequence[ast.Name]) -
 
 
 def code_of_has_value(compiler: ExpressionCompiler, term: ValueCode) -> ValueCode | None:
-    """Return the code of optional.hasValue(); None if no variable has the value or ABSENT."""
+    """Return the code of optional.hasValue(); None if the optional has no variable with its value or ABSENT."""
     if term.raw is None:
         return None
     compiler.writer.add_fixed_cost(1)
@@ -168,14 +170,14 @@ def optional_construction_code(compiler: ExpressionCompiler, node: Call, argumen
     if implementation is library.of_non_zero_value:
         value = code.if_else_node(
             value, value, compiler.function_call(runtime.non_zero_or_absent, value)
-        )  # a true value of Python is no zero value
+        )  # a value that is true in Python is not a zero value of CEL
     return optional_code_of_variable(
         compiler, compiler.writer.assign_to_new_variable(value), compiler.checked.type_of(node)
     )
 
 
 def optional_or_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
-    """Return the code of a.or(b) or a.orValue(b), which evaluates b if it is needed."""
+    """Return the code of a.or(b) or a.orValue(b), which evaluates b only if a has no value."""
     assert node.target is not None
     first = compiler.value_code(node.target)
     if first.raw is None:
@@ -216,7 +218,7 @@ def _remove_step_costs(compiler: ExpressionCompiler, term: ValueCode) -> tuple[l
 
 
 def _or_code_of_any_value(compiler: ExpressionCompiler, node: Call, first: ValueCode) -> ValueCode:
-    # up to 1.36, a value that is no optional is the result
+    # up to 1.36, a value that is not an optional is the result
     writer = compiler.writer
     result = writer.new_variable_name()
     overload = compiler.overloads_fitting_static_types(node)[0]
@@ -280,8 +282,8 @@ def opt_map_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
 def converted_optional_code(compiler: ExpressionCompiler, node: Node, value: ast.expr, *, is_raw: bool) -> ast.expr:
     """Return the code that converts the optional of `? :`, optMap or optFlatMap as in cel-go."""
     static = compiler.checked.type_of(node)
-    held = static.parameters[0].name if static.name == "optional_type" else ""
-    if id(node) in compiler.unread or static.name != "optional_type" or held in _PLAIN:
+    value_type = static.parameters[0].name if static.name == "optional_type" else ""
+    if id(node) in compiler.unread or static.name != "optional_type" or value_type in _PLAIN:
         return value
     return compiler.function_call(
         library.convert_branch_value_as_go if is_raw else library.convert_branch_optional_as_go,
@@ -295,7 +297,7 @@ def _is_surely_optional(term: ValueCode) -> bool:
 
 
 def _variable_of_optional_value(compiler: ExpressionCompiler, operand: ValueCode) -> ast.Name:
-    # and writes a check that the operand is an optional
+    # also writes a check that the operand is an optional
     if _is_surely_optional(operand):
         return variable_of_value_or_absent(compiler, operand)
     operand = compiler.reusable_code(operand)
@@ -312,7 +314,7 @@ def _variable_of_optional_value(compiler: ExpressionCompiler, operand: ValueCode
 
 
 def _variable_of_cost_since(compiler: ExpressionCompiler, marker: int) -> ast.Name:
-    # computed at run time
+    # the variable gets its value at run time
     writer = compiler.writer
     cost = code.name_node(writer.new_variable_name())
     writer.body.insert(marker, code.assignment_node(cost.id, code.name_node(code.COST)))

@@ -1,8 +1,9 @@
 """Estimates the cost of calls and the size of their results from the sizes of their arguments.
 
-Formulas are looked up by overload, as in cel-go's libraries (v0.26.0 ext/lists.go, ext/sets.go), then by function, as
-in the API server (k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go EstimateCallCost), then by overload (cel-go
-checker/cost.go functionCost). Other calls cost 1. Where Go overflows, numbers stop at UNBOUNDED or 0.
+There are three tables of formulas. The first that has the call applies: _BY_LIBRARY by overload (cel-go v0.26.0
+ext/lists.go, ext/sets.go), _BY_FUNCTION by function (k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go
+EstimateCallCost), _BY_OVERLOAD by overload (cel-go checker/cost.go functionCost). Other calls cost 1. Where Go
+overflows, numbers stop at UNBOUNDED or 0.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _ADDRESS = Range(4, 16)
 
 
 class OverloadCall(Struct, frozen=True):
-    """A call with one overload; target is None for a global function. `worst`: see `estimate_cost`."""
+    """A call with one overload; `target` is None for a global function. `worst` is that of `estimate_cost`."""
 
     function: str
     overload: Overload
@@ -54,7 +55,7 @@ class OverloadCall(Struct, frozen=True):
 
 
 Answer: TypeAlias = tuple[Range, Range | None]
-"""The cost beyond the arguments, and the known size of the result."""
+"""The cost of a call without the cost of its arguments, and the size of the result; None if this size is unknown."""
 _Formula: TypeAlias = Callable[[OverloadCall], Answer | None]
 
 
@@ -145,7 +146,7 @@ def _estimate_authorizer_selector(call: OverloadCall) -> Answer:
 
 
 def _size_of_elements(call: OverloadCall, container: NodeEstimate) -> Range | None:
-    # None if the value may be no list
+    # None if the value may be something other than a list
     if not container.type.parameters:
         return None
     path = (*container.path, "@items") if container.path else ()
@@ -175,7 +176,7 @@ def _estimate_walk_keeping_size(call: OverloadCall) -> Answer:
 
 def _estimate_replace(call: OverloadCall) -> Answer:
     text, old, new = call.first.size_range, call.arguments[0].size_range, call.arguments[1].size_range
-    if old.least == 0:  # the new text goes around every character
+    if old.least == 0:  # an empty `old` puts the new text around every character
         most = (text + ONE).most * new.most + text.most
     elif new.most <= old.least:
         most = text.most
@@ -349,7 +350,7 @@ def _known_size_of_elements(call: OverloadCall) -> Range | None:
 
 
 def _estimate_worst_join(call: OverloadCall) -> Answer:
-    # at run time the result is counted twice, even for a value that may be no list
+    # at run time the result is counted twice, even if the static type of the value is not a list
     size = call.first.size_range * (_known_size_of_elements(call) or UNKNOWN)
     if call.arguments:
         size += call.arguments[0].size_range * call.first.size_range
@@ -357,7 +358,7 @@ def _estimate_worst_join(call: OverloadCall) -> Answer:
 
 
 def _estimate_worst_traversal(call: OverloadCall) -> Answer:
-    # at run time all nested elements count; here only one level
+    # at run time the elements of all levels count; this estimate counts one level of nested elements
     container = call.first
     element = ONE if container.type.name == "string" else _known_size_of_elements(call) or container.size_range
     scalar = container.type.name == "list" and container.type.parameters[0].name in _SCALARS
@@ -389,16 +390,16 @@ _BY_OVERLOAD: Mapping[str, _Formula] = {
 }
 
 
-# ---- sizes of results for the worst case, where cel-go's estimate treats optionals and texts as unknown
+# ---- sizes of results for the worst case: cel-go's estimate treats the sizes of these optionals and texts as unknown
 
 
 _NUMBER = 40
-"""The longest text of a number, time or address."""
+"""The most characters of a number, time or address."""
 _Result: TypeAlias = Callable[[OverloadCall, NodeEstimate], NodeEstimate]
 
 
 def with_result_size(call: OverloadCall, part: NodeEstimate) -> NodeEstimate:
-    """Return the estimate with the size and entries that the arguments imply; an optional counts as its value."""
+    """Return the estimate with the size and entries that the arguments imply. An optional has the size of its value."""
     known = _RESULTS.get(call.function)
     return part if known is None else known(call, part)
 

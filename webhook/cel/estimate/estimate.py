@@ -44,12 +44,12 @@ _LIST, _MAP, _STRUCT = range_of_value(10), range_of_value(30), range_of_value(40
 
 
 def estimate_cost(checked: CheckedTree, sizes: Sizes | None = None, *, worst: bool = False) -> Range:
-    """Return the range of the cost; sizes.is_bounded says whether `most` is a real bound.
+    """Return the range of the cost. `sizes.is_bounded` says whether the upper end is a real bound.
 
     Args:
         checked: the expression.
         sizes: the known sizes of the inputs.
-        worst: count the cost at run time where cel-go's estimate is lower.
+        worst: also count the costs at run time that cel-go's estimate leaves out.
     """
     try:
         return CostEstimator(checked, sizes, worst=worst).estimate_node(checked.node).cost
@@ -76,7 +76,7 @@ class CostEstimator:
         return replace(estimated, size=Range(min(estimated.size_range.least, most), most))
 
     def estimate_operands(self, operands: Sequence[Node], *, is_true: bool) -> list[NodeEstimate]:
-        """Return the estimates of operands; each is evaluated only if all earlier ones are `is_true`."""
+        """Return the estimates of operands. Each operand is evaluated only if all earlier operands are `is_true`."""
         if not self.worst:
             return [self.estimate_node(each) for each in operands]
         before, estimated = self.guards, []
@@ -87,7 +87,7 @@ class CostEstimator:
         return estimated
 
     def with_known_size(self, part: NodeEstimate) -> NodeEstimate:
-        """Return the part with its size, if the sizes of inputs or its type determine it."""
+        """Return the part with its size, if the sizes of the inputs or the type of the part determine this size."""
         static = part.type
         if self.worst and static.name == "optional_type":
             static = static.parameters[0]
@@ -138,7 +138,7 @@ class CostEstimator:
         )
 
     def estimate_with_variables(self, node: Node, variables: Mapping[str, NodeEstimate]) -> NodeEstimate:
-        """Return the estimate of a node with more variables."""
+        """Return the estimate of a node in which a macro declares these variables."""
         before, self.scope = self.scope, {**self.scope, **variables}
         guards, self.guards = self.guards, self.guards.without_names(variables)
         estimated = self.estimate_node(node)
@@ -199,7 +199,7 @@ def _estimate_selection(estimator: CostEstimator, node: Select) -> NodeEstimate:
 
 
 def _worst_case_path_cost(estimator: CostEstimator, operand: Node) -> Range:
-    # 1 in the worst case for a path that starts with no variable
+    # 1 in the worst case for a path that does not start with a variable
     is_path = isinstance(operand, Ident | Select) or (isinstance(operand, Call) and operand.function in _PATHS)
     return ONE if estimator.worst and not is_path else NOTHING
 
@@ -258,15 +258,15 @@ def _estimate_structure(estimator: CostEstimator, node: StructNode) -> NodeEstim
     return estimator.with_known_size(NodeEstimate(estimator.checked.type_of(node), cost))
 
 
-# ---- macros, by the loops and bindings that cel-go expands them to (check/node_types.py names the sources)
+# ---- macros: cel-go expands them to loops and bindings, which are estimated (check/node_types.py names the sources)
 
 
 _NO_BINDING = _LIST
-"""A binding is a loop over an empty list."""
+"""The cost of a binding, which is a loop over an empty list."""
 
 
 class _LoopCosts(Struct, frozen=True):
-    """The costs of a loop's start, condition and result. An accumulator list or map is empty at first."""
+    """The costs of a loop's start, condition and result. `start` is the cost of an empty list or map to collect in."""
 
     start: Range
     condition: Range
@@ -317,7 +317,7 @@ def _estimate_loop(
 
 
 def _loop_variable_estimates(node: Macro, operand: NodeEstimate) -> Mapping[str, NodeEstimate]:
-    # from the entries of its range
+    # a variable has the size of the keys or values of the list or map
     entries = operand.entries
     container = entries.container if entries else operand.type.name
     key_path = (*operand.path, "@indices" if container == "list" else "@keys")

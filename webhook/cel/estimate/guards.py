@@ -1,7 +1,7 @@
 """Finds the sizes that a comparison implies for later operands: after `x.size() > 8 || …`, x has a size of at most 8.
 
-An evaluation stops at the first operand that decides, so a later operand of `||` is evaluated only if earlier ones are
-false or fail. An expression for which size() fails has no size.
+An evaluation stops at the first operand that decides the result. So a later operand of `||` is evaluated only if the
+earlier operands are false or fail. If size() fails, the value has no size that could exceed the limit.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from webhook.cel.syntax.tree import Call, Has, Ident, ListNode, Literal, Macro, 
 
 _MOST_IF_FALSE: Final[Mapping[str, int]] = {"_>_": 0, "_>=_": -1}
 _MOST_IF_TRUE: Final[Mapping[str, int]] = {"_<=_": 0, "_<_": -1}
-"""What to add to the right side of a comparison to get the largest size."""
+"""For each comparison, the number to add to its right side to get the largest size of the left side."""
 _MIRRORED: Final[Mapping[str, str]] = {"_>_": "_<_", "_>=_": "_<=_", "_<_": "_>_", "_<=_": "_>=_"}
 
 
 class SizeGuards(Struct):
-    """The largest sizes of parts of an expression, by text.
+    """The largest sizes of parts of an expression.
 
-    `names` are the identifiers of each part. Inside a macro that declares one of them, the size does not apply.
+    `most` has the sizes and `names` the identifiers of each part, by the number of the part (`_number`). Inside a macro
+    that declares one of the identifiers, the size does not apply.
     """
 
     most: dict[int, int] = field(default_factory=dict)
@@ -49,7 +50,7 @@ class SizeGuards(Struct):
         return SizeGuards(most, self.names, self._numbers, self._number_of_node)
 
     def _number(self, node: Node) -> int:
-        # parts with the same text share a number; each node is visited once
+        # parts with the same text share a number; each node gets its number once
         known = self._number_of_node.get(id(node))
         if known is None:
             what = (type(node), _own_text(node), *[self._number(each) for each in children(node)])
@@ -58,7 +59,7 @@ class SizeGuards(Struct):
 
 
 def _own_text(node: Node) -> object:
-    # maps, structures and lists with optional elements equal no other node
+    # maps, structures and lists with optional elements are different from every other node
     match node:
         case Literal():
             return type(node.value), repr(node.value)

@@ -48,7 +48,7 @@ UNKNOWN = Range(0, UNBOUNDED)
 
 
 def is_bounded(cost: int) -> bool:
-    """Return whether a cost is a real bound; an unknown size becomes at least 1/40 of UNBOUNDED."""
+    """Return whether a cost is a real bound. A cost that depends on an unknown size is at least 1/40 of UNBOUNDED."""
     return cost < UNBOUNDED // 64
 
 
@@ -92,7 +92,7 @@ class NodeEstimate(Struct, frozen=True):
 
     @property
     def size_range(self) -> Range:
-        """Return the size, or the unknown range."""
+        """Return the size, or UNKNOWN."""
         return UNKNOWN if self.size is None else self.size
 
 

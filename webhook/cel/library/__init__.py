@@ -1,8 +1,8 @@
 """The functions of the language, one module for each library.
 
-A library has `FUNCTIONS: tuple[Overload, ...]`, after the libraries of k8s.io/apiserver and cel-go. Its docstring shows
-the signatures with examples that a test evaluates: `expression // value`, or `expression // error: how its text
-begins`. Source of the versions: k8s.io/apiserver v0.36.1 pkg/cel/environment/base.go.
+Each module has `FUNCTIONS: tuple[Overload, ...]`, the functions of a library of k8s.io/apiserver or cel-go. Its
+docstring shows the signatures with examples that a test evaluates: `expression // value`, or `expression // error: the
+beginning of the message`. Source of the versions: k8s.io/apiserver v0.36.1 pkg/cel/environment/base.go.
 
 Modules are imported on first use, so `--help` does not import them.
 """
@@ -35,8 +35,8 @@ LIBRARIES = (
 """Module names, in the order in which overloads of one name are tried."""
 
 TYPES = ("net.IP", "net.CIDR")
-"""Opaque types that are values in an expression, as in `type(x) == net.IP`, since 1.30. The API server declares no
-others."""
+"""Opaque types that an expression can name, as in `type(x) == net.IP`, since 1.30. The API server declares no other
+opaque type by name."""
 
 
 @cache

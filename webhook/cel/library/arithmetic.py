@@ -61,7 +61,7 @@ def add_doubles(left: Any, right: Any) -> Any:
 
 
 def add_strings_or_bytes(deadline: Deadline, left: Any, right: Any) -> Any:
-    """Return string + string or bytes + bytes; refuse a result above every cost budget."""
+    """Return string + string or bytes + bytes; refuse a result that is too long for any cost budget."""
     deadline.spend((len(left) + len(right)) // CHARACTERS)
     costs.refuse_above_bound(len(left) + len(right), costs.MAX_CHARACTERS)
     return left + right
@@ -112,7 +112,7 @@ def subtract_duration(left: Duration, right: Duration) -> Duration:
 
 
 def subtract_timestamp(left: Timestamp, right: Timestamp) -> Duration:
-    """Return timestamp - timestamp; Go's conversion of whole seconds to nanoseconds may overflow."""
+    """Return timestamp - timestamp; fail if Go's conversion of whole seconds to nanoseconds overflows."""
     to_int64((left.nanoseconds // NANOSECONDS - right.nanoseconds // NANOSECONDS) * NANOSECONDS)
     return Duration(left.nanoseconds - right.nanoseconds)
 

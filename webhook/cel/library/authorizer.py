@@ -1,8 +1,8 @@
 """Authorization checks: kubernetes.authz, since 1.27; selectors since 1.31.
 
-Source: k8s.io/apiserver v0.36.1 pkg/cel/library/authz.go. The caller supplies an Authorizer. Outside a cluster it is a
-list of decisions (ListedAuthorizer). A question without a decision is an error, never a guess. The examples use the
-user `alice` and these decisions:
+Source: k8s.io/apiserver v0.36.1 pkg/cel/library/authz.go. The caller supplies an Authorizer. Outside a cluster,
+ListedAuthorizer answers from a list of decisions. A question without a decision is an error, never a guess. The
+examples use the user `alice` and these decisions:
 
     - {verb: get, resource: secrets, namespace: team, allowed: true, reason: "RBAC: allowed"}
     - {verb: get, path: /healthz, allowed: false}
@@ -57,7 +57,7 @@ kubernetes.authorization.ResourceCheck.labelSelector(string) -> kubernetes.autho
     authorizer.group('').resource('pods').labelSelector(dyn(1)) // error: no such overload
 
 kubernetes.authorization.PathCheck.check(string) -> kubernetes.authorization.Decision
-    ResourceCheck has the same function. A check costs 350,000, so one expression can have two.
+    ResourceCheck has the same function. A check costs 350,000, so one expression can have two checks.
 
     authorizer.path('/healthz').check('get').reason() // ''
     authorizer.path('/metrics').check('get') // error: authorizer: no decision is given
@@ -105,15 +105,15 @@ RESOURCE_CHECK = opaque_type("kubernetes.authorization.ResourceCheck")
 DECISION = opaque_type("kubernetes.authorization.Decision")
 
 CHECK_COST = 350_000
-"""The cost of a check (cost.go): two fit the limit of 1,000,000 for an expression."""
+"""The cost of a check (cost.go). The limit of an expression, 1,000,000, allows two checks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationQuestion:
     """Whether a user may do something; either `path` or `resource` is set.
 
-    `user` is the sender of the request. With `is_service_account`, `user` is a service account of which the name is
-    known.
+    `user` is the name of the sender of the request. With `is_service_account`, `user` is the name of a service account
+    instead, which has the groups of its namespace.
     """
 
     user: str = ""
@@ -129,13 +129,13 @@ class AuthorizationQuestion:
     is_service_account: bool = False
 
     def __str__(self) -> str:
-        told = ((name, getattr(self, name)) for name in _TEXTS)
-        return " ".join(f"{name} `{value}`" for name, value in told if value)
+        texts = ((name, getattr(self, name)) for name in _TEXTS)
+        return " ".join(f"{name} `{value}`" for name, value in texts if value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationDecision:
-    """The answer; `error` is None if the authorizer reported none."""
+    """The answer to a question; `error` is None if the authorizer reported no error."""
 
     cel_type: ClassVar[Type] = DECISION
 
@@ -164,21 +164,22 @@ NO_ENTRY: Final = "authorizer: no decision is given for"
 
 
 class ListedAuthorizer:
-    """An Authorizer that answers with the first fitting entry of a list.
+    """An Authorizer that answers with the first entry of a list that matches the question.
 
     Args:
-        entries: user, verb, group, resource, subresource, namespace, name, path, fieldSelector and labelSelector (a
-            missing key matches any value), with allowed, reason and error.
+        entries: the keys user, verb, group, resource, subresource, namespace, name, path, fieldSelector and
+            labelSelector say which questions an entry matches. A missing key matches any value. The keys allowed,
+            reason and error are the answer.
     """
 
     def __init__(self, entries: Iterable[Mapping[str, JSON]]) -> None:
         self._entries = tuple(entries)
 
     def decide(self, question: AuthorizationQuestion) -> AuthorizationDecision:
-        """Return the decision of the first fitting entry.
+        """Return the decision of the first entry that matches.
 
         Raises:
-            NoDecision: no entry fits.
+            NoDecision: no entry matches.
         """
         for entry in self._entries:
             if all(getattr(question, _KEYS[key]) == value for key, value in entry.items() if key in _KEYS):
@@ -197,14 +198,14 @@ class UnansweredQuestion(ReviewPaused):
 
 
 class PausingAuthorizer:
-    """An Authorizer with the answers so far; another question raises UnansweredQuestion.
+    """An Authorizer that knows some answers. Any other question raises UnansweredQuestion.
 
     Args:
-        known: each question's decision, or the reason why there is none.
+        known: for each question its decision, or the reason why there is no decision.
         most: the most questions of a review.
 
     Attributes:
-        unanswered: the reasons for missing answers, each once.
+        unanswered: the reasons for missing decisions, each once.
     """
 
     def __init__(self, known: Mapping[AuthorizationQuestion, AuthorizationDecision | str], most: int) -> None:
@@ -217,12 +218,12 @@ class PausingAuthorizer:
 
         Raises:
             UnansweredQuestion: the question is new.
-            EvaluationError: there is no decision, or too many questions.
+            EvaluationError: the question has no decision, or the review has asked too many questions.
         """
         known = self._known.get(question)
         if known is None:
             if len(self._known) >= self._most:
-                raise self._note_unanswered(f"a review may ask {self._most} questions, and this is one more")
+                raise self._note_unanswered(f"a review may ask {self._most} questions, and this review asks more")
             raise UnansweredQuestion(question)
         if isinstance(known, str):
             raise self._note_unanswered(known)
@@ -234,7 +235,7 @@ class PausingAuthorizer:
 
 
 NO_DECISIONS: Authorizer = ListedAuthorizer(())
-"""Every check fails."""
+"""An Authorizer without any decision: every check fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +249,7 @@ class AuthorizerValue:
 
     def with_question_fields(self, **parts: str) -> AuthorizationQuestion:
         """Return the question with more fields set."""
-        return replace(self.question, **parts)  # type: ignore[arg-type]  # texts alone
+        return replace(self.question, **parts)  # type: ignore[arg-type]  # never is_service_account, the only bool
 
 
 class PathCheck(AuthorizerValue):
@@ -279,7 +280,7 @@ def authorizer_of(user: str, authorizer: Authorizer) -> AuthorizerValue:
 
 def check_of_request_resource(user: str, authorizer: Authorizer, **resource: str) -> ResourceCheck:
     """Return the value of `authorizer.requestResource`."""
-    return ResourceCheck(authorizer, AuthorizationQuestion(user=user, **resource))  # type: ignore[arg-type]  # texts alone
+    return ResourceCheck(authorizer, AuthorizationQuestion(user=user, **resource))  # type: ignore[arg-type]  # all are texts
 
 
 def authorizer_of_service_account(value: AuthorizerValue, namespace: str, name: str) -> AuthorizerValue:
@@ -321,7 +322,7 @@ def _create_selector_function(part: str) -> Callable[[ResourceCheck, str], Resou
 
 
 def _selector_cost(_: Any, __: ResourceCheck, selector: str) -> int:
-    # a list, a walk over the text, and for every second character a structure with a list (selectorCostEstimate)
+    # selectorCostEstimate counts a list, a walk over the text, and a structure with a list for every second character
     length = costs.counted_size(selector)
     return costs.LIST + ceil(length * costs.STRING) + ceil(ceil(length * 0.5) * 50.0)
 

@@ -3,7 +3,7 @@
 Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/cidr.go, Go net/netip.
 
 cidr(string) -> net.CIDR
-    Reads an address with a prefix length. Bits behind the prefix may be set.
+    Reads an address with a prefix length. Bits after the prefix may be set.
 
     cidr('192.168.0.0/16') == cidr('192.168.0.0/16') // true
     cidr('192.168.0.0/33') // error: network address parse error during conversion from string:
@@ -34,13 +34,13 @@ net.CIDR.containsCIDR(net.CIDR) -> bool
     cidr('192.168.0.0/24').containsCIDR(dyn(1)) // error: no such overload
 
 net.CIDR.ip() -> net.IP
-    The address, with the bits behind the prefix.
+    The address, with the bits after the prefix.
 
     cidr('192.168.1.5/24').ip() == ip('192.168.1.5') // true
     dyn('::/0').ip() // error: no such overload
 
 net.CIDR.masked() -> net.CIDR
-    The range without the bits behind the prefix.
+    The range with the bits after the prefix set to 0.
 
     cidr('192.168.1.5/24').masked() == cidr('192.168.1.0/24') // true
     dyn('::/0').masked() // error: no such overload
@@ -71,7 +71,7 @@ CIDR_TYPE = opaque_type("net.CIDR")
 _PREFIX = "network address parse error during conversion from string: "
 _BITS = re.compile(r"0|[1-9][0-9]*")
 _LARGEST = 2**63 - 1
-"""The largest number that Go can read."""
+"""Go's largest int: ParsePrefix refuses a longer prefix length before it compares the length with the address."""
 _MOST_DIGITS = len(str(_LARGEST))
 
 
@@ -91,7 +91,7 @@ class CIDR:
         return ceil(self.bits / 8)
 
     def leading_bits(self, bits: int) -> int:
-        """Return the first bits of the address."""
+        """Return the first `bits` bits of the address as a number."""
         return int(self.address) >> (self.address.max_prefixlen - bits)
 
     def __eq__(self, other: object) -> bool:
@@ -108,7 +108,7 @@ class CIDR:
 
 
 def cidr(deadline: Deadline, text: str) -> CIDR:
-    """Return the range in a text; the error quotes the whole text."""
+    """Return the range in a text. An error quotes the whole text, so the quoting is charged."""
     return parse_cidr(text, deadline)
 
 
@@ -116,7 +116,7 @@ def parse_cidr(text: str, deadline: Deadline | None = None) -> CIDR:
     """Return the address and prefix length in a text.
 
     Raises:
-        EvaluationError: the text is no range, or its form is not allowed.
+        EvaluationError: the text is not a range, or is a range of an IPv4-mapped IPv6 address.
     """
     try:
         address, bits = _parse_prefix(text, deadline)
@@ -161,7 +161,7 @@ def contains_ip(range_: CIDR, value: IP) -> bool:
 
 
 def contains_ip_text(range_: CIDR, text: str) -> bool:
-    """Return whether the range has the address in a text; fail if the text is no address, as upstream."""
+    """Return whether the range has the address in a text. As upstream, fail if the text is not an address."""
     try:
         value = parse_ip(text)
     except EvaluationError:
@@ -184,7 +184,7 @@ def contains_cidr_text(range_: CIDR, text: str) -> bool:
 
 
 def masked_range(range_: CIDR) -> CIDR:
-    """Return the range with the bits behind its prefix cleared."""
+    """Return the range with the bits after its prefix cleared."""
     behind = range_.address.max_prefixlen - range_.bits
     cleared = int(range_.address) >> behind << behind
     return CIDR(type(range_.address)(cleared), range_.bits)
@@ -199,7 +199,7 @@ def _contains_cidr_cost(_: Any, range_: Any, other: Any) -> int:
 
 
 def _with_parsing_cost(cost: Cost) -> Cost:
-    # with the cost of reading the text argument
+    # adds the cost of reading the text argument
     return lambda result, range_, text: cost(result, range_, text) + costs.walk_cost(text)
 
 

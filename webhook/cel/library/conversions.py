@@ -56,7 +56,7 @@ _INFINITE = re.compile(r"[+-]?inf(?:inity)?|nan", re.IGNORECASE)
 
 
 def conversion_error(source: str, target: str) -> EvaluationError:
-    """Return cel-go's error for a value without a conversion."""
+    """Return cel-go's error for a value that cannot be converted to the target type."""
     return EvaluationError(f"type conversion error from '{source}' to '{target}'")
 
 
@@ -147,7 +147,7 @@ def int_to_timestamp(seconds: int) -> Timestamp:
 
 
 def refuse_int_to_duration(_: int) -> Duration:
-    """Fail: the function is declared, but converts no int (cel-go Int.ConvertToType has no duration)."""
+    """Fail: cel-go declares duration(int), but Int.ConvertToType cannot return a duration."""
     raise conversion_error("int", DURATION.name)
 
 
@@ -157,7 +157,7 @@ def bool_to_string(value: bool) -> str:
 
 
 def double_to_string(value: float) -> str:
-    """Return a double as Go's %g prints it: with the fewest digits, and with an exponent below 1e-4 and from 1e6 on."""
+    """Return a double with the fewest digits, as Go's %g. A number below 1e-4 or from 1e6 on has an exponent."""
     if math.isinf(value) or math.isnan(value):
         return plain_double_text(value)
     if value == 0 or 1e-4 <= abs(value) < 1e6:
@@ -189,7 +189,7 @@ def type_of_value(value: Any) -> TypeValue:
 
 
 def format_key_for_message(value: Any) -> str:
-    """Return a key or an index as an error names it, in the form of Go's %v."""
+    """Return a key or an index for an error message, in the form of Go's %v."""
     kind = type(value)
     if kind is bool:
         return bool_to_string(value)
@@ -199,7 +199,7 @@ def format_key_for_message(value: Any) -> str:
 
 
 _MOST_SHOWN: Final = 100
-"""The most elements in an error; all elements could take 0.1 s in each iteration."""
+"""The most elements of a value in an error. To format all elements could take 0.1 s in each iteration of a macro."""
 
 
 def _cut_after_elements(value: Any, left: list[int]) -> Any:

@@ -23,14 +23,15 @@ LIST = 10
 """The cost of a new list."""
 
 MAX_CHARACTERS = 10_000_000
-"""The most characters of a call's result: to walk over them costs the whole limit of an expression."""
+"""The most characters of a call's result: a walk over so many characters costs the whole limit of an expression."""
 
 MAX_ELEMENTS = 1_000_000
-"""The most elements that a call produces or compares: each costs at least 1, and the limit is 1,000,000."""
+"""The most elements that a call produces or compares. Each costs at least 1, and the limit of an expression is
+1,000,000."""
 
 EXCEEDED = "operation cancelled: actual cost limit exceeded"
 
-_MAPS = frozenset((dict, Map))  # upstream, objects built by Object{…} have no size
+_MAPS = frozenset((dict, Map))  # without Struct: upstream, objects built by Object{…} have no size
 _SIZED = frozenset((str, bytes, list, *_MAPS))
 
 
@@ -47,7 +48,7 @@ def walk_cost(value: Any, times: float = STRING) -> int:
 
 
 def traversal_cost(value: Any, deadline: Deadline) -> int:
-    """Return the cost of a walk over a value and everything inside it; this function walks over everything."""
+    """Return the cost of a walk over a value and everything inside it. This function itself walks, so it is charged."""
     kind = type(value)
     if kind is str:
         return int((len(value) if value.isascii() else len(value.encode(errors="replace"))) * STRING)
@@ -65,13 +66,13 @@ def refuse_above_bound(count: int, most: int) -> None:
     """Stop a call that would produce or compare too much.
 
     Raises:
-        BudgetExceeded: more than `most`.
+        BudgetExceeded: `count` exceeds `most`.
     """
     if count > most:
         raise BudgetExceeded(EXCEEDED)
 
 
-# ---- formulas used by more than one library; each is a Cost: called with the result, then the arguments
+# ---- formulas that several libraries use; each is a Cost, which is called with the result and then the arguments
 
 
 def cost_one(_: Any, *__: Any) -> int:
@@ -90,12 +91,12 @@ def walk_target_cost(_: Any, target: Any, *__: Any) -> int:
 
 
 def walk_target_twice_cost(_: Any, target: Any, *__: Any) -> int:
-    """Return the cost of a walk over the target and of creating the result."""
+    """Return the cost of a walk over the target and of a result of the same length."""
     return ceil(counted_size(target) * 2 * STRING)
 
 
 def traverse_target_cost(_: Any, target: Any, *__: Any) -> int:
-    """Return the cost of a walk over the target and everything inside."""
+    """Return the cost of a walk over the target and everything inside the target."""
     return traversal_cost(target, Deadline())
 
 

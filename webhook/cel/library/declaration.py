@@ -17,7 +17,7 @@ Version: TypeAlias = tuple[int, int]
 """A Kubernetes version: (1, 36)."""
 
 Cost: TypeAlias = Callable[..., int]
-"""Returns a call's cost in cel-go's units, from its result (None if it failed) and the values, target first.
+"""Returns the cost of a call in cel-go's units, from the result (None for a failed call), the target and the arguments.
 
 Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go CallCost, cel-go v0.26.0 ext/lists.go and ext/sets.go, and for
 standard functions interpreter/runtimecost.go costCall. Without a cost function, a call costs 1.
@@ -29,18 +29,18 @@ class Overload(Struct, frozen=True):
 
     Attributes:
         parameters: the types of the arguments; if `member` is true, the first is the target.
-        implementation: takes the values in this order. It returns a value or raises EvaluationError, or NoSuchOverload
-            for values of wrong types. The Python classes of the values fit the parameters (values.py); element types
-            are not checked.
+        implementation: takes the values in the order of `parameters`. It returns a value or raises EvaluationError, or
+            NoSuchOverload for values of wrong types. The Python classes of the values fit the parameters (values.py);
+            element types are not checked.
         since: the first version of Kubernetes with the function.
-        until: the first later version without it.
-        metered: the implementation walks something of a length that a user chooses, in Python or for more than a
-            millisecond of C. It gets the Deadline before the values, and charges its walks.
-        is_literal: the arguments are literals, and the call is tried when an expression is checked. If the call fails,
-            the expression is refused.
-        hidden: only for values of unknown types at run time, not for the checker.
-        resolved_cost: replaces `cost` if the checker leaves only this overload. cel-go knows some costs by overload,
-            and a call on dyn values has no overload before it runs.
+        until: the first later version without the function.
+        metered: users choose the length of what the implementation walks over, and the walk runs in Python, or in C for
+            more than a millisecond. The implementation gets the Deadline before the values, and charges its walks.
+        is_literal: every argument must be a literal. The checker calls the function with the literals, and refuses the
+            expression if the call fails.
+        hidden: only for values of unknown types at run time; the checker ignores this signature.
+        resolved_cost: replaces `cost` if only this overload fits the types that the checker knows. cel-go has some
+            costs by overload, and the overload of a call on dyn values is not known before the call runs.
     """
 
     name: str

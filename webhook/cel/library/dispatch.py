@@ -1,7 +1,8 @@
 """Chooses the implementation of a call by the classes of its values, for types that are unknown at compile time.
 
-A dispatch table is a dictionary for each function, filled when classes first occur: `table[type(a), type(b)](a, b)`. If
-one of the signatures is metered, every implementation takes the Deadline first.
+Each function has a dispatch table: a dictionary from the classes of the values to the implementation, as in
+`table[type(a), type(b)](a, b)`. An entry is added when its classes first occur. If one of the signatures is metered,
+every implementation takes the Deadline first.
 
 The first element of a list decides its element type, as in cel-go at run time (common/types IsAssignableRuntimeType),
 because the inferred type of a dyn value may be wrong.
@@ -44,7 +45,7 @@ def class_fits_parameter(parameter: Type, kind: type) -> bool:
         return True
     classes = _CLASSES.get(parameter.name)
     if classes is not None:
-        # maps of special classes compute their entries
+        # subclasses of dict compute their entries
         return kind in classes or (parameter.name == "map" and issubclass(kind, dict) and not issubclass(kind, Struct))
     if parameter.kind == "object":
         return issubclass(kind, dict)
@@ -53,7 +54,7 @@ def class_fits_parameter(parameter: Type, kind: type) -> bool:
 
 
 def has_element_type(parameter: Type) -> bool:
-    """Return whether the first element decides whether a value fits."""
+    """Return whether a value fits the parameter only if its first element does."""
     if parameter.name not in _HOLDERS:
         return False
     return any(each.kind != "param" and each.name != "dyn" for each in parameter.parameters)
@@ -67,7 +68,7 @@ def depends_on_elements(overload: Overload) -> bool:
 
 
 def value_fits_parameter(parameter: Type, value: Any) -> bool:
-    """Return whether a parameter accepts a value, by its class and that of its first element."""
+    """Return whether a parameter accepts a value, by the class of the value and the class of its first element."""
     if not class_fits_parameter(parameter, type(value)):
         return False
     if not value or not has_element_type(parameter):
@@ -88,7 +89,7 @@ def needs_deadline(overloads: Iterable[Overload]) -> bool:
 def find_implementation(overloads: Sequence[Overload], kinds: tuple[type, ...]) -> Callable[..., Any]:
     """Return the implementation for these classes, or a function that raises `no such overload`.
 
-    It takes the Deadline first if one of the signatures is metered.
+    The implementation takes the Deadline first if one of the signatures is metered.
     """
     metered = needs_deadline(overloads)
     possible = [each for each in overloads if _classes_fit_overload(each, kinds)]

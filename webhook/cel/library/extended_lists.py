@@ -30,7 +30,7 @@ list(T).sort() -> list(T)                           T comparable
     dyn([dyn(1), dyn('a')]).sort() // error: list elements must have the same type
 
 list(T).sortBy(name, expression) -> list(T)         a macro
-    Sorted by the value of the expression for each element; the name stands for the element.
+    The list, sorted by the value of the expression for each element. In the expression, the name is the element.
 
     [{'n': 2}, {'n': 1}].sortBy(e, e.n) // [{'n': 1}, {'n': 2}]
     [1, 2, 3].sortBy(i, -i) // [3, 2, 1]
@@ -142,7 +142,7 @@ def sort_by_keys(deadline: Deadline, values: list[Any], keys: list[Any]) -> list
 
 
 def _go_sort_order_with_nan(deadline: Deadline, keys: list[float]) -> list[int]:
-    # the order of Go's sort for up to 12 numbers with NaN among them; more numbers get an order of our own
+    # Go's sort orders up to 12 numbers with NaN as below; for more numbers, this order differs from Go's
     if len(keys) > 12:
         return indexes_in_ascending_order(
             deadline, [(isnan(key), 0.0 if isnan(key) else key) for key in deadline.charge_for_items(keys)]
@@ -184,9 +184,9 @@ def numbers_below(deadline: Deadline, number: int) -> list[int]:
 
 
 PART: Final = 2_000
-"""Keys that are sorted in one call of C, in less than a millisecond."""
+"""The most keys that are sorted in one call of C, which takes less than a millisecond."""
 _DRAWN: Final = 500
-"""Random keys that divide all keys into parts. A part above PART is divided again."""
+"""The number of random keys that divide all keys into parts. A part of more than PART keys is divided again."""
 
 
 _LONG: Final = 64
@@ -196,9 +196,9 @@ _LONG: Final = 64
 def indexes_in_ascending_order(deadline: Deadline, keys: list[Any]) -> list[int]:
     """Return the indexes of the keys in ascending order; equal keys keep their order.
 
-    Nothing interrupts Python's sort. So random keys divide a long list into parts (a sample sort). The parts take about
-    as long as one sort and give the same order. Long texts are first replaced by their ranks: a list may have the same
-    text a hundred thousand times, and each comparison would read the whole text.
+    Nothing interrupts Python's sort. So random keys divide a long list into parts (a sample sort). To sort the parts
+    takes about as long as to sort the whole list, and gives the same order. Long texts are first replaced by their
+    ranks: a list may have the same text a hundred thousand times, and each comparison would read the whole text.
     """
     is_text = bool(keys) and isinstance(keys[0], str | bytes)
     is_long = is_text and sum(map(len, keys)) > _LONG * len(keys)
@@ -243,7 +243,7 @@ def _partitioned(deadline: Deadline, keys: list[Any], places: list[int]) -> list
 def _partitioned_by_pivot(
     deadline: Deadline, keys: list[Any], places: list[int], pivot: Any
 ) -> list[tuple[list[int], bool]]:
-    # less than the pivot, equal to it, greater
+    # returns the keys below the pivot, the keys that equal the pivot, and the keys above the pivot
     before: list[int] = []
     equal: list[int] = []
     after: list[int] = []

@@ -5,12 +5,12 @@ Sources: cel-go v0.26.0 ext/math.go, ext/encoders.go, ext/strings.go version 3, 
 math
 
     math.greatest(number, …) -> number, math.least(number, …) -> number
-        Of one or more numbers of any kinds, or of a list. The parser makes a list of three or more numbers.
-    math.ceil(double) -> double, math.floor, math.round (half away from zero), math.trunc
-    math.isInf(double) -> bool, math.isNaN, math.isFinite
-    math.abs(number) -> number, math.sign(number) -> number, math.sqrt(number) -> double
-    math.bitAnd(int, int) -> int, math.bitOr, math.bitXor, math.bitNot(int), all for uint too
-    math.bitShiftLeft(int, int) -> int, math.bitShiftRight (no sign is kept), for uint too
+        The arguments are numbers of any kinds, or one list of numbers. The parser makes a list of three or more
+        numbers.
+    math.ceil(double) -> double, math.floor, math.round (half away from zero), math.trunc math.isInf(double) -> bool,
+    math.isNaN, math.isFinite math.abs(number) -> number, math.sign(number) -> number, math.sqrt(number) -> double
+    math.bitAnd(int, int) -> int, math.bitOr, math.bitXor, math.bitNot(int), all for uint too math.bitShiftLeft(int,
+    int) -> int, math.bitShiftRight (fills with zeros), for uint too
 
 encoders
 
@@ -105,7 +105,7 @@ def rounding_function(function: Callable[[float], int]) -> Callable[[float], flo
 
 
 def absolute_int(value: int) -> int:
-    """Return |int|; the smallest int has none."""
+    """Return |int|; fail for the smallest int."""
     if value == INT_MIN:
         raise EvaluationError("integer overflow")
     return abs(value)
@@ -126,14 +126,14 @@ def square_root(value: float) -> float:
 
 
 def shift_left(value: int, bits: int) -> int:
-    """Return the bits shifted left, without those beyond 64."""
+    """Return the lowest 64 bits after a shift to the left."""
     _check_shift_offset("Left", bits)
     result = (int(value) << bits) & UINT_MAX if bits < 64 else 0
     return UInt(result) if type(value) is UInt else _as_signed_int64(result)
 
 
 def shift_right(value: int, bits: int) -> int:
-    """Return the bits shifted right, filled with zeros."""
+    """Return the bits after a shift to the right, filled with zeros."""
     _check_shift_offset("Right", bits)
     result = (int(value) & UINT_MAX) >> bits if bits < 64 else 0
     return UInt(result) if type(value) is UInt else _as_signed_int64(result)

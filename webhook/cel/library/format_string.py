@@ -6,7 +6,7 @@ string.format(list(dyn)) -> string
     %s  any text, number, bool, bytes, null, type, duration, timestamp, list or map
     %d  int or uint                 %b  int, uint or bool in binary
     %f  double, %.3f with three digits after the point; thousands are separated
-    %e  double in scientific notation; %.12e is a width here
+    %e  double in scientific notation; in %.12e, 12 is the width
     %x  int, uint, text or bytes in hexadecimal, %X in upper case; %o  int or uint in octal
     %%  a percent sign
 
@@ -95,7 +95,7 @@ def _parse_clause(text: str, place: int) -> tuple[FormatClause, int]:
     precision, place = _parse_precision(text, place)
     letter = text[place]
     if letter not in _CLAUSES:
-        shown = chr(letter.encode("utf-8", "replace")[0])  # Go looks at bytes
+        shown = chr(letter.encode("utf-8", "replace")[0])  # Go reads one byte, not one character
         raise FormatProblem(f'could not parse formatting clause: unrecognized formatting clause "{shown}"')
     return FormatClause(letter.lower(), precision, letter == "X"), place + 1
 
@@ -103,7 +103,7 @@ def _parse_clause(text: str, place: int) -> tuple[FormatClause, int]:
 def _parse_precision(text: str, place: int) -> tuple[int | None, int]:
     if text[place] != ".":
         return None, place
-    end = _DIGITS.match(text, place + 1).end()  # type: ignore[union-attr]  # it also matches an empty text
+    end = _DIGITS.match(text, place + 1).end()  # type: ignore[union-attr]  # matches an empty text too
     prefix = "could not parse formatting clause: error while parsing precision: "
     if end == len(text):
         raise FormatProblem(f"{prefix}could not find end of precision specifier")
@@ -117,7 +117,7 @@ def _parse_precision(text: str, place: int) -> tuple[int | None, int]:
 
 
 def format_string(deadline: Deadline, text: str, arguments: list[Any]) -> str:
-    """Return the text with clauses replaced by arguments; other arguments are ignored."""
+    """Return the text with clauses replaced by arguments; surplus arguments are ignored."""
     values = iter(arguments)
     result: list[str] = []
     length = 0
@@ -213,11 +213,11 @@ _WRITERS: dict[str, Callable[[Any, FormatClause, Deadline], str]] = {
 }
 
 
-# ---- inside lists and maps values are written as CEL literals
+# ---- values inside lists and maps are written as CEL literals
 
 
 def _value_as_string(value: Any) -> str:
-    # as string() shows it
+    # as string() of CEL
     if value is None:
         return "null"
     try:

@@ -1,8 +1,8 @@
 """Formats texts and numbers as Go does: strconv.Quote, and %f and %e of golang.org/x/text/message.
 
-Kubernetes' CEL formats numbers with x/text in the en-US locale, with its oddities: it separates
-thousands, writes `×10⁰⁴`, uses the precision of %e as the width, and stores a precision in too few bits. The text must
-be exact, because an expression may compare it. Observed in k8s.io/apiserver v0.36.1 (cel-go v0.26.0, x/text v0.33).
+Kubernetes' CEL formats numbers with x/text in the en-US locale. This package separates thousands, writes `×10⁰⁴`, uses
+the precision of %e as the width, and stores a precision in too few bits. All of this is copied exactly, because an
+expression may compare the text. Observed in k8s.io/apiserver v0.36.1 (cel-go v0.26.0, x/text v0.33).
 """  # noqa: RUF002
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def quote_as_go(text: str, deadline: Deadline | None = None) -> str:
 
 
 def _quote_special_characters(match: re.Match[str]) -> str:
-    # escapes special characters, and those outside printable ASCII
+    # escapes characters of ESCAPES and characters that are not printable
     text = match[0]
     return text if text.isprintable() and text not in ESCAPES else "".join(map(_quote_character, text))
 
@@ -81,7 +81,7 @@ def _shortest_decimal(value: float) -> object:
 
 
 def scientific_notation(value: float, width: int) -> str:
-    """Return a number as %<width>e: six digits, a superscript exponent, padded with spaces on the left."""
+    """Return a number as %<width>e: six digits after the point, a superscript exponent, spaces on the left."""
     if width > _LARGEST_PARSED:
         return _NO_VERB
     text = _text_of_nan_or_infinity(value)

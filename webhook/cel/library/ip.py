@@ -84,7 +84,7 @@ IP_TYPE = opaque_type("net.IP")
 
 Address: TypeAlias = IPv4Address | IPv6Address
 LONGEST = 45
-"""The most characters: six groups of IPv6 and an IPv4 address."""
+"""The most characters of an address: six groups of IPv6 and an IPv4 address."""
 _BROADCAST = IPv4Address("255.255.255.255")
 _LINK_LOCAL_MULTICAST_4 = IPv4Network("224.0.0.0/24")
 _LINK_LOCAL_4 = IPv4Network("169.254.0.0/16")
@@ -123,7 +123,7 @@ def parse_address(text: str, deadline: Deadline | None = None) -> tuple[Address,
     """Return the address in a text as Go's netip.ParseAddr reads it, without its zone, and whether it has a zone.
 
     Raises:
-        ValueError: the text is not an address, in ParseAddr's words.
+        ValueError: the text is not an address; the message is that of ParseAddr.
     """
     address, percent, zone = text.partition("%")
     with suppress(AddressValueError):
@@ -135,7 +135,7 @@ def parse_address(text: str, deadline: Deadline | None = None) -> tuple[Address,
 
 
 def ip(deadline: Deadline, text: str) -> IP:
-    """Return the address in a text; the error quotes the whole text."""
+    """Return the address in a text. An error quotes the whole text, so the quoting is charged."""
     return parse_ip(text, deadline)
 
 
@@ -143,7 +143,7 @@ def parse_ip(text: str, deadline: Deadline | None = None) -> IP:
     """Return the address in a text that ip() accepts.
 
     Raises:
-        EvaluationError: the text is no address, or its form is not allowed.
+        EvaluationError: the text is not an address, has a zone, or is an IPv4 address inside an IPv6 address.
     """
     try:
         parsed, has_zone = parse_address(text, deadline)
@@ -170,7 +170,7 @@ def is_ip(text: str) -> bool:
 
 
 def is_canonical(text: str) -> bool:
-    """Return whether an address is written as it is printed."""
+    """Return whether an address is written in the form in which Go prints it."""
     return str(parse_ip(text)) == text
 
 
@@ -210,7 +210,7 @@ def is_global_unicast(value: IP) -> bool:
     )
 
 
-# ---- why a text is not an address, in the wording of Go's netip.ParseAddr
+# ---- why a text is not an address, with the messages of Go's netip.ParseAddr
 
 
 _FIRST_SIGN: Final = re.compile("[.:%]")
@@ -224,7 +224,7 @@ _IPV4_AFTER_END = "too many hex fields to fit an embedded IPv4 at the end of the
 
 
 class _AddressMistake(Exception):
-    """The mistake in an address, and the text from there on, perhaps ""."""
+    """A mistake in an address. `rest` is the text from the mistake on, "" if Go does not quote this text."""
 
     def __init__(self, reason: str, rest: str = "") -> None:
         super().__init__(reason)
@@ -234,7 +234,7 @@ class _AddressMistake(Exception):
 def address_error(text: str, deadline: Deadline | None = None) -> str:
     """Return the error of Go's ParseAddr, or "" if Go accepts the text.
 
-    It names the first mistake, and quotes the rest as Go does. Source: net/netip/netip.go of Go 1.26.
+    The error names the first mistake. Source: net/netip/netip.go of Go 1.26.
     """
     try:
         _check_address(text)

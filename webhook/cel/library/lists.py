@@ -1,4 +1,4 @@
-"""Lists: kubernetes.lists, in all versions; includes since 1.37. extended_lists.py has more functions.
+"""Lists: kubernetes.lists, in all versions, and `includes` since 1.37. extended_lists.py has more functions.
 
 Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/lists.go; cel-go v0.26 common/types/list.go (concatList.Value,
 NewStringList) for Go's types. Comparable: int, uint, double, bool, duration, timestamp, string and bytes. The first
@@ -103,7 +103,7 @@ def is_sorted(deadline: Deadline, values: list[Any]) -> bool:
 
 
 def sum_function(zero: Any) -> Callable[[Deadline, list[Any]], Any]:
-    """Return a function that sums one class; an empty list gives `zero`."""
+    """Return a function that sums a list of values of one class; an empty list gives `zero`."""
 
     def sum_values(deadline: Deadline, values: list[Any]) -> Any:
         if not values:
@@ -217,7 +217,7 @@ def includes(deadline: Deadline, target: Any, item: Any) -> bool:
 def _overloads_of_comparable(
     name: str, id_: str, implementation: Callable[..., Any], result: Type | None = None
 ) -> list[Overload]:
-    # one for each comparable element type; `result` None means the element type
+    # one overload for each comparable element type; if `result` is None, the result has the element type
     return [
         Overload(
             name,
@@ -280,18 +280,18 @@ Origin: TypeAlias = Literal["joined", "texts"]
 Origins: TypeAlias = dict[int, tuple[Origin, list[Any]]]
 """Origins by the `id` of a list; the list is kept, so that its id is not reused."""
 
-_noted: ContextVar[Origins | None] = ContextVar("_noted", default=None)
+_origins: ContextVar[Origins | None] = ContextVar("_origins", default=None)
 
 
 @contextmanager
 def record_origins() -> Iterator[Origins]:
     """Yield the origins of the lists that functions create inside the `with`."""
     origins: Origins = {}
-    token = _noted.set(origins)
+    token = _origins.set(origins)
     try:
         yield origins
     finally:
-        _noted.reset(token)
+        _origins.reset(token)
 
 
 def record_concatenation(values: list[Any]) -> list[Any]:
@@ -305,7 +305,7 @@ def record_string_list(values: list[str]) -> list[str]:
 
 
 def _record_origin(origin: Origin, values: list[Any]) -> list[Any]:
-    origins = _noted.get()
+    origins = _origins.get()
     if origins is not None:
         origins[id(values)] = origin, values
     return values

@@ -56,7 +56,7 @@ def is_member(value: Any, members: Mapping[tuple[type, Any], None]) -> bool:
     """Return whether a value is in a constant list.
 
     Raises:
-        EvaluationPanic: Go has no such keys.
+        EvaluationPanic: the value cannot be a key of a map in Go.
     """
     kind = type(value)
     if kind in _PRIMITIVE:
@@ -68,7 +68,8 @@ def is_member(value: Any, members: Mapping[tuple[type, Any], None]) -> bool:
 class ValueSet:
     """A collection with quick membership tests, charged to the Deadline.
 
-    After `most` comparisons, a test raises BudgetExceeded; the default exceeds the API server's cost limit.
+    More than `most` comparisons raise BudgetExceeded. In the API server, more comparisons than the default exceed the
+    cost limit.
     """
 
     __slots__ = ("_buckets", "_comparisons", "_deadline", "_most")
@@ -82,7 +83,7 @@ class ValueSet:
             self.add_value(value)
 
     def add_value(self, value: Any) -> None:
-        """Add a value, equal texts and numbers once."""
+        """Add a value. Equal texts, bytes, bools and numbers of one class are kept once."""
         kind = type(value)
         members = self._buckets.setdefault(hash_bucket(value), [])
         if kind not in _PLAIN or not any(type(other) is kind and other == value for other in members):

@@ -60,7 +60,7 @@ def parse_timestamp(text: str) -> Timestamp:
     offset = (int(hours or 0) * 3600 + int(minutes or 0) * 60) * (-1 if sign == "-" else 1)
     if not (hour < 24 and minute < 60 and second < 60 and int(hours or 0) <= 24 and int(minutes or 0) <= 60):
         raise EvaluationError(f"type conversion error from 'string' to '{TIMESTAMP.name}'")
-    # datetime lacks the leap year 0: year 400 is read and moved back, which overflows as in Go
+    # datetime lacks the leap year 0: year 400 is read and moved back, and then Timestamp fails as Go does
     try:
         moment = datetime(year or 400, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:
@@ -129,7 +129,7 @@ def zone_offset(seconds: int, name: str) -> int:
     where = time_zone(name)
     if where is None:
         return 0
-    # near the ends of datetime's range a zone's offset would overflow
+    # near the ends of datetime's range, the offset of a zone would overflow
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=max(-62_135_510_400, min(seconds, 253_402_214_400)))
     offset = moment.astimezone(where).utcoffset()
     return 0 if offset is None else offset.days * 86_400 + offset.seconds

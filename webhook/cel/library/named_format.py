@@ -18,7 +18,7 @@ format.dns1123Label() -> kubernetes.NamedFormat
     format.dns1123Label().validate(dyn(1)) // error: no such overload
 
 kubernetes.NamedFormat.validate(string) -> optional_type(list(string))
-    The faults of a text; absent if there are none.
+    The problems of a text; absent if the text has none.
 
     format.dns1123Label().validate('my-label') // optional.none()
     format.dns1123Label().validate('my.label').value() // ['must not contain dots']
@@ -69,7 +69,7 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 class NamedFormat(Struct, frozen=True, eq=False):
     """A format: its name upstream, the function that finds problems, and a pattern's length for the cost.
 
-    `metered`: the function takes the Deadline after the text. Other functions search for a pattern in C.
+    If `metered` is true, the function takes the Deadline after the text.
     """
 
     cel_type: ClassVar[Type] = FORMAT
@@ -96,7 +96,7 @@ class NamedFormat(Struct, frozen=True, eq=False):
 
 
 def _with_lengths_in_characters(problems: Callable[[str, str], list[str]]) -> Callable[[str], list[str]]:
-    # as format.go counts them
+    # format.go counts characters, not bytes
     return lambda text: problems(text, "characters")
 
 
@@ -178,7 +178,7 @@ FORMATS = {
     "date": NamedFormat("date", date_problems, len(_TIME)),
     "datetime": NamedFormat("datetime", datetime_problems, len(_TIME)),
 }
-"""The format of each name; lengths of patterns are those of format.go MaxRegexSize."""
+"""The format of each name. The lengths of the patterns are MaxRegexSize of format.go."""
 
 
 def find_format_by_name(name: str) -> Optional:
@@ -188,7 +188,7 @@ def find_format_by_name(name: str) -> Optional:
 
 
 def validate_format(deadline: Deadline, declared: NamedFormat, text: str) -> Optional:
-    """Return the problems of the text; absent if there are none."""
+    """Return the problems of the text; absent if the text has none."""
     problems = declared.problems_of(text, deadline)
     return Optional(lists.record_string_list(problems)) if problems else NONE
 

@@ -2,7 +2,7 @@
 
 Sources: cel-go v0.26.0 cel/library.go and common/types/optional.go, v0.28.0 for `or` on a value that is not optional.
 The language has the syntax `a.?b`, `a[?k]`, `{?k: v}`, `[?e]` and the macros optMap and optFlatMap. The compiler
-generates `or` and `orValue`, which evaluate their argument only if needed.
+generates the code of `or` and `orValue`, because these evaluate their argument only if needed.
 
 optional.of(T) -> optional_type(T)
 
@@ -108,8 +108,8 @@ _GO_TYPES: Final = {
 def convert_branch_value_as_go(value: Any) -> Any:
     """Return the value of an optional that `? :`, optMap or optFlatMap returns, converted to Go and back as in cel-go.
 
-    cel-go reads such a branch as a path without steps, and rebuilds the optional from its Go value. An inner optional
-    becomes its value, and a type becomes its name (cel-go v0.26.0 interpreter/attributes.go
+    cel-go treats the branch as a path without steps, so it converts the value of the optional to Go and back. An inner
+    optional becomes its value, and a type becomes its name (cel-go v0.26.0 interpreter/attributes.go
     relativeAttribute.Resolve, applyQualifiers).
 
     Raises:
@@ -134,7 +134,7 @@ def convert_branch_optional_as_go(value: Any) -> Any:
 
 
 def of_non_zero_value(value: Any) -> Optional:
-    """Return an optional of the value; none for a zero or empty value."""
+    """Return an optional of the value; optional.none() for a zero or empty value."""
     return NONE if is_zero(value) else Optional(value)
 
 
@@ -151,26 +151,26 @@ def value_of(optional: Optional) -> Any:
 
 
 def or_else(optional: Any, other: Any) -> Any:
-    """Return `other` for an optional without a value, else the first argument."""
+    """Return `other` if the first argument is an optional without a value, otherwise the first argument."""
     return other if type(optional) is Optional and not optional.present else optional
 
 
 def or_value(optional: Any, other: Any) -> Any:
-    """Return the value of an optional, or `other` if it has none. A first argument of another type is the result."""
+    """Return the value of an optional, or `other` if the optional has no value. Other values are returned unchanged."""
     if type(optional) is not Optional:
         return optional
     return optional.value if optional.present else other
 
 
 def or_else_strict(optional: Any, other: Any) -> Any:
-    """As or_else, but fail for a first value that is not optional, as since 1.37."""
+    """As or_else, but fail if the first argument is not optional; since 1.37."""
     if type(optional) is not Optional:
         raise NoSuchOverload
     return or_else(optional, other)
 
 
 def or_value_strict(optional: Any, other: Any) -> Any:
-    """As or_value, but fail for a first value that is not optional, as since 1.37."""
+    """As or_value, but fail if the first argument is not optional; since 1.37."""
     if type(optional) is not Optional:
         raise NoSuchOverload
     return or_value(optional, other)
@@ -264,4 +264,4 @@ INDEX_FUNCTIONS = (
     Overload("_[_]", "optional_list_index_int", (optional_of(_LIST), INT), optional_of(A), value_at_key, since=(1, 28)),
     Overload("_[_]", "optional_map_index_value", (optional_of(_MAP), A), optional_of(B), value_at_key, since=(1, 28)),
 )
-"""The signatures of `a[?k]`, and of `a[k]` of an optional list or map; the compiler generates their code."""
+"""The signatures of `a[?k]`, and of `a[k]` for an optional list or map. The compiler generates their code."""

@@ -1,7 +1,7 @@
 """Optional values, and the selections that return them: `a.?b`, `a[?k]` and `has(a.b)`.
 
-A selection from an optional returns an optional, so class and selection need each other. optional.py has the functions.
-Source: cel-go v0.26.0 common/types/optional.go, interpreter/attributes.go (refQualify).
+A selection from an optional returns an optional, so the class and the selections are in one module. optional.py has the
+functions of optionals. Source: cel-go v0.26.0 common/types/optional.go, interpreter/attributes.go (refQualify).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _GO_KEYS: dict[type, str] = {
     dict: "map[string]interface {}",
     type(None): "<nil>",
 }
-"""Go types of JSON values that are no keys."""
+"""Go types of JSON values that cannot be keys."""
 _WITH_ZERO = frozenset((bool, int, UInt, float, str, bytes, list, *MAPS, Struct, Duration, Timestamp))
 
 
 class Optional:
-    """optional.of(value). If `present` is False, it is NONE, and `value` has no meaning."""
+    """optional.of(value), or optional.none() if `present` is False: then `value` has no meaning."""
 
     __slots__ = ("present", "value")
     cel_type: ClassVar[Type] = optional_of(DYN)
@@ -43,7 +43,7 @@ class Optional:
         return type(other) is Optional and self.has_same_value(other)
 
     def has_same_value(self, other: Optional, deadline: Deadline | None = None) -> bool:
-        """Return whether both are absent, or have equal values."""
+        """Return whether both optionals are without a value, or have equal values."""
         if self.present is not other.present:
             return False
         return not self.present or are_equal(self.value, other.value, deadline)
@@ -110,7 +110,7 @@ def value_or_absent(value: Any) -> Any:
 
 
 def is_field_present(value: Any, field: str) -> bool:
-    """Return whether a value has a field; False without fields, an error for a list."""
+    """Return whether a value has a field; False for a value without fields, an error for a list."""
     kind = type(value)
     if kind in MAPS:
         return field in value
@@ -126,7 +126,7 @@ def is_field_present(value: Any, field: str) -> bool:
         is_set = field in value
         if is_set or kind.__contains__ is not dict.__contains__:
             return is_set
-        # a map that computes its entries has the keys that a lookup finds
+        # a map that computes its entries has a key if a lookup finds a value
         return hasattr(kind, "__missing__") and _has_key(value, field)
     refuse_unread_part(value)
     return False

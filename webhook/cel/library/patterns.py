@@ -1,9 +1,9 @@
 """Compiles regular expressions to RE2 programs: patterns of policies once, patterns of users within bounds.
 
-Nothing interrupts RE2, and a pattern of ten characters may become a program of 8 MB. RE2 limits a program's memory, and
-stops when it needs more. So a user's pattern is first compiled with little memory, in a few milliseconds. If that fails
-and the caller has time, the pattern gets much memory; the event loop never has this time. A pattern that is still too
-large is not evaluated, although Go accepts patterns of up to 128 MB.
+Nothing interrupts RE2, and a pattern of ten characters may become a program of 8 MB. RE2 stops when a program needs
+more than the given memory. So a user's pattern is first compiled with SMALL_BYTES, in a few milliseconds. If this
+memory does not suffice and the caller has time, the pattern is compiled with LARGE_BYTES; the event loop never has this
+time. A pattern that is still too large is not evaluated, although Go accepts patterns of up to 128 MB.
 
 Times: google-re2 1.1 on 10,000 random patterns with nesting, counts and classes of Unicode
     (tests/cel/test_patterns.py).
@@ -23,27 +23,28 @@ from webhook.errors import TooLargeToCompile
 from webhook.text.caches import TwoGenerationCache
 
 SMALL_BYTES: Final = 32 << 10
-"""The memory of a program on the event loop: 2,700 instructions. Most patterns take 1 ms, the slowest 5 ms."""
+"""The memory of a program that the event loop compiles: 2,700 instructions. Most patterns take 1 ms, the slowest 5
+ms."""
 LARGE_BYTES: Final = 8 << 20
-"""The memory of other programs, RE2's default. Compiling takes 50 to 150 ms, at worst a second."""
+"""The memory of other programs, which is RE2's default. To compile them takes 50 to 150 ms, at worst a second."""
 _SMALL_S: Final = 0.001
 _LARGE_S: Final = 0.150
 _CHARACTER_S: Final = 1.5e-6
-"""Seconds to read a character of a pattern, with any memory."""
+"""Seconds to parse a character of a pattern, with either memory."""
 _COSTLY_S: Final = 1.5e-4
-"""Seconds to read a class of Unicode or a negated class (hundreds of ranges), or a repetition of up to 1,000."""
+"""Seconds to parse a class of Unicode or a negated class (hundreds of ranges), or a repetition of up to 1,000."""
 _COSTLY_BYTES: Final = 8 << 10
 _CHARACTER_BYTES: Final = 100
 _STEP_S: Final = 1e-8
 """Seconds for each byte of a text and each instruction if RE2 has no memory for its automaton.
 
-Most patterns need a hundredth of this time.
+Most searches need a hundredth of this time.
 """
 _MOST_CONSTANT: Final = 24 << 20
-"""The most bytes of all constant patterns of one expression; a worker has 44 MB."""
+"""The most bytes of all constant patterns of one user's expression; a worker has 44 MB."""
 
 _LONGEST_KEPT: Final = 64
-"""The most characters of a text with a cached result; a search costs ten times a lookup."""
+"""Results are cached for texts of at most this many characters. A search takes ten times as long as a lookup."""
 
 _COSTLY: Final = re.compile(r"\\[pPDSW]|\[\^|\[:\^|\{")
 _TOO_LARGE: Final = "pattern too large"
@@ -63,10 +64,10 @@ class Pattern:
     """A compiled pattern.
 
     Attributes:
-        search: RE2's match call with `unanchored`, the text as bytes, the first place and the end.
+        search: RE2's function Match; called with `unanchored`, the text as bytes, the first place and the end.
         unanchored: the first argument of `search`.
         bytes: the most memory of the pattern, also during a search.
-        step_s: the most seconds for a byte of a text; 0 for policies, which are trusted.
+        step_s: the most seconds for a byte of a text; 0 for patterns of policies, which are trusted.
         text: the pattern, unchanged.
     """
 
@@ -114,7 +115,7 @@ class PatternTable:
     __slots__ = ("_deadline", "_found")
 
     def __init__(self, deadline: Deadline | None = None) -> None:
-        """`deadline`: of the review with the user's expression; None for an expression of a policy."""
+        """`deadline`: the deadline of the review, for an expression of a user; None for an expression of a policy."""
         self._deadline = deadline
         self._found: dict[str, Pattern] = {}
 
@@ -123,7 +124,7 @@ class PatternTable:
 
         Raises:
             ValueError: the text is not a pattern; the message is Go's.
-            TooLargeToCompile: the pattern is too large, or all patterns together are.
+            TooLargeToCompile: the pattern is too large, or all patterns together are too large.
             Exception: the deadline leaves no time.
         """
         pattern = self._found.get(text)
@@ -138,12 +139,12 @@ class PatternTable:
 
     @property
     def largest_size_bytes(self) -> int:
-        """Return the most bytes of the patterns."""
+        """Return the most bytes that the patterns can need together."""
         return sum(pattern.bytes for pattern in self._found.values())
 
 
 _OF_POLICIES: Final[WeakValueDictionary[str, Pattern]] = WeakValueDictionary()
-"""Patterns of compiled policies, which `compile_user_pattern` also finds at run time."""
+"""Patterns of compiled policies. `compile_user_pattern` also looks here at run time."""
 _ANSWERS: Final[TwoGenerationCache[tuple[str, str], bool | None]] = TwoGenerationCache(2 << 20)
 _KEPT: Final[TwoGenerationCache[str, Pattern | None]] = TwoGenerationCache(4 << 20)
 

@@ -1,5 +1,5 @@
-"""Uses private parts of google-re2: the compiled program, without the wrapper in Python, whose Match object costs ten
-times the search. pyproject.toml bounds google-re2.
+"""Uses private parts of google-re2: the compiled program, without the wrapper in Python. To create the wrapper's Match
+object takes ten times as long as the search. pyproject.toml bounds google-re2.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def check_installed_version() -> None:
     """Check the private parts of the installed google-re2.
 
     Raises:
-        DependencyChanged: a search fails, or differs.
+        DependencyChanged: the private parts are missing, or a search gives another result.
     """
     try:
         from re2 import Options

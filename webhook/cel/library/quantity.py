@@ -112,7 +112,7 @@ class Quantity:
 
 
 class ComputedQuantity(Quantity):
-    """The result of add or sub: a pointer in Go, which the API server rejects on the right of `==`."""
+    """The result of add or sub. In Go, the result is a pointer, which the API server rejects on the right of `==`."""
 
     __slots__ = ()
     cel_equals: ClassVar[type] = Quantity

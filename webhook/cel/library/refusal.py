@@ -1,10 +1,10 @@
-"""The errors of calls with values of wrong types: `no such overload`, and what panics in cel-go.
+"""The errors of calls with values of wrong types: `no such overload`, and panics of cel-go.
 
 Most functions check their arguments against their signatures, and name the call in the error. Operators and a few
 functions accept every value that implements an operation (a singleton with an operand trait). Their error names no
-arguments. Often it names no function either: if the first value is a text, a timestamp, a duration, or implements the
-operation. Source: cel-go v0.26.0 common/decls/decls.go MaybeNoSuchOverload, interpreter/interpretable.go evalUnary and
-evalBinary, common/types/types.go.
+arguments. The error does not name the function either if the first value is a text, a timestamp or a duration, or
+implements the operation. Source: cel-go v0.26.0 common/decls/decls.go MaybeNoSuchOverload, common/types/types.go,
+interpreter/interpretable.go evalUnary and evalBinary.
 
 A few cost functions expect a list, and panic on another value, also after a failed argument:
 `object.spec.missing.distinct()` stops the whole evaluation, and no `||` absorbs the panic. A call with several fitting
@@ -53,8 +53,8 @@ SINGLETONS: Final[Mapping[str, frozenset[type]]] = {
     "type": _ANY,
     "dyn": _ANY,
 }
-"""Functions with one implementation for all signatures, and the classes of the first value that it accepts. Static
-types of the arguments are ignored at run time."""
+"""Functions with one implementation for all signatures, and the classes of the first value that this implementation
+accepts. Static types of the arguments are ignored at run time."""
 UNGUARDED: Final = frozenset(("contains", "startsWith", "endsWith", "flatten"))
 """Functions without a check against signatures (decls.DisableTypeGuards)."""
 _NAMELESS = frozenset(("!_", "matches", "contains", "startsWith", "endsWith"))
@@ -131,7 +131,7 @@ def short_cel_type_name(kind: Any) -> str:
 
 
 def index_of_tracked_argument(overloads: Sequence[Overload]) -> int | None:
-    """Return which argument must have the type that the call's cost function expects, or None."""
+    """Return which argument makes the call's cost function panic if its type is wrong; None if no argument does."""
     if len(overloads) != 1:
         return None
     overload = overloads[0]
@@ -142,7 +142,7 @@ def index_of_tracked_argument(overloads: Sequence[Overload]) -> int | None:
 
 
 def require_list(value: Any) -> Any:
-    """Return a list; panic as cel-go for another value.
+    """Return the value if it is a list; panic as cel-go for another value.
 
     Raises:
         EvaluationPanic: the value is not a list.
@@ -155,7 +155,7 @@ def require_list(value: Any) -> Any:
 
 
 def require_int(value: Any) -> Any:
-    """Return an int; panic as cel-go for another value.
+    """Return the value if it is an int; panic as cel-go for another value.
 
     Raises:
         EvaluationPanic: the value is not an int.
@@ -166,7 +166,7 @@ def require_int(value: Any) -> Any:
 
 
 def panic_for_failed_list(error: Exception) -> NoReturn:
-    """Raise `error` if nothing absorbs it; otherwise panic as cel-go for an error in place of a list."""
+    """Raise `error` if no operator can absorb it; otherwise panic as cel-go for an error in place of a list."""
     if isinstance(error, BudgetExceeded | EvaluationPanic):
         try:
             raise error
@@ -176,7 +176,7 @@ def panic_for_failed_list(error: Exception) -> NoReturn:
 
 
 def panic_for_failed_int(error: Exception) -> NoReturn:
-    """Raise `error` if nothing absorbs it; otherwise panic as cel-go for an error in place of an int."""
+    """Raise `error` if no operator can absorb it; otherwise panic as cel-go for an error in place of an int."""
     if isinstance(error, BudgetExceeded | EvaluationPanic):
         try:
             raise error

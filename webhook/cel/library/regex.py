@@ -38,16 +38,16 @@ from webhook.deadline import CHARACTERS, Deadline
 from webhook.errors import BudgetExceeded, EvaluationError
 
 MAX_SCANNED = 500_000_000
-"""findAll stops at MAX_SECONDS if it has scanned more bytes; each search counts the rest of the text."""
+"""A findAll that has scanned more bytes than this stops after MAX_SECONDS. Each search counts the rest of the text."""
 
 MAX_SECONDS = 1.0
-"""The most seconds of such a findAll."""
+"""The most seconds of processor time of a findAll that has scanned more than MAX_SCANNED bytes."""
 
 MAX_STEPS = 40_000_000
-"""The most characters of a text times the characters of its pattern.
+"""The most characters of a text times the characters of its pattern; a search with a larger product is not started.
 
-The cost limit of an expression, 1,000,000, allows this number (costs.pattern_match_cost). RE2 needs this number of
-steps if a pattern is too large for its automaton. A longer search is not started.
+The cost limit of an expression, 1,000,000, allows this product (costs.pattern_match_cost). RE2 needs as many steps as
+this product if a pattern is too large for its automaton.
 """
 
 
@@ -115,7 +115,7 @@ def _successive_matches(deadline: Deadline, text: str, pattern: str) -> Iterator
 
 
 def _character_width(data: bytes, position: int) -> int:
-    # 1 at the end
+    # in bytes; 1 at the end of the text
     width = 1
     while position + width < len(data) and data[position + width] & 0xC0 == 0x80:
         width += 1

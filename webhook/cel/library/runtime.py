@@ -1,4 +1,4 @@
-"""Functions that generated code calls, with any values: access, iteration, construction, costs by size.
+"""Functions that generated code calls with values of any class: access, iteration, construction, costs by size.
 
 Sources: cel-go v0.26.0 interpreter/attributes.go (refQualify), interpreter/interpretable.go (folds, constructors),
 ext/comprehensions.go.
@@ -83,7 +83,7 @@ def non_zero_or_absent(value: Any) -> Any:
 
 
 def field_of(value: Any, field: str) -> Any:
-    """Return a field of Object{…}, or null (k8s.io/apiserver pkg/cel/mutation/dynamic/objects.go)."""
+    """Return a field of a value; null for a field that Object{…} lacks (apiserver mutation/dynamic/objects.go)."""
     kind = type(value)
     if kind is Struct:
         return _as_plain_map(value.get(field))
@@ -91,12 +91,12 @@ def field_of(value: Any, field: str) -> Any:
 
 
 def has_field(value: Any, field: str) -> bool:
-    """Return whether Object{…} sets a field."""
+    """Return whether a value has a field, or Object{…} sets the field."""
     return field in value if type(value) is Struct else is_field_present(value, field)
 
 
 def _as_plain_map(value: Any) -> Any:
-    # the objects inside become maps (objects.go ConvertToNative)
+    # objects inside the value also become maps (objects.go ConvertToNative)
     if type(value) is list:
         return [_as_plain_map(each) for each in value]
     return {field: _as_plain_map(inner) for field, inner in value.items()} if type(value) is Struct else value
@@ -139,7 +139,7 @@ def cost_if_element_remains(remaining: Iterator[Any], more: int) -> int:
 
 
 def append_optional_element(value: Any, target: list[Any]) -> None:
-    """Append the value of an optional, if it has one; for [?value]."""
+    """Append the value of an optional that has a value; for [?value]."""
     if type(value) is not Optional:
         raise EvaluationError(
             f"cannot initialize optional list element from non-optional value {format_key_for_message(value)}"
@@ -203,17 +203,17 @@ def size_of(value: Any) -> int:
 
 
 def one_if_sized(value: Any) -> int:
-    """Return 1 if the value's type has a size, otherwise 0: comparing with an empty value costs 1 less."""
+    """Return 1 if the value's type has a size, otherwise 0. To compare a sized value with an empty one costs 1 less."""
     return 1 if type(value) in _SIZED else 0
 
 
 def equality_cost(left: Any, right: Any) -> int:
-    """Return the cost of == or !=, less 1 (runtimecost.go, Equals)."""
+    """Return the cost of == or !=, minus 1 (runtimecost.go, Equals)."""
     return -(-min(actual_size(left), actual_size(right)) // 10) - 1
 
 
 def actual_size(value: Any) -> int:
-    """Return the size of a value, also in an optional (runtimecost.go actualSize)."""
+    """Return the size of a value, or of the value in an optional (runtimecost.go actualSize)."""
     if type(value) is Optional and value.present:
         return actual_size(value.value)
     return counted_size(value) if type(value) in _SIZED else 1

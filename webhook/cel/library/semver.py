@@ -9,7 +9,7 @@ semver(string) -> kubernetes.Semver
     semver('1.0') // error: No Major.Minor.Patch elements found
 
 semver(string, bool) -> kubernetes.Semver
-    With true it is lenient: a leading `v`, leading zeros and missing numbers are accepted.
+    With true, a leading `v`, leading zeros and missing numbers are accepted.
 
     semver('v1.01', true) == semver('1.1.0') // true
     semver('v1.0', false) // error: No Major.Minor.Patch elements found
@@ -95,7 +95,7 @@ class Semver:
         self._order = (numbers, not prerelease, parts)
 
     def sort_key(self) -> tuple[Any, ...]:
-        """Return a sort key: a release after its pre-releases, numbers before texts, without the build."""
+        """Return a sort key without the build. A release is after its pre-releases, and numbers are before texts."""
         return self._order
 
     def __eq__(self, other: object) -> bool:
@@ -115,7 +115,7 @@ class Semver:
 
 
 def parse_strictly(text: str, deadline: Deadline | None = None) -> Semver:
-    """Return the version in a text, read strictly.
+    """Return the version in a text by the rules of semver.org.
 
     Raises:
         ValueError: the text is not a version.
@@ -185,7 +185,7 @@ def parse_leniently(text: str, deadline: Deadline | None = None) -> Semver:
     """Return the version in a text without leading `v` and zeros, with missing numbers added.
 
     Raises:
-        ValueError: the result is no version.
+        ValueError: the text is still not a version.
     """
     parts = [_without_leading_zeros(part) for part in text.removeprefix("v").split(".", 2)]
     if len(parts) < 3:
@@ -218,7 +218,7 @@ def _is_semver(deadline: Deadline, text: str, is_lenient: bool = False) -> bool:
 
 
 def _as_int64(number: int) -> int:
-    # as upstream converts it
+    # upstream converts uint64 to int64, which may wrap around
     return number - 2**64 if number >= 2**63 else number
 
 

@@ -1,7 +1,7 @@
 """The language's own operators and functions: cel-go v0.26.0 common/stdlib/standard.go.
 
-The checker needs the logical operators, `? :`, `==`, `!=` and the index operators here. The compiler generates their
-code, because they absorb errors or accept any type.
+The checker reads the signatures of the logical operators, `? :`, `==`, `!=` and the index operators here. The compiler
+generates their code, because these operators absorb errors or accept any type.
 
 !true                                   // false
 true && false                           // false
@@ -115,10 +115,10 @@ def contains(deadline: Deadline, value: Any, container: Any) -> bool:
 
 
 def contains_or_panic_if_unhashable(deadline: Deadline, value: Any, container: Any) -> bool:
-    """Return whether a map or list of the expression has a value; panic for values that cannot be keys in Go.
+    """Return whether a map or list that the expression builds has a value.
 
     Raises:
-        EvaluationPanic: Go has no such keys.
+        EvaluationPanic: the container is a map, and the value cannot be a key of a map in Go.
     """
     if container and type(container) in MAPS:
         refuse_unhashable(value)

@@ -1,7 +1,7 @@
 r"""String functions: ext.Strings v2. `format` is in format_string.py.
 
-Source: cel-go v0.26.0 ext/strings.go, and v0.22.0 and v0.29 where the functions behave differently. Places count
-characters from 0.
+Source: cel-go v0.26.0 ext/strings.go, and v0.22.0 and v0.29, which differ for some functions. A place is the number of
+characters before it.
 
 string.charAt(int) -> string
 
@@ -18,7 +18,7 @@ string.indexOf(string) -> int
     'a'.indexOf(dyn(1)) // error: no such overload
 
 string.indexOf(string, int) -> int
-    The first occurrence at or after a place. Before 1.32 a place behind the text is an error.
+    The first occurrence at or after a place. Before 1.32, a place after the end of the text is an error.
 
     'hello mellow'.indexOf('ello', 2) // 7
     'hello'.indexOf('o', 20) // -1
@@ -149,7 +149,7 @@ def char_at(text: str, place: int) -> str:
 
 
 def index_of(text: str, part: str, start: int = 0) -> int:
-    """Return the index of the first occurrence from `start` on, as since 1.32."""
+    """Return the index of the first occurrence from `start` on, or -1; since 1.32."""
     if not part:
         return start
     if start < 0:
@@ -158,14 +158,14 @@ def index_of(text: str, part: str, start: int = 0) -> int:
 
 
 def index_of_strict(text: str, part: str, start: int = 0) -> int:
-    """As index_of, but fail for a start outside the text, even for ''.indexOf('a'), as before 1.32."""
+    """As index_of, but fail for a start outside the text, even for ''.indexOf('a'); before 1.32."""
     if part and not 0 <= start < len(text):
         raise _out_of_range_error(start)
     return index_of(text, part, start)
 
 
 def index_of_clamped(text: str, part: str, start: int = 0) -> int:
-    """As index_of, but find the empty part only inside the text or at its end, as since 1.37."""
+    """As index_of, but find the empty part only inside the text or at its end; since 1.37."""
     if start < 0:
         raise _out_of_range_error(start)
     return index_of(text, part, start) if part else min(start, len(text))
@@ -177,14 +177,14 @@ def last_index_of(text: str, part: str) -> int:
 
 
 def last_index_of_strict(text: str, part: str) -> int:
-    """As last_index_of, but fail for an empty text unless the part is empty, as before 1.34."""
+    """As last_index_of, but fail for an empty text with a part that is not empty; before 1.34."""
     if not text and part:
         raise _out_of_range_error(-1)
     return text.rfind(part)
 
 
 def last_index_from(text: str, part: str, last: int) -> int:
-    """Return the index of the last occurrence that starts at or before `last`, as since 1.32."""
+    """Return the index of the last occurrence that starts at or before `last`, or -1; since 1.32."""
     if not part:
         return last
     if last < 0:
@@ -193,14 +193,14 @@ def last_index_from(text: str, part: str, last: int) -> int:
 
 
 def last_index_from_strict(text: str, part: str, last: int) -> int:
-    """As last_index_from, but fail for a `last` outside the text, as before 1.32."""
+    """As last_index_from, but fail for a `last` outside the text; before 1.32."""
     if part and not 0 <= last < len(text):
         raise _out_of_range_error(last)
     return last_index_from(text, part, last)
 
 
 def last_index_from_clamped(text: str, part: str, last: int) -> int:
-    """As last_index_from, but find the empty part only inside the text or at its end, as since 1.37."""
+    """As last_index_from, but find the empty part only inside the text or at its end; since 1.37."""
     if last < 0:
         raise _out_of_range_error(last)
     return last_index_from(text, part, last) if part else min(last, len(text))
@@ -241,7 +241,7 @@ def _change_ascii_letters(text: str, change: Callable[[bytes], bytes]) -> str:
 
 
 def replace(deadline: Deadline, text: str, old: str, new: str, limit: int = -1) -> str:
-    """Return the text with the first `limit` occurrences replaced, all with a negative limit."""
+    """Return the text with the first `limit` occurrences replaced. A negative limit replaces all."""
     deadline.spend_text(text)
     count = text.count(old)
     times = count if limit < 0 else min(limit, count)
@@ -254,7 +254,7 @@ def replace(deadline: Deadline, text: str, old: str, new: str, limit: int = -1) 
 
 
 def split(deadline: Deadline, text: str, separator: str, limit: int = -1) -> list[str]:
-    """Return at most `limit` parts between separators."""
+    """Return the parts between separators, at most `limit` of them. A negative limit returns all parts."""
     return lists.record_string_list(_split_parts(deadline, text, separator, limit) if limit else [])
 
 
@@ -295,12 +295,12 @@ def quote(deadline: Deadline, text: str) -> str:
 
 # ---- long texts piece by piece
 
-# Python's split() and replace() take up to 0.1 s for a few megabytes. So a long text is cut at some places of the part,
-# and the clock is read between the pieces. With a part that can overlap itself, such as `aa`, the text is not cut.
+# Python's split() and replace() take up to 0.1 s for a few megabytes. So a long text is cut at some occurrences of the
+# separator, and the clock is read between the pieces. A separator that can overlap itself, such as `aa`, cuts no text.
 
 
 _LONG: Final = 20_000
-"""Characters that are split or replaced in one call, in less than a millisecond."""
+"""Characters that one call of split() or replace() handles in less than a millisecond."""
 _CHARACTERS: Final = _LONG // STEP
 """Characters that split() handles in one unit of work."""
 
@@ -330,7 +330,7 @@ def _replace_in_pieces(deadline: Deadline, text: str, old: str, new: str) -> str
 
 
 def _may_overlap_itself(part: str) -> bool:
-    # also true of a long part, which cannot occur often
+    # also True for a long part, which cannot occur often
     return len(part) > STEP or any(part.startswith(part[place:]) for place in range(1, len(part)))
 
 
@@ -375,7 +375,7 @@ def _method_overload(
 def _search_overloads(
     name: str, suffix: str, by_version: tuple[tuple[Callable[..., int], Version, Version | None], ...]
 ) -> list[Overload]:
-    # for each range of versions
+    # one overload for each range of versions
     more = (STRING, INT) if suffix.endswith("_int") else (STRING,)
     return [
         _method_overload(
@@ -388,7 +388,7 @@ def _search_overloads(
 def _rewriting_overload(
     name: str, suffix: str, implementation: Callable[..., Any], *more: Type, result: Type = STRING
 ) -> Overload:
-    # the result is computed from the whole text
+    # of a function that reads and writes the whole text
     return _method_overload(
         name, suffix, implementation, *more, result=result, cost=costs.walk_target_twice_cost, metered=True
     )

@@ -73,9 +73,9 @@ from webhook.errors import EvaluationError
 
 # ---- the syntax, as Go's net/url reads and writes it
 
-# Rules of Go 1.26 net/url with its defaults: strict colons in the host for http and https, at most 10,000 query
-# parameters. Python's urllib accepts almost every text. Every walk over a text is a search of a regular expression or a
-# call of C on a piece; the Deadline reads the clock between pieces.
+# The rules are those of Go 1.26 net/url with its defaults: strict colons in the host for http and https, at most 10,000
+# query parameters. Python's urllib would accept almost every text. A long text is searched or decoded in pieces, and
+# the Deadline reads the clock between pieces.
 
 MAX_PARAMETERS = 10_000
 
@@ -94,7 +94,7 @@ _KEPT_AS_WRITTEN = frozenset("!$&'()*+,;=:@[]%")
 
 
 def _pattern_of_forbidden_host_characters(escapes: Iterable[int]) -> re.Pattern[str]:
-    # some ASCII characters, and percent escapes of these bytes
+    # matches an ASCII character that _HOST lacks, or the percent escape of one of the bytes
     characters = "".join(re.escape(each) for each in map(chr, range(0x80)) if each not in _HOST | {"%"})
     bytes_ = "|".join(f"{byte:02X}" for byte in escapes)
     return re.compile(f"[{characters}]|%(?i:{bytes_})")
@@ -107,7 +107,7 @@ _BAD_IN_ZONE = _pattern_of_forbidden_host_characters(
 
 
 class BadUrl(ValueError):
-    """A text is no URL, in Go's words."""
+    """A text is not a URL; the message is Go's."""
 
 
 class ParsedUrl(Struct, frozen=True, kw_only=True):
@@ -127,7 +127,7 @@ class ParsedUrl(Struct, frozen=True, kw_only=True):
     raw_fragment: str = ""
 
     def escaped_path(self, deadline: Deadline) -> str:
-        """Return the path with percent escapes, as written if that is valid."""
+        """Return the path with percent escapes: as it was written, if all its characters are valid."""
         return _escaped_as_written(deadline, self.path, self.raw_path, _PATH)
 
     @property
@@ -149,7 +149,7 @@ class ParsedUrl(Struct, frozen=True, kw_only=True):
         return host, port
 
     def query_parameters(self, deadline: Deadline) -> dict[str, list[str]]:
-        """Return the query's readable parameters."""
+        """Return the parameters of the query, without parameters that cannot be decoded or contain `;`."""
         values: dict[str, list[str]] = {}
         pieces = self.query.split("&")
         if len(pieces) > MAX_PARAMETERS:
@@ -197,7 +197,7 @@ def parse_request_url(deadline: Deadline, text: str) -> ParsedUrl:
     """Parse an absolute URI or path as url.ParseRequestURI, where `#` is an ordinary character.
 
     Raises:
-        BadUrl: the text is neither.
+        BadUrl: the text is neither a URI nor a path.
     """
     try:
         return ParsedUrl(**_parse_parts(deadline, text, via_request=True))
@@ -209,7 +209,7 @@ def parse_url(deadline: Deadline, text: str) -> ParsedUrl:
     """Parse a URL or a reference with its fragment, as url.Parse.
 
     Raises:
-        BadUrl: the text is no URL.
+        BadUrl: the text is not a URL.
     """
     front, _, fragment = text.partition("#")
     try:
@@ -227,7 +227,7 @@ def replace_invalid_utf8(text: str) -> str:
 
 
 def _first_match(deadline: Deadline, pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    # in pieces, between which the clock is read; the pattern has at most three characters
+    # searches piece by piece, and reads the clock between the pieces; a match has at most three characters
     for start in range(0, len(text), PIECE):
         if start:
             deadline.spend(STEP)
@@ -341,7 +341,7 @@ def _decode_escapes(deadline: Deadline, text: str, *, plus: bool = False) -> str
         raise BadUrl(f"invalid URL escape {quote_as_go(bad[0])}")
     if plus:
         text = text.replace("+", " ")
-    # quoted-printable text is the same with `=` in place of `%`, and Python decodes it in C
+    # quoted-printable text has the same escapes with `=` in place of `%`, and Python decodes it in C
     escaped = text.encode("utf-8", "surrogateescape").replace(b"=", b"%3D").replace(b"%", b"=")
     return a2b_qp(escaped).decode("utf-8", "surrogateescape")
 
@@ -359,7 +359,7 @@ def _percent_encoded(character: str) -> str:
 
 
 def _escaped_as_written(deadline: Deadline, plain: str, raw: str, kept: frozenset[str]) -> str:
-    # as written if all characters are allowed, else in the usual form
+    # `raw` if all its characters are allowed, otherwise `plain` with the usual escapes
     allowed = kept | _KEPT_AS_WRITTEN
     if raw and allowed.issuperset(chain.from_iterable(map(set, deadline.pieces(raw)))):
         return raw
@@ -373,7 +373,7 @@ URL_TYPE = opaque_type("kubernetes.URL")
 
 
 class URL:
-    """A URL; equal if written the same way."""
+    """A URL. Two URLs are equal if Go writes them with the same text."""
 
     __slots__ = ("_written", "parts")
     cel_type: ClassVar[Type] = URL_TYPE
@@ -384,7 +384,7 @@ class URL:
 
     @property
     def go_text(self) -> str:
-        """Return the URL as Go writes it; for a long URL, computed when parsed."""
+        """Return the URL as Go writes it. The text of a long URL is computed once, when the URL is parsed."""
         return self.parts.go_text(Deadline()) if self._written is None else self._written
 
     def __eq__(self, other: object) -> bool:
@@ -401,7 +401,7 @@ class URL:
 
 
 def url(deadline: Deadline, text: str) -> URL:
-    """Return the URL in a text, parsed twice as upstream: to check the form, and to get the fragment."""
+    """Return the URL in a text. As upstream, the text is parsed twice: to check the form, and to get the fragment."""
     try:
         parse_request_url(deadline, text)
         parts = parse_url(deadline, text)

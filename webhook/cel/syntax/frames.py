@@ -1,6 +1,6 @@
-"""One open bracket while an expression is parsed: operands that wait for their operators, items, ternaries.
+"""The state of an open bracket during parsing: operands that wait for their operators, items, ternaries.
 
-This module applies the precedence of operators, and builds the nodes of brackets.
+A frame applies the precedence of operators, and builds the node of its bracket.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BINARY = {
 
 
 class BracketFrame(Struct):
-    """What was read in one bracket so far.
+    """The part of one bracket that was read so far.
 
     Attributes:
         shape: `start` (the whole expression), `group`, `call`, `index`, `list`, `map` or `struct`.
@@ -67,7 +67,7 @@ class BracketFrame(Struct):
         return self.is_at_item_start() and not self.items and not self.optional
 
     def may_close_without_item(self) -> bool:
-        """Return whether the bracket may close where an item could begin: it is empty, or ends with a comma."""
+        """Return whether the bracket may close before another item: the bracket is empty, or ends with a comma."""
         if not self.is_at_item_start() or len(self.items) in self.optional:
             return False
         return not self.items if self.shape == "call" else self.shape == "list" or self.is_reading_key()

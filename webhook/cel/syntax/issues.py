@@ -15,7 +15,7 @@ _MOST_KEPT: Final = 100
 
 
 class IssueList:
-    """The first hundred issues of an expression, and their number."""
+    """The first hundred issues of an expression, and the number of all issues."""
 
     def __init__(self, source: str) -> None:
         self.count = 0
@@ -48,6 +48,6 @@ class IssueList:
         return self.count > 0
 
     def as_error(self) -> CompileError:
-        """Return the error, with the issues in order of place."""
+        """Return the error with the kept issues, in order of line and column."""
         listed = sorted(self.kept, key=lambda issue: (issue.line, issue.column))
         return CompileError(self._source, tuple(listed), self.count)

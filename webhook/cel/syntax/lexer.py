@@ -1,9 +1,9 @@
 """Splits an expression into tokens, and reads the values of literals.
 
-The tokens are those of cel-go's CEL.g4 (v0.26): `0X1` is no number, and `rb"…"` is no literal. Escapes are checked. A
-character that begins no token is noted, and the lexer continues.
+The tokens are those of cel-go's CEL.g4 (v0.26): `0X1` is not a number, and `rb"…"` is not a literal. Escapes are
+checked. A character that cannot begin a token is recorded in `unread`, and the lexer continues.
 
-Rules and wording of values: cel-go v0.26 parser/unescape.go and the literals of parser/parser.go.
+Sources of the rules and messages for literals: cel-go v0.26 parser/unescape.go and parser/parser.go.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ RESERVED = frozenset(
     }
 )  # fmt: skip
 END = "<EOF>"
-"""The last token's kind, and its name in messages."""
+"""The kind of the last token, and the name of this token in messages."""
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -62,7 +62,7 @@ class TokenColumns(Struct):
             `escaped`.
         texts: the spelling in the source.
         offsets: of the first character, from 0.
-        unread: text that is no token, with its offset.
+        unread: texts that are not tokens, with their offsets.
     """
 
     kinds: list[str] = field(default_factory=list)
@@ -116,7 +116,7 @@ def string_value(text: str) -> str:
     """Return the value of a string token: escapes decoded, line ends as line feeds.
 
     Raises:
-        ValueError: an escape names no Unicode character.
+        ValueError: the code of an escape is not a Unicode character.
     """
     raw, body = _unquoted(text)
     return body if raw or "\\" not in body else _ESCAPED.sub(_decoded_escape, body)
@@ -172,7 +172,7 @@ def _uint_value(text: str) -> UInt:
 
 
 def _whole_number(digits: str, kind: str) -> int:
-    if len(digits) > 40:  # fits 64 bits only with leading zeros, and int() refuses thousands of digits
+    if len(digits) > 40:  # such a number fits 64 bits only with leading zeros, and int() refuses thousands of digits
         digits = digits.lstrip("0") if digits[:2] != "0x" else "0x0" + digits[2:].lstrip("0")
         if len(digits) > 40:
             raise ValueError(f"invalid {kind} literal")
@@ -196,4 +196,5 @@ LITERALS: dict[str, Callable[[str], object]] = {
     "false": lambda _: False,
     "null": lambda _: None,
 }
-"""Reads each kind of token; raises ValueError with a message. Numbers may have a minus sign."""
+"""Functions that read the value of a token, by its kind. They raise ValueError with a message. A minus sign before a
+number is accepted."""

@@ -1,7 +1,7 @@
 """Turns calls of macros into macro nodes.
 
-Wording and order of checks: cel-go v0.26 parser/macro.go, cel/library.go (optMap), ext/comprehensions.go, ext/lists.go
-(sortBy), ext/bindings.go.
+Sources of the messages and of the order of checks: cel-go v0.26 parser/macro.go, cel/library.go (optMap),
+ext/comprehensions.go, ext/lists.go (sortBy), ext/bindings.go.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ONE_VARIABLE = frozenset({"map", "filter", "sortBy", "optMap", "optFlatMap", "b
 
 
 class MacroError(Exception):
-    """An argument of a macro does not fit; `offset` is its place."""
+    """A macro does not accept an argument; `offset` is the place of the argument."""
 
     def __init__(self, message: str, offset: int) -> None:
         super().__init__(message)
@@ -30,10 +30,10 @@ class MacroError(Exception):
 
 
 def expand_macro(offset: int, name: str, target: Node | None, arguments: tuple[Node, ...]) -> Node | None:
-    """Return the macro node of a call; None if it has no macro's shape.
+    """Return the macro node of a call; None if the call is not a macro.
 
     Raises:
-        MacroError: the first argument that does not fit.
+        MacroError: the macro does not accept an argument.
     """
     if target is None:
         return _has_node(offset, arguments[0])

@@ -1,14 +1,13 @@
-"""Parses tokens to a tree, without types and functions.
+"""Parses tokens to a tree; types and functions are not checked.
 
-The grammar is cel-go's CEL.g4 (v0.26). Open brackets are on an explicit stack, so no expression exhausts Python's. The
-two limits on depth are cel-go's (parser/parser.go), both 250:
+The grammar is cel-go's CEL.g4 (v0.26). Open brackets are on an explicit stack, so no expression exhausts Python's
+stack. The two limits on depth are cel-go's (parser/parser.go), both 250:
+- during parsing, the number of nested `expr`, `relation` and `calc` rules. Brackets and ternaries nest `expr`, the
+  right side of a comparison nests `relation`, and the right side of arithmetic nests `calc`;
+- in the tree, the number of nested ternaries, comparisons, arithmetic, selections, method calls and indexes.
 
-- while reading: nested `expr`, `relation` and `calc` rules; brackets and ternaries nest `expr`, the right side of a
-  comparison nests `relation`, the right side of arithmetic `calc`;
-- in the tree: ternaries, comparisons, arithmetic, selections, method calls and indexes below each other.
-
-A syntax error ends the parsing; its text is that of ANTLR 4, which generates cel-go's parser. Mistakes in text with
-correct grammar are collected: a reserved name, a number out of range, a macro's arguments.
+A syntax error ends the parsing. Its message is that of ANTLR 4, which generates cel-go's parser. Mistakes that the
+grammar allows are collected: a reserved name, a number out of range, wrong arguments of a macro.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def parse(source: str, environment: Environment | None = None) -> Node:
         environment: decides which macros and syntax exist; None: the environment of the default version.
 
     Raises:
-        CompileError: with all issues, in order of place.
+        CompileError: the expression has issues.
     """
     if not source.isascii():
         # Go reads a lone surrogate, which is not valid UTF-8, as U+FFFD
@@ -57,7 +56,7 @@ class _SyntaxError(Exception):
 
 
 class _Parser:
-    """Parses one source. `_expecting`: an operand must come next."""
+    """Parses one source. `_expecting`: an operand must come next. `_plain`: the last operand is a name, as `a.b` is."""
 
     def __init__(self, source: str, environment: Environment) -> None:
         self._source = source
@@ -150,7 +149,7 @@ class _Parser:
         self._push_node(Literal(offset, value))
 
     def _read_sign_run(self, sign: str, offset: int) -> None:
-        # as in cel-go, pairs are dropped, and a single minus becomes part of a number
+        # as in cel-go, two equal signs cancel out, and a single minus becomes part of a number
         count = 0
         while self._kinds[self._next] == sign:
             self._next += 1
@@ -316,7 +315,7 @@ class _Parser:
             self._read_message_field()
 
     def _read_message_field(self) -> None:
-        # or the end of the message
+        # also reads the end of the message
         frame = self._frame
         if self._kinds[self._next] == "}":
             self._close_bracket()
@@ -401,7 +400,7 @@ _STARTS: Final = (
     "'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER"
 )
 _AFTER: Final = {"start": END, "list": "{']', ','}", "map": "{'}', ','}"}
-"""What may follow an operand, by the shape of the frame; in other shapes only the closing bracket."""
+"""The tokens that may follow an operand, by the shape of the frame. In other shapes, only the closing bracket may."""
 _OPERATORS = frozenset(
     {
         "_?_:_", "_[_]", "_[?_]", "@in", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_+_", "_-_", "_*_", "_/_",
@@ -416,7 +415,7 @@ def operand_expected_error(frame: BracketFrame, text: str, follows: str, *, is_o
     Args:
         frame: the bracket around the token.
         text: the token.
-        follows: the kind of the next token; if it begins an operand, the current token is superfluous.
+        follows: the kind of the next token. If the next token begins an operand, the current token is superfluous.
         is_optional: a `?` is before the token.
     """
     expected = _STARTS

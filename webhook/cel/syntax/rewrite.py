@@ -1,8 +1,8 @@
 """Rewrites trees: replaces free names, and replaces named expressions by their definitions.
 
-A named expression (`variables.x`) fails only where it is used. The rewritten expression must not fail in other places.
-If every evaluation of an expression needs the value, the value is bound to a name: `[value].map(name, expression)[0]`.
-Otherwise the definition replaces the variable.
+A named expression (`variables.x`) is evaluated only where the expression reads it, so it can fail only there. The
+rewritten expression must not fail in other places. If every evaluation of an expression needs the value, the value is
+bound to a name: `[value].map(name, expression)[0]`. Otherwise the definition replaces the variable.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ def macro_bound_names(tree: Node) -> frozenset[str]:
 
 
 def replace_nodes(node: Node, given: Callable[[Node], Node | None]) -> Node:
-    """Return a tree in which results of `given` replace nodes; nodes inside replacements stay."""
-    made = given(node)
-    if made is not None:
-        return made
+    """Return a tree in which the results of `given` replace nodes. Nodes inside a replacement are not replaced."""
+    replacement = given(node)
+    if replacement is not None:
+        return replacement
     return with_children(node, tuple([replace_nodes(child, given) for child in children(node)]))
 
 
@@ -103,16 +103,16 @@ def with_children(node: Node, parts: tuple[Node, ...]) -> Node:
 
 def bind_value_to_name(name: str, value: Node, body: Node) -> Node:
     """Return an expression with a value under a name: `[value].map(name, body)[0]`."""
-    made = Macro(body.offset, "map", ListNode(body.offset, (value,)), (name,), (body,))
-    return Call(body.offset, "_[_]", None, (made, Literal(body.offset, 0)))
+    mapped = Macro(body.offset, "map", ListNode(body.offset, (value,)), (name,), (body,))
+    return Call(body.offset, "_[_]", None, (mapped, Literal(body.offset, 0)))
 
 
 class VariableInliner:
     """Replaces `variables.x` by the definition of x.
 
     Args:
-        definitions: name -> expression, which may use earlier names.
-        local: name -> the unused name to which its value is bound.
+        definitions: the expression of each variable, which may read earlier variables.
+        local: for each variable, an unused name to which its value can be bound.
     """
 
     def __init__(self, definitions: Mapping[str, Node], local: Mapping[str, str]) -> None:
@@ -141,10 +141,10 @@ class VariableInliner:
         for name in chosen:
             values.append(self._inline_children(self._definitions[name], known))
             known |= {name}
-        made = self._inline_children(node, known)
+        body = self._inline_children(node, known)
         for name, value in zip(reversed(chosen), reversed(values), strict=True):
-            made = bind_value_to_name(self._local[name], value, made)
-        return made
+            body = bind_value_to_name(self._local[name], value, body)
+        return body
 
     def _inline_children(self, node: Node, known: frozenset[str]) -> Node:
         name = variable_read_by(node)
@@ -158,7 +158,7 @@ class VariableInliner:
         return with_children(node, tuple(parts))
 
     def _certainly_needed_variables(self, node: Node) -> frozenset[str]:
-        # by every evaluation
+        # the variables that every evaluation of the node reads
         name = variable_read_by(node)
         if name in self._definitions:
             if name not in self._always:

@@ -1,7 +1,7 @@
 """Writes a tree as source text, which the parser reads back as the same tree with other offsets.
 
-The text is one line with the fewest brackets, so it is nested no deeper than the original. An explicit list replaces
-Python's stack.
+The text is one line with the fewest brackets, so its brackets are not nested deeper than in the original. An explicit
+list replaces Python's stack.
 """
 
 from __future__ import annotations

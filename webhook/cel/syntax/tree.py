@@ -45,8 +45,8 @@ class Has(Struct, frozen=True):
 class Call(Struct, frozen=True):
     """A function or operator. Operators have cel-go's names: `_&&_ _||_ !_ -_ _+_ _[_] _[?_] _?_:_ @in _==_` …
 
-    target is None for global functions. offset is that of the operator or the opening parenthesis. A chain `a && b &&
-    c` (or `||`) without parentheses is one call.
+    target is None for global functions. offset is the place of the operator or the opening parenthesis. A chain `a && b
+    && c` (or `||`) without parentheses is one call.
     """
 
     offset: int
@@ -100,8 +100,8 @@ class Macro(Struct, frozen=True):
     """A comprehension macro: all, exists, exists_one, existsOne, map, filter, transformList, transformMap,
     transformMapEntry, optMap, optFlatMap, sortBy; bind (cel.bind, an extension).
 
-    There are one or two variables; arguments are the expressions after them, first the optional filter of map and the
-    transforms. offset is that of the opening parenthesis. The operand of bind is the value.
+    A macro has one or two variables. `arguments` are the expressions after the variables; map and the transforms may
+    have a filter as the first. offset is the place of the opening parenthesis. The operand of bind is the value.
     """
 
     offset: int
@@ -115,7 +115,7 @@ Node: TypeAlias = Literal | Ident | Select | Has | Call | ListNode | MapNode | S
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """Return the nodes directly below, in source order."""
+    """Return the nodes directly below a node, in source order."""
     match node:
         case Literal() | Ident():
             return ()
