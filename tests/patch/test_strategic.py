@@ -118,7 +118,7 @@ def test_an_item_given_twice_is_merged_twice():
 @pytest.mark.parametrize(
     "patch, message",
     [
-        (["x"], "must be an object"),
+        (["x"], "must be objects"),
         ({"$patch": "merge"}, "the patch has `\\$patch: merge`, which must be replace or delete"),
         ({"$retainKeys": "a"}, "`\\$retainKeys` must be a list"),
         ({"$retainKeys": ["a"], "b": 1}, "must be a list of every field that is set next to it"),

@@ -1,9 +1,9 @@
 """Merges the ApplyConfiguration of a MutatingAdmissionPolicy, a partial object, into the whole object.
 
-Rules: k8s.io/apiserver v0.36.1 pkg/admission/plugin/policy/mutating/patch/smd.go on structured-merge-diff v6.3.2
-typed/{validate,merge}.go. Objects are merged field by field. Lists with keys are merged item by item in the
-configuration's order, and sets become unions. A configuration sets no atomic fields and removes nothing. Owners of
-fields are not recorded.
+Source of the rules: k8s.io/apiserver v0.36.1 pkg/admission/plugin/policy/mutating/patch/smd.go, and
+structured-merge-diff v6.3.2 typed/{validate,merge}.go. Objects are merged field by field. Lists with keys are merged
+item by item in the configuration's order, and sets become unions. A configuration cannot set atomic fields, and removes
+nothing. Owners of fields are not recorded.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def apply_configuration(
         deadline: charged for the walked parts of the document.
 
     Raises:
-        PatchError: the configuration does not fit the kind, or sets an atomic field. From `error applying patch:` on,
-            the text is that of API servers, except for the form of a wrong value.
+        PatchError: the configuration does not fit the kind, or sets an atomic field. The message is that of API servers
+            from `error applying patch:` on, except for the form of a wrong value.
     """
     node = schema_of_kind(gvk, crd)
     until = deadline or Deadline()
@@ -87,7 +87,7 @@ def _join_problems(problems: tuple[str, ...]) -> str:
 
 
 def _shape_fitting_value(shape: Shape, value: JSON) -> Shape:
-    # the whole shape if it allows no value of this kind
+    # returns the whole shape if the shape allows no value of this kind
     if isinstance(value, dict):
         return Shape(map=shape.map) if shape.map else shape
     if isinstance(value, list):
@@ -98,9 +98,10 @@ def _shape_fitting_value(shape: Shape, value: JSON) -> Shape:
 
 
 class _SchemaValidation(Struct, frozen=True):
-    """Finds values that do not fit the schema. An object may have duplicate items.
+    """Finds values that do not fit the schema.
 
-    Unknown fields of the submitted object are no problem: they are dropped later.
+    With `of_document`, the value is the document, not the configuration. A document may have duplicate items, and
+    unknown fields that the submitted object has, because API servers drop these fields later.
     """
 
     deadline: Deadline
@@ -175,7 +176,7 @@ _SCALAR_WORDS: Final = {
 
 
 def _paths_of_atomic_fields(value: JSON, node: Node, path: str) -> Iterator[str]:
-    # without looking into undeclared fields
+    # does not look into undeclared fields
     shape = shape_of_node(node)
     if isinstance(value, dict) and shape.map:
         if shape.map.is_atomic:
@@ -200,7 +201,7 @@ def _merge_values(old: JSON, new: JSON, node: Node, path: str) -> JSON:
     shape = shape_of_node(node)
     of_new = _shape_fitting_value(shape, new)
     if old is not None and new is not None and _shape_fitting_value(shape, old) != of_new:
-        return new  # an allowed value of another form is replaced
+        return new  # a new value of another allowed kind replaces the old value
     if of_new.map:
         return _merge_maps(_require_map(old, "lhs", path), _require_map(new, "rhs", path), of_new.map, path)
     if of_new.list:
@@ -237,58 +238,58 @@ def _merge_lists(old: list[JSON] | None, new: list[JSON] | None, shape: ListShap
         return new
     if not new:
         return old
-    held = old or []
-    mine = [_key_of_item_at(item, shape, path, index) for index, item in enumerate(held)]
-    theirs = [_key_of_item_at(item, shape, path, index) for index, item in enumerate(new)]
+    old_items = old or []
+    old_keys = [_key_of_item_at(item, shape, path, index) for index, item in enumerate(old_items)]
+    new_keys = [_key_of_item_at(item, shape, path, index) for index, item in enumerate(new)]
     # an item that the document has twice is replaced
-    times = Counter(mine)
-    items = {key: item if times[key] == 1 else None for key, item in zip(mine, held, strict=True)}
-    others = dict(zip(theirs, new, strict=True))
+    times = Counter(old_keys)
+    items = {key: item if times[key] == 1 else None for key, item in zip(old_keys, old_items, strict=True)}
+    others = dict(zip(new_keys, new, strict=True))
     merged = []
-    for index, key in _order_of_merged_list(mine, theirs):
+    for index, key in _order_of_merged_list(old_keys, new_keys):
         if key is None:
-            merged.append(held[index])
+            merged.append(old_items[index])
         else:
             place = f"{path}{_key_as_text(key)}"
             merged.append(_merge_values(items.get(key, _ABSENT), others[key], shape.element, place))
-    return old if len(merged) == len(held) and all(map(_is_same_object, merged, held)) else merged
+    return old if len(merged) == len(old_items) and all(map(_is_same_object, merged, old_items)) else merged
 
 
 def _is_same_object(one: JSON, other: JSON) -> bool:
     return one is other
 
 
-def _order_of_merged_list(mine: list[Key], theirs: list[Key]) -> Iterator[tuple[int, Key | None]]:
-    # (index, None) is an item that only the document has, (-1, key) an item of the configuration
-    # as visitListItems in merge.go: shared items in the configuration's order; an item of the document alone stays
-    # before the next shared item
-    held, given = set(mine), set(theirs)
-    shared = deque(key for key in theirs if key in held)
+def _order_of_merged_list(old_keys: list[Key], new_keys: list[Key]) -> Iterator[tuple[int, Key | None]]:
+    # (index, None) is an item that only the document has, and (-1, key) is an item of the configuration. The order is
+    # that of visitListItems in merge.go: items that both have are in the configuration's order. An item that only the
+    # document has stays before the next item that both have.
+    in_old, in_new = set(old_keys), set(new_keys)
+    shared = deque(key for key in new_keys if key in in_old)
     expected = shared.popleft() if shared else None
     done: set[Key] = set()
     left = right = 0
-    while left < len(mine) or right < len(theirs):
-        if left < len(mine) and right < len(theirs):
-            key = mine[left]
-            if key == theirs[right]:
+    while left < len(old_keys) or right < len(new_keys):
+        if left < len(old_keys) and right < len(new_keys):
+            key = old_keys[left]
+            if key == new_keys[right]:
                 done.add(key)
                 yield -1, key
                 left, right = left + 1, right + 1
                 expected = shared.popleft() if shared else None
                 continue
-            if key in given and expected is not None and expected != key:
+            if key in in_new and expected is not None and expected != key:
                 left += 1  # another shared item comes before this one
                 continue
-        if left < len(mine):
-            key = mine[left]
-            if key not in given:
+        if left < len(old_keys):
+            key = old_keys[left]
+            if key not in in_new:
                 yield left, None
                 left += 1
                 continue
             if key in done:
                 left += 1
-        if right < len(theirs):
-            key = theirs[right]
+        if right < len(new_keys):
+            key = new_keys[right]
             done.add(key)
             yield -1, key
             right += 1

@@ -1,7 +1,7 @@
 """Prints values of an ApplyConfiguration with Go's %v, %#v and %T, as errors of API servers do.
 
-None is null of JSON; a NonJsonValue, such as CEL's null, is no JSON for API servers. Source: fmt of Go 1.26 on
-sigs.k8s.io/structured-merge-diff v6.3.2 value/{valueunstructured,value}.go.
+None is null of JSON. A NonJsonValue, such as CEL's null, is a value that API servers do not accept as JSON. Source: fmt
+of Go 1.26 on sigs.k8s.io/structured-merge-diff v6.3.2 value/{valueunstructured,value}.go.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _UNDEFINED: Final = object()
 
 
 class NonJsonValue(Struct, frozen=True):
-    """A value that is no JSON for API servers: its Go type, and its texts with %v and %#v."""
+    """A value that API servers do not accept as JSON: its Go type, and its texts with %v and %#v."""
 
     go_type: str
     text: str
@@ -113,7 +113,7 @@ def _text_of_identity(value: Any) -> str:
 
 
 def _shortest_number_text(value: float) -> str:
-    # with an exponent below 1e-4, and from 1e21 on
+    # a number below 1e-4 or from 1e21 on has an exponent
     if value == int(value) and abs(value) < 1e21:
         return str(int(value))
     mantissa, _, exponent = repr(value).partition("e")

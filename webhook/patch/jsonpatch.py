@@ -1,10 +1,10 @@
 """JSON Patch as Kubernetes applies it.
 
-Rules: gopkg.in/evanphx/json-patch.v4 v4.13.0 patch.go, used by k8s.io/apiserver v0.36.1 for webhooks and for
-MutatingAdmissionPolicy. Differences from RFC 6902: `replace` of an absent key adds it, negative indices count from the
-end, `copy` of an absent key gives null, `test` of an absent key against null passes, 1 and 1.0 differ. Copied bytes are
-bounded as in API servers (JSONPatchMaxCopyBytes of k8s.io/apiserver pkg/server/config.go). The depth of the result is
-bounded because code that walks objects recurses.
+Source of the rules: gopkg.in/evanphx/json-patch.v4 v4.13.0 patch.go, which k8s.io/apiserver v0.36.1 uses for webhooks
+and for MutatingAdmissionPolicy. Differences from RFC 6902: `replace` of an absent key adds it, negative indices count
+from the end, `copy` of an absent key gives null, `test` of an absent key against null passes, 1 and 1.0 differ. Copied
+bytes are bounded as in API servers (JSONPatchMaxCopyBytes of k8s.io/apiserver pkg/server/config.go). The depth of the
+result is bounded because code that walks objects recurses.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BAD_INDEX: Final = "Unable to access invalid index: {}: invalid index reference
 
 
 class FailedTest(PatchError):
-    """A `test` operation failed: a MutatingAdmissionPolicy then changes nothing, a webhook call fails."""
+    """A `test` operation failed. A MutatingAdmissionPolicy then changes nothing, and the call of a webhook fails."""
 
 
 def apply_operations(document: JSON, operations: Sequence[Operation], deadline: Deadline | None = None) -> JSON:
@@ -38,7 +38,7 @@ def apply_operations(document: JSON, operations: Sequence[Operation], deadline: 
 
     Raises:
         FailedTest: a `test` operation failed.
-        PatchError: an operation is invalid or does not apply, in the API server's words.
+        PatchError: an operation is invalid or does not apply; the message is that of the API server.
     """
     if not isinstance(operations, Sequence) or not all(isinstance(operation, Mapping) for operation in operations):
         raise PatchError("a JSON patch must be a list of operations, each an object with op and path")
@@ -54,7 +54,7 @@ def apply_operations(document: JSON, operations: Sequence[Operation], deadline: 
 
 
 class _PatchedDocument:
-    """A document during a patch; each object or list that changes is copied once."""
+    """A document during a patch. Each object or list that changes is copied once."""
 
     def __init__(self, root: JSON, deadline: Deadline) -> None:
         self.root = root
@@ -63,7 +63,7 @@ class _PatchedDocument:
         self.own: dict[int, JSON] = {}  # copies, kept so that their ids stay in use
 
     def find_container_and_last_step(self, path: str, missing: str, *, for_change: bool) -> tuple[JSON, str]:
-        """Return the object or list with the path's last step, and this step."""
+        """Return the object or list from which the last step of a path selects, and this step."""
         steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
         if not steps or not isinstance(self.root, dict | list):
             raise PatchError(f"{missing}: missing value")
@@ -84,7 +84,7 @@ class _PatchedDocument:
         return container, steps[-1]
 
     def copy_unless_copied(self, container: JSON) -> JSON:
-        """Return the object or list if it is a copy, else a copy."""
+        """Return the object or list if it is already a copy, otherwise a copy."""
         if id(container) not in self.own:
             container = container.copy()
             self.own[id(container)] = container

@@ -1,11 +1,12 @@
 """Knows the merge rules of the API: keys of lists, atomic fields, and declared fields.
 
-Built-in kinds are in listkeys.json, from the schema that Kubernetes publishes for apply configurations. Custom kinds
-have the rules of their CustomResourceDefinition, as in k8s.io/kube-openapi pkg/schemaconv; without it, any field is
-accepted.
+Built-in kinds are in the table listkeys.json, from the schema that Kubernetes publishes for apply configurations.
+Custom kinds have the rules of their CustomResourceDefinition, as in k8s.io/kube-openapi pkg/schemaconv. Without this
+definition, any field is accepted.
 
-A node of the table: a scalar's name, `#type`, or an object with `list` (with `keys`, or `set`, else atomic), `fields`,
-`map` (of any other field), `atomic`, `scalar`, `ref`.
+A node of the table is the name of a scalar, `#` with the name of a type, or an object with these keys: `list` (the node
+of the items, with `keys` or `set`; otherwise the list is atomic), `fields`, `map` (the node of all other fields),
+`atomic`, `scalar`, `ref`.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def _schema_table() -> Any:
 
 
 def schema_of_kind(gvk: GroupVersionKind, crd: JSON = None) -> Node:
-    """Return the node of a kind, from the table or its CustomResourceDefinition; without both, it allows any field."""
+    """Return the node of a kind, from the table or the CustomResourceDefinition; otherwise a node with any field."""
     if is_builtin(gvk):
         return f"#{_schema_table()['groups'][gvk.group]}.{gvk.version}.{gvk.kind}"
     declared = schema_of_definition(crd, gvk.version) if crd else None
@@ -107,8 +108,8 @@ def _shape_of_inline_node(node: _InlineNode) -> Shape:
     try:
         return node.shape
     except AttributeError:
-        node.shape = made = _compute_shape(node)
-        return made
+        node.shape = shape = _compute_shape(node)
+        return shape
 
 
 @cache
@@ -218,7 +219,7 @@ class CrdVersionSchema(Struct, frozen=True):
 
 
 def schema_of_definition(crd: JSON, version: str) -> CrdVersionSchema | None:
-    """Return the schema of a version, or None; cached for the definition."""
+    """Return the schema of a version; None without a schema. The result is cached for the definition."""
     return _definition_of_version(IdentityKey(crd), version)
 
 

@@ -1,9 +1,10 @@
 """Applies strategic merge patches, as Kubeflow Trainer applies runtimePatches to a JobSet.
 
-Rules: k8s.io/apimachinery v0.36.1 pkg/util/strategicpatch/patch.go StrategicMergePatch, with the struct tags of the
-API types (listkeys.json, `merge`). Lists with a merge key are merged by this key, other lists are replaced. null
-removes a field. The directives are `$patch` (replace, delete) and `$retainKeys`; without `$retainKeys`, a volume or
-claim gets the sources of both sides. The two list directives that only kubectl writes are refused.
+Source of the rules: k8s.io/apimachinery v0.36.1 pkg/util/strategicpatch/patch.go StrategicMergePatch, with the struct
+tags of the API types (listkeys.json, `merge`). Lists with a merge key are merged by this key, and other lists are
+replaced. null removes a field. The directives are `$patch` (replace, delete) and `$retainKeys`. Without `$retainKeys`,
+a volume or claim gets the sources of the original and of the patch. The two list directives that only kubectl writes
+are refused.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _FOLLOWED: Final = f"remove {_DIRECTIVE} to merge the two, or write replace or d
 
 
 class UnmergeableError(PatchError):
-    """A patch cannot be merged; the text has the fix."""
+    """A patch cannot be merged; `fix` says what to change."""
 
     def __init__(self, message: str, fix: str) -> None:
         super().__init__(message)
@@ -53,7 +54,7 @@ class _ItemIndex(Struct, frozen=True):
 
     Args:
         numbers: the numbers of the items, in order.
-        by_key: the number of the item with a merge key; None if several items have it.
+        by_key: for each merge key, the number of the item; None if several items have this key.
     """
 
     numbers: list[int]
@@ -65,7 +66,9 @@ class _ItemIndex(Struct, frozen=True):
 
 
 class ListIndexes:
-    """The indexes of merged lists, from one patch to the next. Inserted items do not change the numbers of others."""
+    """The indexes of merged lists, which the next patch uses again. An inserted item does not change the numbers of
+    other items.
+    """
 
     __slots__ = ("_lists",)
 
@@ -101,7 +104,7 @@ def merge_patch(
     """Return the result of merging the patch into the original; both stay unchanged.
 
     Args:
-        original: a JobSetSpec, JobTemplateSpec, PodTemplateSpec or PodSpec; None is an empty one.
+        original: a JobSetSpec, JobTemplateSpec, PodTemplateSpec or PodSpec; None counts as an empty object.
         patch: a part of such an object.
         root: the type of the object.
         deadline: charged for each walked value.
@@ -111,7 +114,7 @@ def merge_patch(
         UnmergeableError: the patch is not an object, lacks a merge key, or has an unknown directive.
     """
     if not isinstance(patch, dict) or not isinstance(original, dict | None):
-        message = f"a strategic merge patch of {root} must be an object laid over an object"
+        message = f"a strategic merge patch of {root}, and the value that the patch changes, must be objects"
         raise UnmergeableError(message, "write an object")
     walk = _MergeContext(deadline or Deadline(), indexes or ListIndexes())
     return _merge_map(original or {}, patch, merge_tags_of_type(root), walk)
@@ -150,7 +153,7 @@ def _merge_map(original: dict[str, JSON], patch: dict[str, JSON], tags: Tags, wa
 
 
 def _apply_retain_keys(original: dict[str, JSON], patch: dict[str, JSON]) -> dict[str, JSON]:
-    # all fields without the directive
+    # returns all fields if the patch does not have the directive
     if _RETAIN not in patch:
         return dict(original)
     kept = patch[_RETAIN]
@@ -177,13 +180,13 @@ def _merge_field(merged: dict[str, JSON], name: str, value: JSON, tags: Tags, wa
 def _without_directives(value: JSON) -> JSON:
     # also without nulls
     if isinstance(value, dict):
-        made = {}
+        cleaned = {}
         for name, inner in value.items():
-            if type(inner) is str and name != _RETAIN:  # usual
-                made[name] = inner
+            if type(inner) is str and name != _RETAIN:  # the usual case
+                cleaned[name] = inner
             elif inner is not None and name != _RETAIN and not _is_directive(inner):
-                made[name] = _without_directives(inner)
-        return made
+                cleaned[name] = _without_directives(inner)
+        return cleaned
     if isinstance(value, list):
         return [_without_directives(item) for item in value if not _is_directive(item)]
     return value
@@ -204,36 +207,38 @@ def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str, w
         return _items_in_merged_order(both, patch, original, lambda item: item)
     kept, given = _apply_delete_directives(original, patch, key, name)
     index = walk.indexes.remove_index_of_list(kept, key, name, walk.deadline)
-    asked = _keys_of_items(given, key, name)
-    if any(index.by_key.get(identity, 0) is None for identity in asked):
-        return _merge_with_duplicates(kept, list(zip(asked, given, strict=True)), tag, name, walk)
-    stood = {each: index.position_of_item(number) for each in asked if (number := index.by_key.get(each)) is not None}
+    identities = _keys_of_items(given, key, name)
+    if any(index.by_key.get(identity, 0) is None for identity in identities):
+        return _merge_with_duplicates(kept, list(zip(identities, given, strict=True)), tag, name, walk)
+    old_positions = {
+        each: index.position_of_item(number) for each in identities if (number := index.by_key.get(each)) is not None
+    }
     merged, fields = dict[Any, JSON](), merge_tags_of_type(tag.get("type"))
-    for identity, item in zip(asked, walk.deadline.items_with_clock_checks(given), strict=True):
+    for identity, item in zip(identities, walk.deadline.items_with_clock_checks(given), strict=True):
         if identity in merged:
             merged[identity] = _merge_map(merged[identity], item, fields, walk)
-        elif identity in stood:
-            merged[identity] = _merge_map(kept[stood[identity]], item, fields, walk)
+        elif identity in old_positions:
+            merged[identity] = _merge_map(kept[old_positions[identity]], item, fields, walk)
         else:
             merged[identity] = _without_directives(item)
-    return _order_merged_items_by_index(kept, merged, stood, index, walk)
+    return _order_merged_items_by_index(kept, merged, old_positions, index, walk)
 
 
 def _order_merged_items_by_index(
-    kept: list[JSON], merged: dict[Any, JSON], stood: dict[Any, int], index: _ItemIndex, walk: _MergeContext
+    kept: list[JSON], merged: dict[Any, JSON], old_positions: dict[Any, int], index: _ItemIndex, walk: _MergeContext
 ) -> list[JSON]:
-    # items of the patch in its order; before each, the other items that preceded it in the original
-    taken = sorted(stood.values())
-    others, woven = _RemainingItems(kept, taken), _MergedListBuilder()
+    # items of the patch have the patch's order; each of them comes after the other items that preceded it originally
+    taken = sorted(old_positions.values())
+    others, builder = _RemainingItems(kept, taken), _MergedListBuilder()
     for identity, item in merged.items():
-        if identity in stood:
-            others.move_items_before(woven, stood[identity])
-        woven.append_patch_item(identity, item)
-    others.move_items_before(woven, len(kept))
-    numbers = woven.number_items_with_gaps(index.numbers, taken)
-    if woven.fit_patch_numbers_into_gaps(numbers, index.by_key):
-        walk.indexes.store_index_of_list(woven.items, _ItemIndex(numbers, index.by_key))
-    return woven.items
+        if identity in old_positions:
+            others.move_items_before(builder, old_positions[identity])
+        builder.append_patch_item(identity, item)
+    others.move_items_before(builder, len(kept))
+    numbers = builder.number_items_with_gaps(index.numbers, taken)
+    if builder.fit_patch_numbers_into_gaps(numbers, index.by_key):
+        walk.indexes.store_index_of_list(builder.items, _ItemIndex(numbers, index.by_key))
+    return builder.items
 
 
 class _MergedListBuilder:
@@ -257,18 +262,18 @@ class _MergedListBuilder:
         self.items += items[part]
 
     def number_items_with_gaps(self, known: list[int], taken: list[int]) -> list[int]:
-        """Return the numbers for the new list: those of the other list, with free places for the patch's items.
+        """Return the numbers for the new list: the numbers of the other list, with 0 for the patch's items.
 
         `taken` has the places of replaced items.
         """
         first, added = self._added[0] if self._added else (0, [])
         if len(self._added) <= 1 and (not taken or (taken[0], taken[-1]) == (first, first + len(taken) - 1)):
-            known[first : first + len(taken)] = [0] * len(added)  # usual, and much faster than a new list
+            known[first : first + len(taken)] = [0] * len(added)  # the usual case, and much faster than a new list
             return known
-        made = [0] * len(self.items)
+        cleaned = [0] * len(self.items)
         for place, part in self._slices:
-            made[place : place + part.stop - part.start] = known[part]
-        return made
+            cleaned[place : place + part.stop - part.start] = known[part]
+        return cleaned
 
     def fit_patch_numbers_into_gaps(self, numbers: list[int], by_key: dict[Any, int | None]) -> bool:
         """Number each item of the patch within its gap; return whether all gaps were large enough."""
@@ -285,7 +290,7 @@ class _MergedListBuilder:
 
 
 class _RemainingItems:
-    """Moves the items of a list, except some, to a builder in slices from the left."""
+    """Moves the items of a list to a builder in slices, from left to right, except the items at `left_out`."""
 
     __slots__ = ("_at", "_items", "_left_out", "_next")
 
@@ -356,7 +361,7 @@ def _keys_of_items(listed: list[JSON], key: str, name: str) -> list[Any]:
     except (KeyError, TypeError):
         keys = [_key_of_item(item, key, f"{name}[{index}]") for index, item in enumerate(listed)]
     if not {dict, list}.isdisjoint(map(type, keys)):  # one call of C: each patch checks the whole list
-        message = f"an item of {name} has a `{key}` that is an object or a list, and cannot be told apart by it"
+        message = f"an item of {name} has a `{key}` that is an object or a list, which does not tell items apart"
         raise UnmergeableError(message, f"write a string as `{key}`")
     return keys
 
@@ -370,15 +375,15 @@ def _key_of_item(item: JSON, key: str, name: str) -> Any:
 def _items_in_merged_order(
     items: list[JSON], patch_order: list[Any], original_order: list[Any], identify: Callable[[JSON], Any]
 ) -> list[JSON]:
-    # items of the patch in its order; before each, the other items that preceded it in the original
-    wanted, stood = _first_positions(patch_order), _first_positions(original_order)
+    # items of the patch have the patch's order; each of them comes after the other items that preceded it originally
+    wanted, old_positions = _first_positions(patch_order), _first_positions(original_order)
     patched, others = [], deque[tuple[int, JSON]]()
     for item in items:
         identity = identify(item)
         if identity in wanted:
-            patched.append((wanted[identity], stood.get(identity, -1), item))
+            patched.append((wanted[identity], old_positions.get(identity, -1), item))
         else:
-            others.append((stood[identity], item))
+            others.append((old_positions[identity], item))
     ordered = []
     for _, place, item in sorted(patched, key=itemgetter(0)):
         while others and others[0][0] < place:

@@ -29,10 +29,12 @@ def with_schema_defaults(value: JSON, schema: Schema | None, deadline: Deadline)
     if isinstance(value, dict):
         deadline.spend(1 + len(value))
         filled = {**value, **_defaults_of_missing_fields(value, schema.get("properties") or _EMPTY)}
-        made = {
+        changed = {
             name: _with_defaults(inner, *_schema_of_field(name, schema), deadline) for name, inner in filled.items()
         }
-        return made if len(made) > len(value) or any(made[name] is not value[name] for name in value) else value
+        return (
+            changed if len(changed) > len(value) or any(changed[name] is not value[name] for name in value) else value
+        )
     if isinstance(value, list) and "items" in schema:
         items = schema["items"]
         return _change_items_or_keep_list(value, lambda inner: _with_defaults(inner, items, False, deadline), deadline)
@@ -54,7 +56,7 @@ def _with_defaults(value: JSON, schema: Schema | None, is_declared: bool, deadli
 
 
 def is_forbidden_null(value: JSON, schema: Schema) -> bool:
-    """Return whether a value is a null that is not allowed."""
+    """Return whether a value is null although its schema does not allow null."""
     return value is None and schema.get("nullable") is not True
 
 
@@ -75,10 +77,12 @@ def without_unknown_fields(value: JSON, schema: Schema, deadline: Deadline) -> J
 def _without_unknown_fields(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
     if isinstance(value, dict):
         deadline.spend(1 + len(value))
-        made = {name: _field_without_unknown(name, inner, schema or _EMPTY, deadline) for name, inner in value.items()}
-        if all(made[name] is inner for name, inner in value.items()):
+        changed = {
+            name: _field_without_unknown(name, inner, schema or _EMPTY, deadline) for name, inner in value.items()
+        }
+        if all(changed[name] is inner for name, inner in value.items()):
             return value
-        return {name: inner for name, inner in made.items() if inner is not _ABSENT}
+        return {name: inner for name, inner in changed.items() if inner is not _ABSENT}
     if isinstance(value, list):
         items = (schema or _EMPTY).get("items")
         if items and _keeps_unknown(schema):
@@ -112,10 +116,10 @@ def object_as_stored(value: JSON, schema: Schema | None, deadline: Deadline) -> 
         return None
     if type(value) is dict:
         deadline.spend(1 + len(value))
-        made = {name: _value_as_stored(name, inner, schema or _EMPTY, deadline) for name, inner in value.items()}
-        if all(made[name] is inner for name, inner in value.items()):
+        changed = {name: _value_as_stored(name, inner, schema or _EMPTY, deadline) for name, inner in value.items()}
+        if all(changed[name] is inner for name, inner in value.items()):
             return value
-        return {name: inner for name, inner in made.items() if inner is not _ABSENT}
+        return {name: inner for name, inner in changed.items() if inner is not _ABSENT}
     if type(value) is list:
         items = (schema or _EMPTY).get("items")
         return _change_items_or_keep_list(value, lambda inner: object_as_stored(inner, items, deadline), deadline)
@@ -131,5 +135,5 @@ def _value_as_stored(name: str, value: JSON, schema: Schema, deadline: Deadline)
 
 def _change_items_or_keep_list(value: list[JSON], change: Callable[[JSON], JSON], deadline: Deadline) -> list[JSON]:
     deadline.spend(len(value))
-    made = [change(inner) for inner in value]
-    return made if any(one is not other for one, other in zip(made, value, strict=True)) else value
+    changed = [change(inner) for inner in value]
+    return changed if any(one is not other for one, other in zip(changed, value, strict=True)) else value

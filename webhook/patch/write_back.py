@@ -16,9 +16,9 @@ _ABSENT: Final = object()
 
 
 def write_back_changes(written: JSON, shown: JSON, changed: JSON, deadline: Deadline) -> JSON:
-    """Return `written` with the changes from `shown` to `changed`; the same value without changes.
+    """Return `written` with the changes from `shown` to `changed`; without changes, the same value.
 
-    List items are matched by identity, else by `name`, else by position.
+    List items are matched by identity, otherwise by `name`, otherwise by position.
     """
     deadline.spend(1)
     if changed is shown:
@@ -34,27 +34,27 @@ def _write_back_fields(
     written: JSON, shown: Mapping[str, JSON], changed: Mapping[str, JSON], deadline: Deadline
 ) -> JSON:
     before = written if isinstance(written, dict) else {}
-    made = dict(before)
+    result = dict(before)
     is_changed = False
     for name in deadline.charge_for_items(shown):
         if name not in changed:
-            is_changed |= made.pop(name, _ABSENT) is not _ABSENT
+            is_changed |= result.pop(name, _ABSENT) is not _ABSENT
     for name, value in deadline.charge_for_items(changed.items()):
         old = before.get(name, _ABSENT)
         new = write_back_changes(old, shown[name], value, deadline) if name in shown else value
         if new is not old:
-            made[name] = new
+            result[name] = new
             is_changed = True
-    return made if is_changed else written
+    return result if is_changed else written
 
 
 def _write_back_elements(written: JSON, shown: Sequence[JSON], changed: Sequence[JSON], deadline: Deadline) -> JSON:
     before = written if isinstance(written, list) and len(written) == len(shown) else shown
-    made = []
+    result = []
     for value, index in zip(changed, _indexes_in(shown, changed, deadline), strict=True):
-        made.append(value if index is None else write_back_changes(before[index], shown[index], value, deadline))
-    is_same = len(made) == len(before) and all(map(_is, made, before))
-    return written if is_same else made
+        result.append(value if index is None else write_back_changes(before[index], shown[index], value, deadline))
+    is_same = len(result) == len(before) and all(map(_is, result, before))
+    return written if is_same else result
 
 
 def _is(one: JSON, other: JSON) -> bool:
@@ -62,7 +62,7 @@ def _is(one: JSON, other: JSON) -> bool:
 
 
 def _indexes_in(shown: Sequence[JSON], changed: Sequence[JSON], deadline: Deadline) -> Sequence[int | None]:
-    # None for a new item
+    # for each item of `changed` the index of the same item in `shown`; None for a new item
     by_identity = {id(each): index for index, each in enumerate(deadline.charge_for_items(shown))}
     by_name = {name: index for index, each in enumerate(shown) if (name := _name_of(each))}
     indexes = [by_identity.get(id(each)) for each in deadline.charge_for_items(changed)]

@@ -80,16 +80,16 @@ def _fill_of_object(of: Fields) -> Fill | None:
             return value
         if not has_own and parts_with_defaults.isdisjoint(value):
             return value
-        made = {**constants, **value} if constants else dict(value)
+        filled = {**constants, **value} if constants else dict(value)
         for name, zero, default in unset:
-            if made[name] == zero:
-                made[name] = default
+            if filled[name] == zero:
+                filled[name] = default
         if own is not None:
-            own(made)
+            own(filled)
         for name, inner in parts:
-            if name in made:
-                made[name] = inner(made[name], deadline)
-        return made
+            if name in filled:
+                filled[name] = inner(filled[name], deadline)
+        return filled
 
     return fill
 

@@ -10,8 +10,8 @@
 Only changed parts are copied, and a valid object is returned as the same value. Source: encoding/json and
 sigs.k8s.io/json, with which Kubernetes decodes.
 
-msgspec first checks whether a value already has its type, about ten times faster than decoding. Only other values are
-walked.
+msgspec first checks whether a value already has its type, which is about ten times faster than decoding. Only values
+that fail this check are walked.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _UNQUOTED: Final = {
     "a whole number of 32 bits": _WHOLE_NUMBER,
     "true or false": re.compile("true|false"),
 }
-"""Patterns of texts that would have the expected type without quotes, by the words of schema/types.py."""
+"""Patterns of texts that would have the expected type without quotes. The keys are values of types.EXPECTED."""
 
 
 def described(value: JSON) -> str:
@@ -144,7 +144,7 @@ def create_type_check(of: Type) -> Fit:
 
 @cache
 def _msgspec_type(of: Type) -> Any:
-    """Return the type for msgspec, built once."""
+    """Return the type for msgspec. Each type is built once."""
     if isinstance(of, Items):
         return list[_msgspec_type(of.item)]  # type: ignore[misc]
     if not isinstance(of, Fields):
@@ -159,7 +159,7 @@ def _msgspec_type(of: Type) -> Any:
 
 
 def _attribute_names(of: Fields) -> Iterator[tuple[str, str]]:
-    """The name of a field may be a keyword of Python, so each field gets an attribute name."""
+    """Yield an attribute name for each field, because the name of a field may be a keyword of Python."""
     yield "unread", NO_FIELD
     yield from ((f"f{number}", name) for number, name in enumerate(of.fields))
 
@@ -197,8 +197,8 @@ def decode(value: JSON, of: Type, at: FieldPath = (), deadline: Deadline | None 
     if value is None or has_declared_form(value, of, until):
         return DecodedValue(value)
     decoding = _ValueDecoder(until, list(at))
-    made = decoding.decode_value(value, of)
-    return DecodedValue(None if made is _ABSENT else made, tuple(decoding.mismatches), tuple(decoding.unfilled))
+    result = decoding.decode_value(value, of)
+    return DecodedValue(None if result is _ABSENT else result, tuple(decoding.mismatches), tuple(decoding.unfilled))
 
 
 def has_declared_form(value: JSON, of: Type, deadline: Deadline) -> bool:
@@ -213,7 +213,7 @@ def has_declared_form(value: JSON, of: Type, deadline: Deadline) -> bool:
 def has_undeclared_field(value: JSON, of: Type, deadline: Deadline) -> bool:
     """Return whether an object inside a value has a field that its type does not declare.
 
-    An object without declared fields may have any. The deadline is charged for walked values.
+    An object without declared fields may have any fields. The deadline is charged for walked values.
     """
     if isinstance(of, Items):
         items = value if isinstance(value, list) else []
@@ -257,20 +257,20 @@ class _ValueDecoder(Struct):
 
     def _decode_at_step(self, step: str | int, value: JSON, of: Type) -> JSON:
         self.at.append(step)
-        made = self.decode_value(value, of)
+        result = self.decode_value(value, of)
         self.at.pop()
-        return made
+        return result
 
     def _object(self, value: dict[str, JSON], of: Fields) -> JSON:
         changed = {}
         for name, held in self.deadline.charge_for_items(value.items()):
             inner = of.fields.get(name, of.others or "any")
             if held is None:
-                made = None if inner == "quantity" and name not in of.fields else _ABSENT
+                result = None if inner == "quantity" and name not in of.fields else _ABSENT
             else:
-                made = self._decode_at_step(name, held, inner)
-            if made is not held:
-                changed[name] = made
+                result = self._decode_at_step(name, held, inner)
+            if result is not held:
+                changed[name] = result
         if not changed:
             return value
         both = {name: changed.get(name, held) for name, held in value.items()}
@@ -282,10 +282,10 @@ class _ValueDecoder(Struct):
             return value
         changed = value
         for index, held in enumerate(self.deadline.charge_for_items(value)):
-            made = _ABSENT if held is None else self._decode_at_step(index, held, of.item)
-            if made is not held:
+            result = _ABSENT if held is None else self._decode_at_step(index, held, of.item)
+            if result is not held:
                 changed = value.copy() if changed is value else changed
-                changed[index] = zero_value_of_type(of.item) if made is _ABSENT else made
+                changed[index] = zero_value_of_type(of.item) if result is _ABSENT else result
         return changed
 
 

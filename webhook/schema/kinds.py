@@ -40,7 +40,7 @@ class Declarations(Struct):
 
     written: dict[str, Any] = field(default_factory=dict)
     kinds: dict[GroupVersionKind, Type] = field(default_factory=dict)
-    _made: dict[str, Type] = field(default_factory=dict)
+    _resolved: dict[str, Type] = field(default_factory=dict)
 
     def resolve_type(self, written: Any) -> Type:
         """Return the type of a declaration.
@@ -59,26 +59,26 @@ class Declarations(Struct):
         return kubernetes_type(written) if "." in written else self._resolve_named_type(written)
 
     def _resolve_named_type(self, name: str) -> Type:
-        made = self._made.get(name)
-        if made is None:
-            made = self._made[name] = self.resolve_type(self.written[name])
-        return made
+        resolved = self._resolved.get(name)
+        if resolved is None:
+            resolved = self._resolved[name] = self.resolve_type(self.written[name])
+        return resolved
 
 
 @cache
 def declarations() -> Declarations:
     """Return the declarations of all files of `data/`, read on first use."""
     files = [yamlfile.read(path)[0].value for path in sorted(DATA.glob("*.yaml"))]
-    made = Declarations({name: written for file in files for name, written in file["types"].items()})
-    made.kinds = {
+    declared = Declarations({name: written for file in files for name, written in file["types"].items()})
+    declared.kinds = {
         GroupVersionKind(row.get("group", file["group"]), version, row["kind"]): _type_of_object_with_spec(
-            made.resolve_type(row["spec"])
+            declared.resolve_type(row["spec"])
         )
         for file in files
         for row in file["kinds"]
         for version in row["versions"]
     }
-    return made
+    return declared
 
 
 def _type_of_object_with_spec(spec: Type) -> Type:

@@ -36,7 +36,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     "truth": "true or false",
     "intOrText": "a whole number or a string",
 }
-"""The words for each scalar type. `any` and `quantity` accept all values and have none."""
+"""The words for each scalar type in messages. `any` and `quantity` accept all values, so they need no words."""
 _GO_ENCODING: Final = Path(__file__).with_name("go_encoding.json")
 """How Go encodes the types of k8s.io/api v0.36, by name. `always` are the fields that Go always writes, with their
 empty values: structures, and fields without `omitempty`. `kept` are pointers to scalars, which Go writes if they are

@@ -19,7 +19,7 @@ from webhook.text.similar_names import nearest_name
 from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non_text
 
 _SHORTEST: Final = 5
-"""The fewest letters of the beginning of a longer name."""
+"""The fewest letters of an undeclared name for which a longer name with this beginning is suggested."""
 _INNER: Final = frozenset(("metadata", "spec", "template", "jobTemplate", "resources", "securityContext"))
 """The inner objects to which a misplaced field may belong."""
 _SCALARS: Final = (None, *(each for each in get_args(Scalar) if each != "quantity"))
@@ -27,7 +27,7 @@ _SCALARS: Final = (None, *(each for each in get_args(Scalar) if each != "quantit
 _CONTAINERS: Final = "containers"
 """Users often write a field of a container beside the list of containers. The place is then the first container."""
 _METADATA: Final = ("metadata",)
-"""Users often write a field of the object itself here."""
+"""The path of metadata, where users often write a field of the object itself."""
 _LEVELS: Final = 3
 """The most levels in which a misplaced field is looked for, such as spec.template.spec of a Deployment."""
 
@@ -84,25 +84,25 @@ class _Place(Struct, frozen=True):
 
 
 class StrictReading(Struct, frozen=True):
-    """Objects with undeclared fields, and the places and texts that are not quantities."""
+    """Objects with undeclared fields, and texts that are not quantities, with their places."""
 
     fields: list[UndeclaredFields] = field(default_factory=list)
     quantities: list[tuple[FieldPath, str]] = field(default_factory=list)
 
 
 class StrictReader(Struct, frozen=True):
-    """How an object is read.
+    """Reads objects as strict decoding does.
 
     Args:
-        deadline: is charged for walked values.
-        is_closed: whether all types declare all fields. Otherwise only types of Kubernetes inside the object do.
+        deadline: charged for walked values.
+        is_closed: whether all types declare all fields. With False, only types of Kubernetes inside the object do.
         left_out: names of types that are not read.
         left_out_at: places that are not read.
         open_at: the place of an object that may have more fields.
         known: fields of the whole object that no type declares.
         removed: pairs of a type and a field that earlier releases had.
         without_amounts: names of types in which texts are not read as quantities.
-        only_nulls: whether only fields without a value count.
+        only_nulls: whether only undeclared fields with null are reported.
     """
 
     deadline: Deadline
@@ -159,7 +159,7 @@ class StrictReader(Struct, frozen=True):
         """Return whether a type that declares all fields of its objects lacks a field."""
         if name in level.of.fields or (not level.at and name in self.known):
             return False
-        is_directive = name.startswith("$")  # of a strategic merge
+        is_directive = name.startswith("$")  # a directive of a strategic merge patch
         return not (is_directive or is_placeholder(name) or (level.of.name, name) in self.removed)
 
     def _undeclared_field(self, name: str, level: _Level, holders: Sequence[_Level]) -> UndeclaredField:

@@ -1,6 +1,7 @@
 """Checks the values of an object by the declarations of a data file: forms, ranges, choices, and unknown fields.
 
-A data file has `objects`, which are entries with their fields. One key of a field is its type, others are its bounds:
+A data file has `objects`. Each entry of `objects` has fields. One key of a field is its type, other keys are its
+bounds:
 
     text: FORM              a text of a form of `FORMS`, with at most `longest` bytes; `empty: true` also allows ""
     one: [A, B]             a text of a closed set
@@ -222,7 +223,7 @@ class Breach(Struct, frozen=True, kw_only=True):
     Attributes:
         what: wrongType, notQuantity, missing, tooMany, tooFew, tooLong, duplicate, badName, notOneOf, outOfRange,
             forbidden, excluded, unknownField, or a kind from the key `otherwise`.
-        given, expected, nearest: for the message.
+        given, expected, nearest: the wrong value, the expected value and a similar valid name, for the message.
     """
 
     what: str
@@ -255,7 +256,9 @@ class ValueDeclarations(Struct, frozen=True):
     def breaches_of_decoded(
         self, value: JSON, name: str, at: FieldPath, deadline: Deadline, settled: Collection[FieldPath] = ()
     ) -> Sequence[Breach]:
-        """Return the breaches of an object with values of the right types. Values at `settled` paths are skipped."""
+        """Return the breaches of an object with values of the right types. Values at `settled` paths, which have
+        another problem, are skipped.
+        """
         walk = _BreachCollector(deadline, settled)
         self.judge_of_entry(name)(walk, value, at, None)
         return walk.breaches
@@ -273,7 +276,7 @@ class ValueDeclarations(Struct, frozen=True):
 
 
 class _BreachCollector(Struct, frozen=True):
-    """Collects the breaches of one object. Skips values at `settled` paths."""
+    """Collects the breaches of one object. Values at `settled` paths are skipped."""
 
     deadline: Deadline
     settled: Collection[FieldPath]
@@ -298,7 +301,7 @@ def declarations_of_file(file: Path, version: str = "") -> ValueDeclarations:
 
 
 def _type_of_declaration(known: ValueDeclarations, declaration: Field) -> Type:
-    """The type of an entry of `objects` is created once."""
+    """Return the type of a declaration. The type of an entry of `objects` is created once."""
     if "object" in declaration:
         name = known.name_of_entry(declaration["object"])
         if name not in known.types:
@@ -343,7 +346,7 @@ def _judge_of_object(known: ValueDeclarations, declared: Mapping[str, Any]) -> J
 
 
 def _judge_of_field(known: ValueDeclarations, declaration: Field) -> Judge | None:
-    """Return the function that checks a field, also whether another field excludes it."""
+    """Return the function that checks a field, and whether another field forbids this field."""
     forbidden, others, inner = (
         declaration.get("forbidden"),
         declaration.get("with"),
@@ -394,7 +397,7 @@ def _judge_of_list(known: ValueDeclarations, declaration: Field) -> Judge:
 
 
 def _all_differ_under_key(entries: Sequence[JSON], key: str, deadline: Deadline) -> bool:
-    """True only if the values certainly differ. False may also mean not known."""
+    """Return whether the values certainly differ. The result may be False although they differ."""
     deadline.spend(len(entries) // 10)  # most of the work is in C
     try:
         return len({each[key] for each in entries}) == len(entries)
