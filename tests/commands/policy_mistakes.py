@@ -43,7 +43,7 @@ TYPED = {
     ),
     "a list that is read as an object": (
         on_pods("object.spec.containers.image != ''"),
-        "`object.spec.containers` is a list, which has no fields: ask its elements, as in",
+        "`object.spec.containers` is a list, which has no fields: test its elements, as in",
     ),
     "an environment that is read by name": (
         on_pods("object.spec.containers[0].env.FOO == 'x'"),
@@ -119,7 +119,7 @@ TYPED = {
     ),
     "a name that is compared with null": (
         on_pods("object.spec.nodeName == null"),
-        "`object.spec.nodeName` is never null: ask `has(object.spec.nodeName)` instead",
+        "`object.spec.nodeName` is never null: write `has(object.spec.nodeName)` instead",
     ),
     "a misspelled field": (
         on_deployments("object.spec.replica > 3"),
@@ -210,7 +210,7 @@ UNSEEN = {
     ),
     "a sub-resource that only CONNECT reaches": (
         with_rule(resources=["pods/exec"]),
-        "`pods/exec` is requested with CONNECT alone",
+        "`pods/exec` has only the operation CONNECT",
     ),
     "a scope that the resource does not have": (with_rule(scope="Cluster"), "write `scope: Namespaced`"),
     "a condition on a kind in lower case": (

@@ -91,7 +91,7 @@ def _is_in_force(server: ApiServer) -> None:
     _until_status(server, "eight-gpus", "TypeChecked", "True")
     _apply(server, policy("mistyped", "!has(object.spec.nodeName) || object.spec.containers.image == 'a'"))
     told = _until_status(server, "mistyped", "TypeChecked", "False")["message"]
-    assert "`object.spec.containers` is a list, which has no fields: ask its elements" in told
+    assert "`object.spec.containers` is a list, which has no fields: test its elements" in told
     server.kubectl("delete", "validatingpolicy.claimgate.dev", "mistyped")
     shown = server.kubectl("get", "validatingpolicies.claimgate.dev").stdout.split()
     assert shown[:7] == ["NAME", "COMPILED", "REGISTERED", "AGE", "eight-gpus", "True", "True"]

@@ -163,7 +163,7 @@ def test_a_value_of_a_wrong_type_is_named_and_the_policy_stays_in_force() -> Non
     assert told.startswith(
         "spec.validations[0].expression: `object.spec.containers.image`: `object.spec.containers` is a"
     )
-    assert "ask its elements" in told
+    assert "test its elements" in told
     assert [each.name for each in made.policies.validating if each.bindings] == ["p"]
     assert "no expression uses" in message(live(policy("p")), "p", "TypeChecked")
 

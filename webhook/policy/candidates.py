@@ -1,8 +1,8 @@
 """Selects the policies that may concern a request, without reading its object.
 
-Most constraints name only resources and operations. The result for these is the same for all requests with one
-resource and operation, so policy_set.py caches it in an index. Selectors and names of objects are matched for each
-request.
+Most constraints name only resources and operations. The result for such constraints is the same for all requests with
+one resource and operation, so policy_set.py caches this result in an index. Selectors and names of objects are matched
+for each request.
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ class Candidate(Struct, frozen=True, eq=False):
 
     `inner`: the objects inside the request's object on which the policy is also evaluated; None without such objects.
     `is_own_alone`: the policy always applies to the request's object, in every namespace, and to no other object.
-    `gate` has the matchConditions to evaluate; None if all are known to hold. `concerns` has words of the annotation
-    `concerns`: the policy applies only to Pods and pod templates with one of these parts; empty means all.
+    `gate` has the matchConditions to evaluate; None if the policy has no matchCondition that could be false.
+    `concerns` has words of the annotation `concerns`: the policy applies only to Pods and pod templates with one of
+    these parts. If `concerns` is empty, the policy applies to all Pods and pod templates.
     `pod_parts`: the checks can find problems only in a Pod with one of these parts (typed/pod_parts.py); empty if the
     parts are unknown.
     """
@@ -143,7 +144,7 @@ def _conditions_to_evaluate(policy: Policy, attributes: Attributes) -> MatchCond
 
 
 def _required_pod_parts(policy: Policy, attributes: Attributes, registry: FactRegistry) -> frozenset[str]:
-    """Return parts of Pods. The policy's checks run only for created or updated Pods with one of these parts."""
+    """Return the parts of which a created or updated Pod needs one, so that the policy's checks run; empty for all."""
     if attributes.kind != POD or attributes.operation == Operation.DELETE:
         return frozenset()
     return registry.checks_of_kind(("", "Pod"), is_deleted=False).pod_parts_that_checks_need(policy.checks)

@@ -1,7 +1,7 @@
-"""Compiles policies and bindings: expressions become programs, and mistakes have the texts of API servers.
+"""Compiles policies and bindings: expressions become programs, and errors have the messages of API servers.
 
-A policy is checked in the order in which API servers report errors, and all errors are found. A policy with errors is
-also compiled, and keeps its errors.
+The errors of a policy are reported in the order of API servers, and all errors are found. A policy with errors is also
+compiled. An expression with an error keeps its error.
 
 Source: kubernetes v1.36 pkg/apis/admissionregistration/validation/validation.go.
 """
@@ -73,9 +73,9 @@ def compile_policy(
     registry: FactRegistry = SHIPPED,
     is_lazy: bool = False,
 ) -> tuple[Policy, tuple[FieldError, ...]]:
-    """Compile a policy without its bindings; also return the errors, in the order and with the texts of API servers.
+    """Compile a policy without its bindings. Also return the errors, in the order and with the messages of API servers.
 
-    With `is_lazy`, expressions are compiled on first use, and a mistake becomes an error of the expression.
+    With `is_lazy`, expressions are compiled on first use, and an expression with a mistake keeps its error.
     """
     spec, meta = manifest.spec, manifest.metadata
     settings, complaints = extensions.read_annotations(meta.annotations, registry.fact_names, registry.check_groups)
@@ -157,8 +157,8 @@ def _is_configuration(mutation: MutationManifest) -> bool:
 
 
 def _criteria_of_policy(manifest: MatchResources | None, *, names_delete: bool) -> Criteria:
-    """Return the criteria of a policy. `names_delete`: DELETE must be named, because with `stored` the operation `*`
-    does not include it.
+    """Return the criteria of a policy. With `names_delete`, the operation `*` does not include DELETE, as the
+    annotation `stored` requires.
     """
     criteria = compile_criteria(manifest)
     if not names_delete:
@@ -169,7 +169,7 @@ def _criteria_of_policy(manifest: MatchResources | None, *, names_delete: bool) 
 
 
 def compile_binding(manifest: BindingManifest, file: str = "") -> tuple[Binding, tuple[FieldError, ...]]:
-    """Compile a binding; also return the errors, in the order and with the texts of API servers."""
+    """Compile a binding. Also return the errors, in the order and with the messages of API servers."""
     spec = manifest.spec
     errors = [
         *verification.metadata_errors(manifest.metadata),

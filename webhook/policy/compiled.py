@@ -1,7 +1,7 @@
 """The data of a compiled policy, with programs for expressions and predicates for selectors.
 
-All values are immutable. compile.py creates them; the modules that match, validate and mutate use them. An expression
-that did not compile keeps its error, so that the policy's failurePolicy decides.
+All values are immutable. compile.py creates the values, and the modules that match, validate and mutate use them. An
+expression that did not compile keeps its error, so that the policy's failurePolicy decides.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Condition(Struct, frozen=True, eq=False):
 class Validation(Struct, frozen=True, eq=False):
     """One validation.
 
-    `denial` is the reason of its denials. `facts` has the fields of facts and problems that it reads.
-    `lists_problems`: whether its messageExpression returns a list of problems instead of a text.
+    `denial` is the reason for a denial. `facts` has the fields of facts and problems that the expression reads.
+    `lists_problems`: the messageExpression returns a list of problems instead of a text.
     """
 
     expression: Expression
@@ -84,8 +84,8 @@ class ParamSource(Struct, frozen=True):
 class Binding(Struct, frozen=True, eq=False, kw_only=True):
     """One binding: where its policy applies, the parameters, and the actions of a failure.
 
-    `admits` has the decisions of rules that hold, about the object itself and without parameter. They are created
-    once, because they are needed often.
+    `admits` has the decision for each validation that is true, for the object itself and without a parameter. These
+    decisions are created once, because they are needed often.
     """
 
     name: str
@@ -134,10 +134,10 @@ class DeferredPart(Generic[T]):
 
 
 class PolicyBody(Struct, frozen=True, eq=False, kw_only=True):
-    """The expressions of a policy except its matchConditions. `messages`: the number of rules with a
-    messageExpression.
+    """The expressions of a policy except its matchConditions.
 
-    `needs`: the names that the expressions read; other values are not computed.
+    `messages`: the number of validations with a messageExpression. `needs`: the names that the expressions read; other
+    values are not computed.
     """
 
     variables: Mapping[str, Expression]
@@ -152,27 +152,28 @@ class PolicyBody(Struct, frozen=True, eq=False, kw_only=True):
 class Policy:
     """A ValidatingAdmissionPolicy (rules, audits) or a MutatingAdmissionPolicy (changes, reinvokes) with its bindings.
 
-    The fields here and the matchConditions (`gate`) decide whether the policy applies. The other expressions are in
-    `body`, which most requests never need.
+    The fields here and `gate`, which has the matchConditions, decide whether the policy applies. The other expressions
+    are in `body`, which most requests never need.
 
     Args:
         reports_problems: the only validation is `problems.size() == 0` with the messageExpression `problems`, so that
             the checks decide, without CEL.
         expands: the annotation `expand` has `pods`.
-        enters: it has `objects`.
-        reads_patches: it has `patches`.
-        reads_resources: it has `resources`.
+        enters: the annotation `expand` has `objects`.
+        reads_patches: the annotation `expand` has `patches`.
+        reads_resources: the annotation `expand` has `resources`.
         phase: the phase of a validating policy.
-        is_registered: webhook configurations include its resources.
+        is_registered: webhook configurations include the resources of the policy.
         spares_stored: problems that the stored object already has only warn.
-        skips_bookkeeping: it sees changes of BOOKKEEPING and deletions only if it names them.
-        is_about_specs: it has the annotation `updates: spec`.
-        named_bookkeeping: the fields of BOOKKEEPING that it names.
-        concerns: it applies only to Pods with one of these parts.
-        any_pod: its rules that are also about other Pods.
-        judges_types: it is about values of wrong types.
-        needs_schemas: its mutations need the schemas of custom kinds.
-        checks: the groups of checks that it uses.
+        skips_bookkeeping: updates of only BOOKKEEPING fields, and deletions, are skipped unless the policy names the
+            field or DELETE.
+        is_about_specs: the policy has the annotation `updates: spec`.
+        named_bookkeeping: the fields of BOOKKEEPING that the policy names.
+        concerns: the policy applies only to Pods with one of these parts.
+        any_pod: the rules of the policy that are also about Pods without these parts.
+        judges_types: the checks report values of wrong types.
+        needs_schemas: the mutations of the policy need the schemas of custom kinds.
+        checks: the groups of checks that the policy uses.
         catalogue: the rules of these groups.
         named: the rules that rules.yaml declares for its validations.
         missing: the result of a rule that needs a missing object.
@@ -232,9 +233,7 @@ class Policy:
         return self.skips_bookkeeping or self.is_about_specs or self.reports_problems
 
     def rule_id(self, index: int | None) -> str:
-        """Return the id of a validation; the policy's name for a validation without id, and for the policy as a
-        whole.
-        """
+        """Return the id of a validation. If the validation has no id, or `index` is None, return the policy's name."""
         return self.named[index].id if index is not None and self.named else self.name
 
     def severity_of_rule(self, code: str) -> str:
@@ -284,7 +283,7 @@ class Policy:
 
     @property
     def names_read_by_body(self) -> frozenset[str]:
-        """Return the names that the expressions read, without those of matchConditions."""
+        """Return the names that the expressions read, except the matchConditions."""
         return self.body().needs
 
     @property

@@ -56,16 +56,16 @@ def refuse_unknown_rules(flag: str, names: Iterable[str], policies: PolicySet) -
     ids = rule_ids(policies) if wanted else frozenset()
     known = ids.union(rule.partition("/")[0] for rule in ids)
     for name in wanted:
-        if told := describe_unknown_id(name, known, _RULE_OR_GROUP):
-            raise ConfigurationError(f"{flag}: {told}")
+        if sentence := describe_unknown_id(name, known, _RULE_OR_GROUP):
+            raise ConfigurationError(f"{flag}: {sentence}")
 
 
 def apply_configuration_to_policies(policies: PolicySet, file: ConfigurationFile) -> PolicySet:
     """Return the policy set with a configuration.
 
     Raises:
-        InputError: with all unknown rules and groups in the file, all kinds that several groups have, and all
-            mistakes in params.
+        InputError: the file has unknown rules or groups, kinds that several groups have, or mistakes in params. The
+            error lists all of them.
     """
     if file.document is None:
         return policies
@@ -89,12 +89,12 @@ def _problems_of_unknown_names(file: ConfigurationFile, known: Collection[str]) 
     groups = {rule.partition("/")[0] for rule in known}
     for number, allowed in enumerate(file.value.policy_exceptions):
         for at, name in enumerate(allowed.rules):
-            if name != EVERY_RULE and (told := describe_unknown_id(name, groups.union(known), _RULE_OR_GROUP)):
-                yield file.problem(("policyExceptions", number, "rules", at), told)
+            if name != EVERY_RULE and (sentence := describe_unknown_id(name, groups.union(known), _RULE_OR_GROUP)):
+                yield file.problem(("policyExceptions", number, "rules", at), sentence)
     for path, name in _rules_and_groups_in_file(file):
         is_group = path[:2] == ("levels", "groups")
-        if told := describe_unknown_id(name, groups if is_group else known, "group" if is_group else "rule"):
-            yield file.problem(path, told)
+        if sentence := describe_unknown_id(name, groups if is_group else known, "group" if is_group else "rule"):
+            yield file.problem(path, sentence)
 
 
 def _problems_of_params(file: ConfigurationFile, policies: PolicySet) -> Iterator[InputProblem]:
@@ -107,8 +107,8 @@ def _problems_of_params(file: ConfigurationFile, policies: PolicySet) -> Iterato
     rules = _param_rules(policies)
     for name in sorted(file.value.params.keys() & rules.names):
         keys = file.value.params[name]
-        for key, told in rules.mistakes_of_keys(name, keys):
-            yield file.problem(("params", name, *([key] if key in keys else ())), told)
+        for key, sentence in rules.mistakes_of_keys(name, keys):
+            yield file.problem(("params", name, *([key] if key in keys else ())), sentence)
 
 
 def _param_rules(policies: PolicySet) -> ParamRuleChecker:
@@ -140,8 +140,8 @@ def _problems_of_ambiguous_kinds(file: ConfigurationFile, policies: PolicySet) -
     ]
     known = _known_kinds(policies) if named else frozenset()
     for path, kind in named:
-        if told := _describe_ambiguous_kind(kind, known):
-            yield file.problem(path, told)
+        if sentence := _describe_ambiguous_kind(kind, known):
+            yield file.problem(path, sentence)
 
 
 def _describe_ambiguous_kind(kind: str, known: Collection[tuple[str, str]]) -> str:
@@ -156,7 +156,7 @@ def _describe_ambiguous_kind(kind: str, known: Collection[tuple[str, str]]) -> s
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """The names that PolicyExceptions may use: those of rules, groups and policies, and kinds as group and name."""
+    """The names that PolicyExceptions may use: `rules` has rules, groups and policies, `kinds` has group and kind."""
 
     rules: frozenset[str]
     kinds: frozenset[tuple[str, str]]
@@ -184,8 +184,8 @@ def mistakes_of_policy_exception(exception: PolicyException, known: KnownNames) 
         close = nearest_name(rule, sorted(known.rules)) if number < _MOST_SUGGESTED else ""
         yield ("spec", "rules", at), _sentence_about_unknown_id(rule, close, _RULE_OR_GROUP)
     for at, kind in enumerate(exception.spec.kinds):
-        if told := _describe_ambiguous_kind(kind, known.kinds):
-            yield ("spec", "kinds", at), told
+        if sentence := _describe_ambiguous_kind(kind, known.kinds):
+            yield ("spec", "kinds", at), sentence
 
 
 def _known_kinds(policies: PolicySet) -> frozenset[tuple[str, str]]:

@@ -1,8 +1,8 @@
 """Declares the variables and types that the expressions of a policy may use, by the place of the expression.
 
-`object`, `oldObject` and `params` are dyn; `request` and `namespaceObject` are declared field by field, so that a
-typing error in them is found when the policy is loaded. Source: k8s.io/apiserver v0.36
-pkg/admission/plugin/cel/compile.go (BuildRequestType, BuildNamespaceType, createEnvForOpts) and composition.go.
+`object`, `oldObject` and `params` are dyn. `request` and `namespaceObject` are declared field by field, so that a wrong
+field name is found when the policy is loaded. Source: k8s.io/apiserver v0.36 pkg/admission/plugin/cel/compile.go
+(BuildRequestType, BuildNamespaceType, createEnvForOpts) and composition.go.
 """
 
 from __future__ import annotations
@@ -138,12 +138,12 @@ def with_problems(place: Environment, rules: Catalogue) -> Environment:
     """Return the environment with the variable `problems` and its function for rules."""
     if not rules:
         return place
-    made = place.extended_with(variables={PROBLEMS: LIST_OF_PROBLEMS}, structures={PROBLEM.name: PROBLEM})
-    return replace(made, functions=(*made.functions, code_function(rules)))
+    extended = place.extended_with(variables={PROBLEMS: LIST_OF_PROBLEMS}, structures={PROBLEM.name: PROBLEM})
+    return replace(extended, functions=(*extended.functions, code_function(rules)))
 
 
 def with_variables(place: Environment, types: Mapping[str, Type]) -> Environment:
-    """Return the environment with `variables`, which has the variables that are declared so far, possibly none."""
+    """Return the environment with `variables`, whose fields are the variables that are declared so far."""
     structure = Structure(VARIABLES, dict(types))
     return place.extended_with(variables={"variables": object_type(VARIABLES)}, structures={VARIABLES: structure})
 

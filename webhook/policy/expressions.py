@@ -1,9 +1,10 @@
-"""Compiles one expression of a policy with the variables of its place. Words errors as the API server does, and adds
-a hint: the probable name, the missing annotation, or the CEL for a habit of Python, jq, Rego or JavaScript.
+"""Compiles one expression of a policy with the variables that its place allows. Errors have the messages of the API
+server, and a hint: a similar name, the missing annotation, or the CEL for a habit of Python, jq, Rego or JavaScript.
 
-Hints are shown only to people, below the errors. A habit is a sequence of tokens. `STRING` and `INT` match all
-literals of these types, `NAME` matches all names, and `START` matches the beginning of the expression. The name of a
-field, after a dot, is never a habit. If two habits begin at the same token, the longer one is used.
+Hints are shown only to people, below the errors. A habit is a sequence of tokens that belongs to another language.
+`STRING` and `INT` match all literals of these types, `NAME` matches all names, and `START` matches the beginning of the
+expression. The name of a field, after a dot, is never a habit. If two habits begin at the same token, the longer habit
+is used.
 
 Source: k8s.io/apiserver v0.36 pkg/admission/plugin/cel/compile.go (CompileCELExpression) and composition.go.
 """
@@ -35,15 +36,15 @@ from webhook.rules.catalogue import Catalogue
 from webhook.rules.declarations import PROBLEMS
 from webhook.text.similar_names import nearest_name
 
-_HAS: Final = "a field that is not set is absent, not null: ask `has(x.field)`, or read `x.?field.orValue(…)`"
+_HAS: Final = "a field that is not set is absent, not null: test `has(x.field)`, or read `x.?field.orValue(…)`"
 _OR_VALUE: Final = "write `x[?'key'].orValue(…)` for an entry that may be absent"
 _CHOICE: Final = "write `condition ? a : b` for a choice"
 _WALK: Final = "write `list.all(x, …)`, `.exists(x, …)`, `.map(x, …)` or `.filter(x, …)` to walk a list"
 _SIZE: Final = "write `size(x)` for a length"
 _FORMAT: Final = "write `'%s of %d'.format([x, y])`, or `'a' + string(x)`, for a text with values in it"
-_TEXT_OF_NUMBER: Final = "a text and a number do not add: write `string(…)` around the number"
-_ASSIGN: Final = "nothing is assigned in an expression: declare `variables.NAME` in `spec.variables`; `==` compares"
-_CLOCK: Final = "an expression has no clock, because it must say the same when it is evaluated again"
+_TEXT_OF_NUMBER: Final = "a text and a number cannot be added: write `string(…)` around the number"
+_ASSIGN: Final = "an expression cannot assign: declare `variables.NAME` in `spec.variables`; `==` compares"
+_CLOCK: Final = "an expression cannot read the time, because a second evaluation must have the same result"
 _PIPE: Final = "there are no pipes: call functions one after the other, as in `list.filter(x, …).map(x, …)`; `||` is or"
 _MATCHES: Final = "write `x.matches('…')` for a regular expression"
 _OBJECT: Final = "the object is `object`, its former state `oldObject`, and the rest of the request is below `request`"
@@ -66,7 +67,7 @@ HABITS: Final[Mapping[str, str]] = {
     "elif": _CHOICE,
     "else": _CHOICE,
     "for": _WALK,
-    "lambda": "there are no functions of your own: write `list.filter(x, …)` or `list.map(x, …)`",
+    "lambda": "an expression cannot define functions: write `list.filter(x, …)` or `list.map(x, …)`",
     "len (": _SIZE,
     "any": _WALK,
     "any (": _WALK,
@@ -77,12 +78,12 @@ HABITS: Final[Mapping[str, str]] = {
     "sorted (": "write `list.sort()`",
     "str (": "write `string(x)`",
     "float (": "write `double(x)`",
-    "isinstance (": "write `type(x) == string` to ask for a type",
+    "isinstance (": "write `type(x) == string` to test for a type",
     "f STRING": _FORMAT,
     "STRING + INT": _TEXT_OF_NUMBER,
     "INT + STRING": _TEXT_OF_NUMBER,
     "STRING %": _FORMAT,
-    "* *": "there is no power: multiply",
+    "* *": "there is no operator for powers: multiply",
     "[ INT :": "write `x.substring(1, 3)` for a part of a text, or `list.slice(1, 3)` for a part of a list",
     ". get (": _OR_VALUE,
     ". items (": "write `map.all(key, value, …)` to walk a map",
@@ -127,7 +128,7 @@ HABITS: Final[Mapping[str, str]] = {
     "== =": "write `==` to compare",
     "!= =": "write `!=` to compare",
     "=>": "write the variable and the expression as arguments: `list.filter(x, x.name == 'a')`",
-    "? ?": "write `.?field.orValue(…)` for a value in place of an absent one",
+    "? ?": "write `.?field.orValue(…)` for a default value",
     "? .": "write `object.spec.?field` for a field that may be absent",
     "undefined": _HAS,
     ". includes (": "write `x in list`, or `x.contains('…')` of a text",
@@ -145,9 +146,9 @@ HABITS: Final[Mapping[str, str]] = {
     "time . now (": _CLOCK,
     "datetime . now (": _CLOCK,
     "=~": _MATCHES,
-    "$": "nothing is replaced in an expression: read `params`, `variables` or `object`",
+    "$": "`$` does not insert a value: read `params`, `variables` or `object`",
 }
-"""Habits as tokens, each with the hint."""
+"""The hint for each habit. The tokens of a habit are separated by spaces."""
 _LONGEST: Final = max(len(habit.split()) for habit in HABITS)
 _LITERALS: Final[Mapping[str, str]] = {"string": "STRING", "int": "INT"}
 _UNDECLARED: Final = re.compile(r"undeclared reference to '([^']*)'")
@@ -160,7 +161,7 @@ def hints_for_issues(
     """Return the different hints for some issues.
 
     Args:
-        issues: the message of the type checker about the expression.
+        issues: the issues of the expression.
         source: the expression.
         place: the environment with the names that the expression may use.
         facts: the names of all facts, including those that the policy does not declare.
@@ -168,8 +169,8 @@ def hints_for_issues(
     declared = frozenset(facts)
     habits = {habit: text for habit, text in hints_for_habits(source) if habit not in place.variables}
     explained = frozenset(token for habit in habits for token in habit.split())
-    told = [_hint_for_message(each.message, place, declared, explained) for each in issues]
-    return tuple(dict.fromkeys(text for text in (*told, *habits.values()) if text))
+    hints = [_hint_for_message(each.message, place, declared, explained) for each in issues]
+    return tuple(dict.fromkeys(text for text in (*hints, *habits.values()) if text))
 
 
 def _hint_for_message(message: str, place: Environment, facts: frozenset[str], explained: frozenset[str]) -> str:
@@ -186,9 +187,9 @@ def _hint_for_message(message: str, place: Environment, facts: frozenset[str], e
 
 def _hint_for_name(name: str, place: Environment, facts: frozenset[str]) -> str:
     if name in facts:
-        return f"`{name}` is a fact, which a policy has to ask for: add the annotation `{PREFIX}facts: {name}`"
+        return f"`{name}` is a fact, which a policy must declare: add the annotation `{PREFIX}facts: {name}`"
     if name == PROBLEMS:
-        return f"`{PROBLEMS}` is what checks find: name their groups in the annotation `{PREFIX}checks`"
+        return f"`{PROBLEMS}` has what checks find: name groups of checks in the annotation `{PREFIX}checks`"
     if name == "params":
         return "`params` exists only with `spec.paramKind`: add it, or remove `params`"
     return _did_you_mean(name, {*place.variables, *facts, *_function_names(place)})
@@ -286,7 +287,7 @@ class PolicyCompilation(Struct):
     def compile_expression(
         self, path: FieldPath, source: str, place: Environment, expected: Sequence[Type], missing: str = ""
     ) -> Expression:
-        """Compile one expression as written. An error is added to the errors, and kept in the expression."""
+        """Compile one expression as written. An error is added to `errors`, and the expression also keeps the error."""
         return self._compile(path, source, source, place, expected, missing=missing, shown=source)
 
     def compile_trimmed_expression(

@@ -1,11 +1,11 @@
-"""Finds fields in expressions that none of the policy's kinds has: `object.spec.replica`, `Object.spec{replica: 1}`.
+"""Finds fields in expressions that no kind of the policy has: `object.spec.replica`, `Object.spec{replica: 1}`.
 
-kube-apiserver writes such fields to `status.typeChecking` of a ValidatingAdmissionPolicy. It checks the object with
-the type of each kind that the rules name (kubernetes v1.36 pkg/admission/plugin/policy/validating/typechecking.go),
-and also reports fields that only some of the kinds lack. This module does not, because policies distinguish kinds
-with `has()`. Only the fields of built-in kinds are known. If rules name other kinds, or wildcards, nothing is
-reported. API servers check `Object{…}` only during a request, which then fails (mutating/patch/smd.go, "field not
-declared in schema").
+kube-apiserver writes such fields to `status.typeChecking` of a ValidatingAdmissionPolicy. kube-apiserver checks the
+object with the type of each kind that the rules name (kubernetes v1.36
+pkg/admission/plugin/policy/validating/typechecking.go), and also reports fields that only some of the kinds lack. This
+module does not report these fields, because policies distinguish kinds with `has()`. Only the fields of built-in kinds
+are known. If rules name other kinds, or wildcards, nothing is reported. API servers check `Object{…}` only during a
+request, which then fails (mutating/patch/smd.go, "field not declared in schema").
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from webhook.schema.types import Fields, Items, Type, type_of_node
 from webhook.text.similar_names import nearest_name
 
 _GONE: Final = frozenset(("source",))
-"""Fields of earlier releases, which policies may read to name the successor: `source` of claims in pods, until
-1.30."""
+"""Fields that only earlier releases had: `source` of claims in pods, until 1.30. Policies may read such a field, to
+tell users the new field."""
 _SAME: Final = frozenset(("filter", "sortBy"))
 """Macros that return the type of their operand."""
 _INNER: Final = frozenset(("bind", "optMap", "optFlatMap"))
@@ -40,7 +40,7 @@ _ORDERS: Final[Mapping[str, str]] = {
     "_<=_": "isGreaterThan",
     "_>=_": "isLessThan",
 }
-"""The method of quantities for each operator. For the operators in _OPPOSITES, it is the method for the opposite."""
+"""The method of quantities for each operator. For the operators in _OPPOSITES, the result of the method is negated."""
 _OPPOSITES: Final = frozenset(("_<=_", "_>=_"))
 
 Scope: TypeAlias = "Mapping[str, Type | None]"
@@ -117,9 +117,9 @@ def named_kinds(policy: Policy) -> Iterator[GroupVersionKind | None]:
 class _TypeInference(Struct):
     """Infers the types of expressions.
 
-    unknown: paths that a kind lacks, with a similar name. known: paths that a kind has. written: paths that a
-    mutation only sets. tested: fields that an expression tests for presence. compared: sentences about quantities
-    that are compared as strings, by the comparison.
+    unknown: the paths that a kind lacks, each with a similar name or "". known: the paths that a kind has. written: the
+    paths that a mutation sets. tested: the paths that an expression tests for presence. compared: for each comparison
+    of quantities as strings, a sentence about it.
     """
 
     unknown: dict[str, str] = field(default_factory=dict)
@@ -203,7 +203,7 @@ class _TypeInference(Struct):
     def _infer_type_of_macro(self, node: Macro, scope: Scope) -> Type | None:
         of = self._infer_type_of_node(node.operand, scope)
         *first, last = node.variables
-        # over a map, a single variable is the key
+        # in a loop over a map, a single variable is the key
         item = of if node.name in _INNER else _element_type(of) if first or isinstance(of, Items) else None
         inner = {**scope, **dict.fromkeys(first), last: item}
         types = [self._infer_type_of_node(each, inner) for each in node.arguments]

@@ -38,13 +38,13 @@ def interests_of_policies(
     *,
     of_audits: bool = False,
 ) -> tuple[Interest, ...]:
-    """Return the objects that a view of the cluster must hold for these policies.
+    """Return the objects that a view of the cluster must have for these policies.
 
     Args:
         policies: the loaded policies.
         registry: the facts and checks that they may use.
         params: the shipped parameters.
-        own_namespace: where claimgate runs.
+        own_namespace: the namespace where claimgate runs.
         of_audits: whether to include objects for the advice that only audits show.
     """
     wanted = [*_interests_without_lookups(policies, params, own_namespace)]
@@ -112,8 +112,8 @@ def _interests_in_params(kind: GroupVersionKind, policy: Policy, params: Iterabl
 
 
 def _interests_in_shipped_params(kind: GroupVersionKind, params: Iterable[JSON]) -> Iterator[Interest]:
-    """Yield the objects with names of shipped parameters, because an object of the cluster replaces the shipped one
-    of the same name.
+    """Yield the objects with names of shipped parameters: an object of the cluster replaces the shipped parameter with
+    the same name.
     """
     for param in params:
         group, slash, _ = str(get(param, ("apiVersion",)) or "").partition("/")

@@ -1,8 +1,8 @@
 """Loads a policy set from folders, files, mounted ConfigMaps or stdin, with Lists and several documents.
 
 All mistakes are reported together, each with file, line and column. If there is a mistake, nothing is loaded. In a
-folder, the folders `cases` and `context` with test inputs, suites of tests, and kustomizations are skipped. Objects
-of a policy's paramKind in the same files are its parameters. Policies of claimgate.dev are converted to the
+folder, these are skipped: the folders `cases` and `context` with test inputs, suites of tests, and kustomizations.
+Objects of a policy's paramKind in the same files are its parameters. Policies of claimgate.dev are converted to the
 equivalent native policies.
 """
 
@@ -68,8 +68,8 @@ class Options(Struct, frozen=True, kw_only=True):
 
     `registry` has the facts and checks that policies may use.
 
-    `lazy`: expressions are compiled when a policy is first evaluated; only for policies that are known to compile.
-    `own_namespace` is the namespace where claimgate runs; policies in files call it `claimgate-system`.
+    `lazy`: expressions are compiled when a policy is first evaluated. Use this only for policies that are known to
+    compile. `own_namespace` is the namespace where claimgate runs; policies in files call it `claimgate-system`.
     """
 
     engine: Engine | EngineName = "compiled"
@@ -99,11 +99,12 @@ def load_policy_set(places: Sequence[Path | str], options: Options, root: str = 
     Args:
         places: files and folders.
         options: how policies are compiled.
-        root: the folder that must contain the targets of links; "" for each named folder itself.
+        root: the folder that must contain the targets of links. With "", each named folder must contain the targets of
+            its links.
 
     Raises:
-        PolicyError: with all problems of all files. A folder without a policy is a problem, because everything would
-            be admitted.
+        PolicyError: the files have problems, all of which the error lists. A folder without a policy is a problem,
+            because everything would be admitted.
     """
     return compile_policy_documents(read_policy_documents(places, root), options)
 
@@ -135,7 +136,11 @@ def read_policy_documents(places: Sequence[Path | str], root: str = "") -> Polic
 
 
 def compile_policy_documents(read: PolicyDocuments, options: Options) -> PolicySet:
-    """Verify and compile the policies of documents. Raises as `load_policy_set`."""
+    """Verify and compile the policies of documents.
+
+    Raises:
+        PolicyError: as `load_policy_set`.
+    """
     problems = (*read.problems, *errors_of_kinds_named_as_resources(read.documents, options.table))
     documents = [_in_own_namespace(each, options.own_namespace) for each in read.documents]
     policy_set = load_documents(documents, options, problems, rules=read.rules)
@@ -189,7 +194,7 @@ def load_documents(
     """Compile the policies of documents that are already read. `rules` declare the ids of validations (rules.yaml).
 
     Raises:
-        PolicyError: with all problems, including `problems`.
+        PolicyError: there are problems. The error lists all of them, and `problems`.
     """
     loading = _PolicyLoader(options, chosen_engine(options.engine), problems=list(problems))
     loading.unread.update("" for _ in loading.problems)
@@ -202,7 +207,7 @@ def load_documents(
 
 
 def chosen_engine(chosen: Engine | EngineName) -> Engine:
-    """Return the engine with this name."""
+    """Return the engine with this name, or the given engine."""
     if chosen == "compiled":
         from webhook.cel import compiled_engine
 
@@ -400,7 +405,7 @@ def _problem_with_hints(source: _ObjectSource, error: FieldError) -> InputProble
 
 
 def join_bindings(policy: Policy, bindings: Iterable[Binding]) -> Policy:
-    """Return a policy with its bindings. The decisions of rules that hold are created in advance."""
+    """Return a policy with its bindings. The decisions for validations that are true are created in advance."""
     return replace(
         policy,
         bindings=tuple(structs.replace(binding, admits=_admitting_decisions(policy, binding)) for binding in bindings),

@@ -1,15 +1,15 @@
 """Decides whether a policy or binding matches a request: rules, selectors, matchPolicy, scopes and sub-resources.
 
-policy_set.py chooses the policies, and match_conditions.py evaluates the matchConditions. The order and result of every
-step are as in k8s.io/apiserver v0.36 pkg/admission/plugin/policy/ matching/matching.go,
+policy_set.py chooses the policies, and match_conditions.py evaluates the matchConditions. The order and the result of
+every step are as in k8s.io/apiserver v0.36 pkg/admission/plugin/policy/matching/matching.go and
 plugin/webhook/predicates/{rules,namespace,object}.
 
 With `matchPolicy: Equivalent`, a rule also matches the same resource under another group or version. For API servers,
-all served versions of a resource are equivalent; the few resources that are in two groups are equivalent, too
+all served versions of a resource are equivalent. A few resources exist in two groups, and are equivalent, too
 (k8s.io/apimachinery v0.36 pkg/runtime/mapper.go; kubernetes v1.36 default_storage_factory_builder.go). API servers
-convert the object to the version of the matching rule. `conversion` says how claimgate can convert it: `version`
-changes only `apiVersion`, as API servers do for a custom kind without a conversion webhook; `fields` is a conversion
-of evaluation/conversions.py; `impossible` means that only an API server can convert.
+convert the object to the version of the matching rule. `conversion` says how claimgate can convert the object:
+`version` changes only `apiVersion`, as API servers do for a custom kind without a conversion webhook; `fields` is a
+conversion of evaluation/conversions.py; `impossible` means that only an API server can convert the object.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from webhook.patch.schema import is_builtin_group
 from webhook.workloads.table import Table
 
 Conversion: TypeAlias = Literal["none", "version", "fields", "impossible"]
-"""How an object is converted to another version; `none` if it already has the version."""
+"""How an object is converted to another version; `none` if the object already has the version."""
 
 _DATA = Path(__file__).with_name("equivalent_resources.json")
 NAMESPACES = GroupVersionResource("", "v1", "namespaces")
@@ -160,8 +160,7 @@ def match_request(
     `sent` is the match for an object that needs no conversion, by default `match_of_unconverted(attributes)`. `tell`
     is called with the name of the part that does not match.
 
-    As upstream, a missing namespace is an error only if all other parts match. Labels that are not strings are
-    treated in the same way.
+    As upstream, a missing namespace, or a label that is not a string, is an error only if all other parts match.
 
     Raises:
         BindingError: all other parts match, but the namespace does not exist.
@@ -327,7 +326,7 @@ class EquivalentResource(Struct, frozen=True):
 
 
 class ResourceEquivalences(Struct, frozen=True):
-    """All known equivalences. `groups` maps a group and resource to one group for all groups with this resource."""
+    """All known equivalences. `groups` maps a group and resource to the first group with the equivalent resource."""
 
     others: Mapping[GroupVersionResource, tuple[EquivalentResource, ...]]
     groups: Mapping[tuple[str, str], tuple[str, str]]
@@ -339,7 +338,7 @@ class ResourceEquivalences(Struct, frozen=True):
 
 
 def equivalent_resources(table: Table) -> ResourceEquivalences:
-    """Return the shipped equivalences, and those between several versions of kinds in the workload table."""
+    """Return the shipped equivalences, and the equivalences between the versions of kinds in the workload table."""
     pairs: dict[GroupVersionResource, dict[GroupVersionResource, EquivalentResource]] = {}
     groups: dict[tuple[str, str], tuple[str, str]] = {}
     for resource, kind, versions, conversion in (*_shipped_equivalences(), *_equivalents_of_table(table)):

@@ -1,4 +1,4 @@
-"""Finds mistakes in the params of policies: unknown rules, and keys that are not actions.
+"""Finds mistakes in the params of policies, such as unknown rules and unknown keys.
 
 In files, a mistake is an error when params are loaded (load.py, assembly.py). In a live cluster, people may edit a
 ConfigMap by hand, so the server only reports a mistake (server/live_policy_set.py) and uses the other rules.
@@ -29,8 +29,8 @@ Mistake = tuple[FieldPath, str]
 class ParamRuleChecker:
     """Checks the params of some policies. Rules of all registered groups of checks are known.
 
-    `shipped` has the params that are shipped with the policies; they have all known keys. `own_namespace` is the
-    namespace where claimgate runs.
+    `shipped` has the params that are shipped with the policies, with all known keys. `own_namespace` is the namespace
+    where claimgate runs.
     """
 
     def __init__(
@@ -91,14 +91,14 @@ class ParamRuleChecker:
             if not dot or name not in known:
                 close = get_close_matches(name, known, n=1)
                 hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(known)}"
-                told = f"a key is NAME.KEY of a ConfigMap, and no policy has a ConfigMap `{name}`"
-                yield ("data", str(key)), f"{told}: {hint}"
+                problem = f"a key is NAME.KEY of a ConfigMap, and no policy has a ConfigMap `{name}`"
+            yield ("data", str(key)), f"{problem}: {hint}"
         for name in known:
             for key, text in self.mistakes_of_keys(name, site_keys_of(site, name)):
                 yield ("data", f"{name}.{key}" if key else name), text
 
     def mistakes_of_keys(self, name: str, keys: Mapping[str, JSON]) -> Iterator[tuple[str, str]]:
-        """Yield key and mistake for keys that replace those of a ConfigMap in the namespace where claimgate runs."""
+        """Yield key and mistake for keys that replace keys of a ConfigMap in the namespace where claimgate runs."""
         param = {"data": keys}
         for path, text in (*self.mistakes_of_param(param), *self._unknown_keys(param, (self._own_namespace, name))):
             yield ".".join(map(str, path[1:])), text
@@ -117,9 +117,7 @@ class ParamRuleChecker:
             )
 
     def _unknown_keys(self, param: JSON, place: tuple[str, str]) -> Iterator[Mistake]:
-        """Yield keys that the shipped ConfigMap of this name does not have, such as `denny`, and that nothing
-        reads.
-        """
+        """Yield keys that the shipped ConfigMap of this name does not have and no policy reads, such as `denny`."""
         shipped = self._shipped_keys.get(place)
         if shipped is None:
             return
@@ -145,7 +143,7 @@ class ParamRuleChecker:
             for policy in (*self._policies, *self._others)
             for source in _param_sources_of_policy(policy)
         )
-        with suppress(LookupFailed):  # policies that need it report this
+        with suppress(LookupFailed):  # policies that need the site's ConfigMap report the failure
             site = cluster.get(SITE.gvk, self._own_namespace, SITE.scope.name)
             yield from [(SITE.gvk, site)] if site and self._names_below_site else []
         for kind, source in named:
@@ -153,11 +151,11 @@ class ParamRuleChecker:
                 try:
                     yield from [(kind, param) for param in _params_of_source(kind, source, cluster)]
                 except LookupFailed:
-                    continue  # policies that need it report this
+                    continue  # policies that need the param report the failure
 
 
 class _References:
-    """The references of bindings to params, by kind. An audit searches references for each object."""
+    """The references of bindings to params, by kind, because an audit searches for a reference to each object."""
 
     def __init__(self, policies: Iterable[Policy]) -> None:
         self._names: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)

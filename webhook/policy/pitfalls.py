@@ -1,11 +1,11 @@
 """Finds mistakes in policies that compile: a policy fails on every object; objects in another version cannot be
 converted; or a fact has another meaning for a pod template than for the whole object.
 
-API servers accept a policy that fails on every object. With failurePolicy `Fail`, users can then create no object
-that it matches. Only the fields of built-in kinds are known here.
+API servers accept a policy that fails on every object. With failurePolicy `Fail`, users then cannot create any object
+that the policy matches. Only the fields of built-in kinds are known here.
 
 An API server sends an object unchanged if a rule of the webhook names its version, and otherwise converts it. So if
-policies name different versions of a kind, each of them gets objects in all of these versions. Source:
+policies name different versions of a kind, each of these policies gets objects in all of these versions. Source:
 k8s.io/apiserver v0.36 pkg/admission/plugin/webhook/generic/webhook.go.
 
 With `claimgate.dev/expand: pods`, a policy is evaluated on one template at a time. `gpu.devices` is then the number
@@ -54,7 +54,7 @@ _PARAMS = "params"
 
 
 def sentences_about_certain_failures(policy: Policy) -> Iterator[str]:
-    """Yield a sentence, with the fix, for each mistake because of which the policy fails on every object."""
+    """Yield a sentence, with the fix, for each mistake that makes the policy fail on every object."""
     for fields in (undefined_fields(policy), undefined_fields_of_params(policy)):
         yield from (each.text for each in fields if each.fails)
     yield from sentences_about_atomic_fields(policy)
@@ -123,13 +123,13 @@ def _is_params_and_null(sides: tuple[Node, ...]) -> bool:
 
 def sentences_about_atomic_fields(policy: Policy) -> Iterator[str]:
     """Yield a sentence, with the fix, for each atomic list or map that an ApplyConfiguration of the policy sets."""
-    told: dict[str, None] = {}
+    sentences: dict[str, None] = {}
     for kind in filter(None, named_kinds(policy)):
         root = schema.schema_of_kind(kind)
         for change in policy.changes:
             if change.kind == "ApplyConfiguration":
-                told.update(dict.fromkeys(_sentences_about_node(parse(change.expression.source), root)))
-    yield from told
+                sentences.update(dict.fromkeys(_sentences_about_node(parse(change.expression.source), root)))
+    yield from sentences
 
 
 def _sentences_about_node(node: Node, root: schema.Node) -> Iterator[str]:
@@ -140,7 +140,7 @@ def _sentences_about_node(node: Node, root: schema.Node) -> Iterator[str]:
 
 
 def _shape_of_object_literal(node: StructNode, root: schema.Node) -> schema.Shape | None:
-    """Return the schema of a type such as `Object.spec.containers`; for a list, that of an item."""
+    """Return the schema of a type such as `Object.spec.containers`; for a list, the schema of an item."""
     first, *path = node.name.split(".")
     if first != "Object":
         return None
@@ -155,7 +155,7 @@ def _shape_of_object_literal(node: StructNode, root: schema.Node) -> schema.Shap
 
 
 def _sentence_about_entry(name: str, entry: FieldEntry, shape: schema.Shape) -> str:
-    """Return a sentence about a field of an object literal; "" if it may be set."""
+    """Return a sentence about a field of an object literal; "" if the expression may set the field."""
     if entry.optional or shape.map is None or entry.field not in shape.map.fields:
         return ""
     of = schema.shape_of_node(shape.map.fields[entry.field])
@@ -182,21 +182,21 @@ def unconvertible_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:
     in the policy.
     """
     criteria = replace(policy.criteria, namespaces=EVERYTHING, objects=EVERYTHING)
-    told: set[GroupVersionResource] = set()
+    reported: set[GroupVersionResource] = set()
     for other in loaded.policies:
         for attributes in _requests_that_policy_names(other):
-            if attributes.resource in told or not _may_be_served(attributes.resource, loaded):
+            if attributes.resource in reported or not _may_be_served(attributes.resource, loaded):
                 continue
             match = match_request(criteria, attributes, dict, loaded.equivalents)
             if match is not None and match.conversion == "impossible":
-                told.add(attributes.resource)
+                reported.add(attributes.resource)
                 yield _sentence_about_version(other, attributes.resource, match.resource.version)
 
 
 def _sentence_about_version(other: Policy, sent: GroupVersionResource, wanted: str) -> str:
     name = f"{sent.resource}.{sent.group}" if sent.group else sent.resource
-    asked = f"because of policy {other.name}, API servers send {name} in version {sent.version}"
-    return f"{asked}, which claimgate cannot convert to {wanted}: also name {sent.version} in matchConstraints"
+    reason = f"because of policy {other.name}, API servers send {name} in version {sent.version}"
+    return f"{reason}, which claimgate cannot convert to {wanted}: also name {sent.version} in matchConstraints"
 
 
 def _may_be_served(resource: GroupVersionResource, loaded: PolicySet) -> bool:

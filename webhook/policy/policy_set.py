@@ -1,8 +1,8 @@
 """All loaded policies as one immutable value with an index. A reload replaces the whole value.
 
-The index finds the policies that may concern a request; matching.py then matches each of them. Its keys are group,
-resource and operation. Several groups may have a resource; all of these have one common key. So policies for other
-kinds cost no time.
+The index finds the policies that may concern a request, so policies for other kinds take no time; matching.py then
+matches each policy. The keys of the index are group, resource and operation. If several groups have a resource, the
+index uses the first group for all of them.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class _PolicyIndex(Struct, frozen=True):
 class PolicySet:
     """Policies with their bindings, sorted by name, and the parameters that were loaded with them.
 
-    `configuration` has the settings of the site, and `configured` the actions for rules from it. `foreign` is a
-    sentence about policies of other projects in the same files, or "". `misplaced` names the first PolicyException in
-    the files, which has no effect there. `own_namespace` is where claimgate runs. `definitions` has the
-    CustomResourceDefinitions in the same files. `has_stored_policies`: whether policies come from a cluster, so that
-    its PolicyExceptions get a status.
+    `configuration` has the settings of the configuration file, and `configured` the actions that these settings give to
+    rules. `foreign` is a sentence about policies of other projects in the same files, or "". `misplaced` is the file
+    and line of the first PolicyException in the files, which has no effect there. `own_namespace` is the namespace
+    where claimgate runs. `definitions` has the CustomResourceDefinitions in the same files. `has_stored_policies`:
+    whether policies come from a cluster, so that PolicyExceptions of this cluster get a status.
     """
 
     validating: tuple[Policy, ...]
@@ -91,8 +91,8 @@ class PolicySet:
     def __post_init__(self) -> None:
         equal = equivalent_resources(self.table)
         phases = {phase: tuple(p for p in self.validating if p.phase in (phase, "both")) for phase in Phase}
-        asked = {"validate": phases[Phase.VALIDATE], "mutate": phases[Phase.MUTATE], "change": self.mutating}
-        indexes = {name: _index_policies(policies, self.table, equal) for name, policies in asked.items()}
+        by_name = {"validate": phases[Phase.VALIDATE], "mutate": phases[Phase.MUTATE], "change": self.mutating}
+        indexes = {name: _index_policies(policies, self.table, equal) for name, policies in by_name.items()}
         object.__setattr__(self, "equivalents", equal)
         object.__setattr__(self, "shipped_params", FilesCluster(self.params) if self.params else None)
         object.__setattr__(self, "static_params", StaticParams(self.policies))
@@ -100,7 +100,7 @@ class PolicySet:
 
     @property
     def policies(self) -> tuple[Policy, ...]:
-        """Return all policies, validating ones first."""
+        """Return all policies, validating policies first."""
         return (*self.validating, *self.mutating)
 
     @property
@@ -148,7 +148,7 @@ class PolicySet:
 
     def interests(self, *, of_audits: bool = False) -> tuple[Interest, ...]:
         """Return the objects that a view of the cluster must have: namespaces, parameters, and objects for facts and
-        checks. With `of_audits`, objects that only advice needs are included.
+        checks. With `of_audits`, objects for the advice that only audits show are included.
         """
         looked_up = interests_of_policies(
             self.policies, self.registry, self.params, self.own_namespace, of_audits=of_audits

@@ -2,14 +2,14 @@
 validations that are true for every request.
 
 A rule that matches no request names a group, version or resource that does not exist, or a kind in place of a plural.
-kube-apiserver accepts such a policy, and never evaluates it. A kind in place of a plural is an error when the policy
-is loaded. `claimgate policies check` reports the others, for groups of Kubernetes only, because resources of other
-groups are unknown.
+kube-apiserver accepts such a policy, and never evaluates it. A kind in place of a plural is an error when the policy is
+loaded. `claimgate policies check` reports the other mistakes. Only groups of Kubernetes are checked, because the
+resources of other groups are unknown.
 
-For conditions, the rules of a policy give the possible operations, kinds, resources and sub-resources of requests.
-Expressions are evaluated with each combination; all other values are unknown. For example, `object.kind == 'pods'`
-and `request.operation == 'Create'` are false for every request. kube-apiserver accepts such a policy, which never
-refuses anything. Only built-in kinds are known here.
+The rules of a policy say which operations, kinds, resources and sub-resources its requests can have. A matchCondition
+or validation is evaluated with each combination of these values; all other values are unknown. For example,
+`object.kind == 'pods'` and `request.operation == 'Create'` are false for every request. kube-apiserver accepts such a
+policy, which never refuses anything. Only built-in kinds are known here.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _sentences_about_rule(rule: ResourceRule, place: str) -> Iterator[str]:
             continue
         sentence = _sentence_about_resource(rule, rule.groups, resource)
         if not sentence and sub in _CONNECTED and rule.operations and "CONNECT" not in rule.operations:
-            sentence = f"`{resource}/{sub}` is requested with CONNECT alone: write `operations: [CONNECT]`"
+            sentence = f"`{resource}/{sub}` has only the operation CONNECT: write `operations: [CONNECT]`"
         sentence = sentence or _sentence_about_scope(rule, rule.groups, resource)
         if sentence:
             yield f"{place}: {sentence}"
@@ -193,7 +193,7 @@ def _plurals_by_kind(table: Table) -> Mapping[str, str]:
 
 
 def _probably_meant_resource(name: str, plurals: Mapping[str, str]) -> str:
-    """Return the resource that was probably meant; "" if the name may be a resource."""
+    """Return the resource that the author probably meant; "" if the name may be a resource."""
     resource, slash, sub = name.partition("/")
     small = resource.lower()
     if resource == small and (small not in plurals or small in plurals.values()):
@@ -319,24 +319,24 @@ def _value_of_operator(function: str, values: Sequence[object]) -> object:
 
 def _values_read(node: Node, requests: Sequence[Known], variables: Mapping[str, Node]) -> str:
     """Return a text with the possible values of the paths that an expression reads; "" if it reads no known path."""
-    said = []
+    sentences = []
     for path in _paths_of_node(node, variables):
         values = sorted({each[path] for each in requests if path in each})
         if values:
-            said.append(f"`{path}` is {either([f'`{value}`' if value else 'empty' for value in values])} here")
-    return "; ".join(said)
+            sentences.append(f"`{path}` is {either([f'`{value}`' if value else 'empty' for value in values])} here")
+    return "; ".join(sentences)
 
 
 def _paths_of_node(node: Node, variables: Mapping[str, Node]) -> Iterator[str]:
     pending = [node]
-    told: dict[str, None] = {}
+    paths: dict[str, None] = {}
     while pending:
         each = pending.pop()
         if isinstance(each, Select):
             path = source_text(each)
-            is_new_variable = path not in told and each.operand == Ident(each.operand.offset, "variables")
-            told[path] = None
+            is_new_variable = path not in paths and each.operand == Ident(each.operand.offset, "variables")
+            paths[path] = None
             if is_new_variable and each.field in variables:
                 pending.append(variables[each.field])
         pending += children(each)
-    yield from told
+    yield from paths

@@ -40,9 +40,9 @@ def param_source(reference: ParamRef | None) -> ParamSource | None:
 class Param(Struct, frozen=True, eq=False):
     """One parameter of a binding. `object` is None for an evaluation without parameter.
 
-    `name` is `namespace/name`, or `name` without a namespace. `admits` has the decisions of rules that hold, about
-    the object itself. `assumed` has the assumptions about the cluster in the parameter; None if they cannot be read,
-    with the reason in `refusal`.
+    `name` is `namespace/name`, or `name` without a namespace. `admits` has the decisions for validations that are true,
+    for the object itself. `assumed` has the assumptions about the cluster in the parameter. If they cannot be read,
+    `assumed` is None, and `refusal` has the reason.
     """
 
     object: JSON
@@ -52,8 +52,8 @@ class Param(Struct, frozen=True, eq=False):
     refusal: str = ""
 
     def admits_at(self, place: str) -> tuple[Decision, ...]:
-        """Return the decisions of rules that hold, about the object itself (`place` "") or about the template at a
-        place.
+        """Return the decisions for validations that are true: for the object itself if `place` is "", otherwise for the
+        pod template at this path.
         """
         return tuple([replace(decision, path=place) for decision in self.admits]) if place else self.admits
 

@@ -1,11 +1,10 @@
 """Finds values of wrong types in expressions: `object.spec.replicas > '3'`, `object.spec.containers.image`.
 
-kube-apiserver reports them in `status.typeChecking` of a ValidatingAdmissionPolicy, which few people read. It checks
-only validations, with the types of each kind that the rules name (kubernetes v1.36
-pkg/admission/plugin/policy/validating/typechecking.go), and no MutatingAdmissionPolicies. This module checks every
-expression. Policies distinguish kinds with `has()` or by name, so only an expression that fails for all kinds is a
-mistake. For a kind without a known schema, only `metadata` has types. field_names.py finds fields that do not
-exist.
+kube-apiserver reports such mistakes in `status.typeChecking` of a ValidatingAdmissionPolicy, which few people read. It
+checks only validations, with the types of each kind that the rules name (kubernetes v1.36
+pkg/admission/plugin/policy/validating/typechecking.go). It does not check MutatingAdmissionPolicies. This module checks
+every expression. Policies distinguish kinds with `has()` or by name, so only an expression that fails for all kinds is
+a mistake. For a kind without a known schema, only `metadata` has types. field_names.py finds fields that do not exist.
 """
 
 from __future__ import annotations
@@ -110,9 +109,9 @@ def _environment_for_kind(
 
 @cache
 def _typed_kind(kind: GroupVersionKind | None) -> _TypedKind:
-    made = _TypedKind()
-    made.root = made.cel_type(_schema_of_kind(kind))
-    return made
+    typed = _TypedKind()
+    typed.root = typed.cel_type(_schema_of_kind(kind))
+    return typed
 
 
 def _schema_of_kind(kind: GroupVersionKind | None) -> SchemaType:
@@ -163,7 +162,7 @@ def _sentence_about_selection(node: Node | None, type_name: str, root: Node) -> 
     operand = source_text(node.operand)
     what = f"`{operand}` is {_type_in_words(type_name)}, which has no fields"
     if type_name.startswith("list("):
-        return f"{what}: ask its elements, as in `{operand}.all(x, x.{node.field} …)` or `{operand}.exists(x, …)`"
+        return f"{what}: test its elements, as in `{operand}.all(x, x.{node.field} …)` or `{operand}.exists(x, …)`"
     macro = _macro_with_variable(root, operand) if isinstance(node.operand, Ident) else None
     if macro is not None and type_name == "string":
         over = source_text(macro.operand)
@@ -181,19 +180,20 @@ def _types_of_call(message: str) -> tuple[str, ...]:
 
 
 def _sentence_about_call(node: Call, types: tuple[str, ...]) -> str:
-    """Return why a call does not fit its values, and the fix."""
+    """Return why a function does not accept the values of a call, and the fix."""
     values = node.arguments if node.target is None else (node.target, *node.arguments)
     function = node.function
     if len(values) == 2 and len(types) == 2:
         left, right = values
         if "null" in types:
             known = source_text(right if types[0] == "null" else left)
-            return f"`{known}` is never null: ask `has({known})` instead"
+            return f"`{known}` is never null: write `has({known})` instead"
         if function == "contains" and types[0].startswith("list("):
             return f"a list has no function `contains`: write `{source_text(right)} in {source_text(left)}`"
         if function == "@in" and types[1] == "string":
             return (
-                f"`in` asks for elements of lists and maps: write `{source_text(right)}.contains({source_text(left)})`"
+                "`in` looks for an element of a list or a key of a map: "
+                f"write `{source_text(right)}.contains({source_text(left)})`"
             )
         if function == "_[_]" and types[0].startswith("list("):
             return (
@@ -247,9 +247,7 @@ def _fix_for_operands(left: Node, right: Node, types: tuple[str, ...]) -> str:
         if type_of_other == "bool" and isinstance(literal.value, int):
             return "compare it with `true` or `false`"
         if type_of_other.startswith("list("):
-            return (
-                f"write `{source_text(literal)} in {source_text(other)}`, or ask its elements with `.all` and `.exists`"
-            )
+            return f"write `{source_text(literal)} in {source_text(other)}`, or test elements with `.all` and `.exists`"
         if type_of_other == "timestamp" and isinstance(literal.value, str):
             return f"write `timestamp({source_text(literal)})`"
     return "compare values of one type"

@@ -20,8 +20,8 @@ NAME = "unbound"
 
 
 def warnings_about_unbound(policies: PolicySet) -> Iterator[str]:
-    """Yield a sentence for each policy without a binding, one for policies of other projects, and one for
-    PolicyExceptions among policies.
+    """Yield a sentence for each policy without a binding, a sentence about policies of other projects, and a sentence
+    about PolicyExceptions among policies.
     """
     if policies.foreign:
         yield policies.foreign
