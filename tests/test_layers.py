@@ -51,7 +51,7 @@ FACTS = (
     {"device_failures", "jobset", "launch", "nodes", "other_schedulers", "pod_prerequisites", "storage"},
     {"mesh", "model_servers", "serving_kinds", "sandbox", "ray", "trainer", "training_jobs", "updates"},
     {"kueue", "volcano"},
-    {"preemption"},
+    {"namespace_quota", "preemption"},
 )
 """The packages of facts/ by floor, from the lowest. All of them use the other modules of facts/, which import none of
 them.

@@ -68,12 +68,6 @@ PACKAGES: Final = (
     ),
     FactPackage(
         module="webhook.facts.gpu",
-        checks="gpu_quota",
-        groups=("namespace-quota", "gpu-quota"),
-        rules=("gpu_quota",),
-    ),
-    FactPackage(
-        module="webhook.facts.gpu",
         facts=("gpu", "portableGpu"),
         checks="gpu_requests",
         groups=("gpu-requests",),
@@ -249,6 +243,7 @@ PACKAGES: Final = (
         groups=("storage",),
         rules=("volume_claims", "checkpoints", "shared_memory"),
     ),
+    FactPackage(module="webhook.facts.namespace_quota", groups=("namespace-quota", "gpu-quota"), is_one_module=True),
     FactPackage(module="webhook.facts.preemption", groups=("preemption",), is_one_module=True),
     FactPackage(
         module="webhook.facts.device_failures",

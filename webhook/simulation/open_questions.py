@@ -19,10 +19,10 @@ from webhook.facts.dra.published_devices import RESOURCE_SLICE
 from webhook.facts.dra.resource_slices import ClaimOfPods, lacking_devices_of_claims
 from webhook.facts.dra.types import ResourceClaimTemplate
 from webhook.facts.gpu.device_pods import WORKLOADS, DevicePods, located_templates
-from webhook.facts.gpu.gpu_quota import ResourceQuota, quotas_in_use
 from webhook.facts.kinds import LEADER_WORKER_SET, NODE, POD, RUNTIME_CLASS
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.model_servers.server_candidates import server_candidates
+from webhook.facts.namespace_quota import ResourceQuota, quotas_in_use
 from webhook.facts.nodes.node_devices import problems_without_node
 from webhook.facts.nodes.node_offers import (
     ORDINARY,
@@ -45,13 +45,13 @@ from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.pods.unread_pods import unread_parts
 from webhook.facts.resource_units import parse_amount_in_kueue_units
 from webhook.facts.storage.mounts import read_mounts
-from webhook.facts.storage.volume_claims import CLAIM_EXISTS, PersistentVolumeClaim, is_storage_class_absent
+from webhook.facts.storage.volume_claims import CLAIM_EXISTS, is_storage_class_absent
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.simulation.aspects import ASPECTS, Aspect, aspect_of
 from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted, some_of
-from webhook.typed.cluster_objects import LimitRange
+from webhook.typed.cluster_objects import LimitRange, PersistentVolumeClaim
 from webhook.typed.pods import Container as PodContainer
 from webhook.typed.pods import NodeSelector, PodTemplate, Resources
 from webhook.typed.view import ReadingContext

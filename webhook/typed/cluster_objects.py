@@ -1,5 +1,5 @@
-"""Objects of the cluster with the fields that checks read: Deployment, Rollout, DaemonSet, LimitRange, Node,
-PodDisruptionBudget, RuntimeClass and CustomResourceDefinition.
+"""Objects of the cluster with the fields that checks read: Deployment, Rollout, DaemonSet, StatefulSet,
+PersistentVolumeClaim, LimitRange, Node, PodDisruptionBudget, RuntimeClass and CustomResourceDefinition.
 
 CustomResourceDefinitions are read from apiextensions.k8s.io/v1, and from v1beta1, which Kubernetes 1.22 removed.
 """
@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from webhook.apimachinery.attributes import CRD, GroupVersionKind
-from webhook.typed.fields import Amounts, Labels, OptionalNumber, Part, Parts, Raw, Text, Truth, ValueMap
+from webhook.typed.fields import Amounts, Labels, Number, OptionalNumber, Part, Parts, Raw, Text, Truth, ValueMap
 from webhook.typed.objects import Object, Status
 from webhook.typed.pods import LabelSelector, PodTemplate, Taint
 from webhook.typed.view import Typed
+from webhook.typed.volumes import VolumeClaimSpec
 
 
 class RollingUpdate(Typed):
@@ -82,6 +83,43 @@ class DaemonSet(Object):
 
     gvk = GroupVersionKind("apps", "v1", "DaemonSet")
     spec = Part(DaemonSetSpec)
+
+
+class VolumeClaimStatus(Typed):
+    """core/v1 PersistentVolumeClaimStatus."""
+
+    phase = Text()
+
+
+class PersistentVolumeClaim(Object):
+    """core/v1 PersistentVolumeClaim."""
+
+    gvk = GroupVersionKind("", "v1", "PersistentVolumeClaim")
+    spec = Part(VolumeClaimSpec)
+    status = Part(VolumeClaimStatus)
+
+
+class PodCounts(Typed):
+    """The number of pods and the number of ready pods."""
+
+    replicas = Number()
+    ready_replicas = Number()
+
+
+class StatefulSetSpec(Typed):
+    """apps/v1 StatefulSetSpec."""
+
+    replicas = Number(1)
+    template = Part(PodTemplate)
+    volume_claim_templates = Parts(PersistentVolumeClaim)
+
+
+class StatefulSet(Object):
+    """apps/v1 StatefulSet."""
+
+    gvk = GroupVersionKind("apps", "v1", "StatefulSet")
+    spec = Part(StatefulSetSpec)
+    status = Part(PodCounts)
 
 
 class LimitRangeItem(Typed):

@@ -120,10 +120,12 @@ def _multi_kueue_conflicts(remote: list[str], per_flavor: list[str], provisionin
         yield "it has AdmissionChecks of MultiKueue and of ProvisioningRequests (MultiKueueWithProvisioningRequest)"
 
 
-def may_run_in_other_cluster(queue: QueueFields, view: ClusterView) -> bool:
-    """Return whether other clusters may run the jobs of a ClusterQueue, so that Topologies of this cluster may be
-    missing.
+def may_run_in_other_cluster(queue: QueueFields | None, view: ClusterView) -> bool:
+    """Return whether other clusters may run the jobs of a ClusterQueue, so that Topologies and quotas of this cluster
+    do not decide. Any known AdmissionCheck may be of a queue that is not known.
     """
+    if queue is None:
+        return any(check.spec.controller_name == _MULTI_KUEUE for check in view.list_visible(AdmissionCheck))
     return any(
         _controller_of_check(name, view) in ("", _MULTI_KUEUE) for name in _admission_checks_of_queue(queue, view)
     )

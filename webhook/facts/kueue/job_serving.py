@@ -23,12 +23,13 @@ from webhook.facts.kueue.job import (
     validate_gates_update,
     validate_priority_update,
 )
-from webhook.facts.kueue.job_types import ServingWorkload, StatefulSet
+from webhook.facts.kueue.job_types import ServingWorkload
 from webhook.facts.kueue.managed import SERVING_FRAMEWORKS, KueueManagement
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import change
+from webhook.typed.cluster_objects import StatefulSet
 from webhook.typed.fields import Amount
 from webhook.typed.pods import Container, PodSpec, PodTemplate
 from webhook.typed.worker_sets import LeaderWorkerSet, LeaderWorkerTemplate

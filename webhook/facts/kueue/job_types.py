@@ -7,10 +7,11 @@ Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs.
 
 from __future__ import annotations
 
-from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
+from webhook.typed.cluster_objects import PodCounts
 from webhook.typed.collections import Items
 from webhook.typed.fields import Number, Part, Truth
 from webhook.typed.objects import Object
@@ -42,13 +43,6 @@ class SuspendableJob(Object):
         return self.spec.suspend or self.spec.run_policy.suspend
 
 
-class ReplicaStatus(Typed):
-    """The number of pods and the number of ready pods."""
-
-    replicas = Number()
-    ready_replicas = Number()
-
-
 class ServingSpec(Typed):
     """Fields of a Deployment or StatefulSet. A LeaderWorkerSet has only `replicas`."""
 
@@ -60,13 +54,7 @@ class ServingWorkload(Object):
     """A Deployment, StatefulSet or LeaderWorkerSet."""
 
     spec = Part(ServingSpec)
-    status = Part(ReplicaStatus)
-
-
-class StatefulSet(ServingWorkload):
-    """apps/v1 StatefulSet."""
-
-    gvk = GroupVersionKind("apps", "v1", "StatefulSet")
+    status = Part(PodCounts)
 
 
 def typed_template(template: JSON, deadline: Deadline) -> PodTemplate:

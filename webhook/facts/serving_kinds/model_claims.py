@@ -12,9 +12,9 @@ from typing import Final
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.serving_kinds.groups import SERVING_KIND
-from webhook.facts.storage.volume_claims import PersistentVolumeClaim
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
+from webhook.typed.cluster_objects import PersistentVolumeClaim
 from webhook.typed.serving import InferenceService, LlmInferenceService, LlmWorkload
 
 MODEL_CLAIM_OF_ONE_POD: Final = SERVING_KIND.rule(

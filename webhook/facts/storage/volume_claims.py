@@ -35,10 +35,9 @@ from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject, Problem
 from webhook.rules.rule import RuleGroup
 from webhook.text.wording import some_of
-from webhook.typed.cluster_objects import Deployment, RollingUpdate
-from webhook.typed.fields import Part, Parts, Text
+from webhook.typed.cluster_objects import Deployment, PersistentVolumeClaim, RollingUpdate, StatefulSet
+from webhook.typed.fields import Text
 from webhook.typed.objects import Object
-from webhook.typed.view import Typed
 from webhook.typed.volumes import VolumeClaimSpec
 from webhook.yamltext import yamlfile
 from webhook.yamltext.placeholders import is_placeholder
@@ -52,38 +51,11 @@ STORAGE: Final = RuleGroup(
 """Volumes of workloads with devices: whether all pods can mount them, and whether they keep data as expected."""
 
 
-class VolumeClaimStatus(Typed):
-    """core/v1 PersistentVolumeClaimStatus."""
-
-    phase = Text()
-
-
-class PersistentVolumeClaim(Object):
-    """core/v1 PersistentVolumeClaim."""
-
-    gvk = GroupVersionKind("", "v1", "PersistentVolumeClaim")
-    spec = Part(VolumeClaimSpec)
-    status = Part(VolumeClaimStatus)
-
-
 class StorageClass(Object):
     """storage.k8s.io StorageClass."""
 
     gvk = GroupVersionKind("storage.k8s.io", "v1", "StorageClass")
     provisioner = Text()
-
-
-class StatefulSetSpec(Typed):
-    """apps/v1 StatefulSetSpec."""
-
-    volume_claim_templates = Parts(PersistentVolumeClaim)
-
-
-class StatefulSet(Object):
-    """apps/v1 StatefulSet."""
-
-    gvk = GroupVersionKind("apps", "v1", "StatefulSet")
-    spec = Part(StatefulSetSpec)
 
 
 NODE_LOCAL: Final = STORAGE.rule(

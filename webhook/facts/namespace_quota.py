@@ -22,6 +22,7 @@ from webhook.apimachinery import quantity
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.apimachinery.quantity import Quantity
+from webhook.cluster.controllers import KUEUE
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import (
     PLACED,
@@ -29,7 +30,9 @@ from webhook.facts.gpu.device_pods import (
     read_device_workload,
     without_repeated_problems,
 )
-from webhook.facts.kinds import KUEUE_QUEUE_NAME, TRAIN_JOB
+from webhook.facts.kinds import TRAIN_JOB
+from webhook.facts.kueue.configuration import may_concern_kueue
+from webhook.facts.kueue.objects import CONFIGURATIONS, LOCAL_QUEUE, QUEUES
 from webhook.facts.pods.pod_requests import (
     Amounts,
     NamespaceLimits,
@@ -41,13 +44,14 @@ from webhook.facts.pods.pod_requests import (
     requests_of_containers,
 )
 from webhook.facts.subject import Check, Subject
+from webhook.facts.view import NAMESPACES
 from webhook.facts.volcano_objects.types import CronJob, Job
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
 from webhook.text.wording import counted
 from webhook.typed.cluster_objects import LimitRange
 from webhook.typed.collections import Items
-from webhook.typed.fields import Part, Raw, Text, Texts, ValueMap
+from webhook.typed.fields import Part, Raw, Texts, ValueMap
 from webhook.typed.job_sets import JobSet
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodTemplate
@@ -71,19 +75,6 @@ GPU_QUOTA: Final = RuleGroup(
     level="warn",
     fails="create",
 )
-
-
-class CheckOfQueueSpec(Typed):
-    """The part of kueue.x-k8s.io AdmissionCheckSpec that says who answers the check."""
-
-    controller_name = Text()
-
-
-class CheckOfQueue(Object):
-    """kueue.x-k8s.io AdmissionCheck, by its controller."""
-
-    gvk = GroupVersionKind("kueue.x-k8s.io", "v1beta2", "AdmissionCheck")
-    spec = Part(CheckOfQueueSpec)
 
 
 class ResourceQuotaSpec(Typed):
@@ -182,9 +173,6 @@ _VERBS: Final[Mapping[tuple[str, bool], str]] = {
     ("limit", False): "the {} pods together have limits of",
 }
 """The beginning of a message, by the side of resources, and whether the amount is of one pod."""
-_LOCAL_QUEUE: Final = GroupVersionKind("kueue.x-k8s.io", "v1beta2", "LocalQueue")
-_MULTI_KUEUE: Final = "kueue.x-k8s.io/multikueue"
-"""The controller of an AdmissionCheck that runs jobs in other clusters, with the quotas of those clusters."""
 _OF_PODS: Final = ("pods", "count/pods")
 _COMPLETED: Final = frozenset((("serving.kserve.io", "InferenceService"), ("serving.knative.dev", "Service")))
 """Kinds whose controllers set amounts that the object omits."""
@@ -234,11 +222,23 @@ def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
 
 
 def _may_run_in_other_cluster(subject: Subject) -> bool:
-    """Return whether a job has a queue, and some queue may send its jobs to another cluster."""
-    if KUEUE_QUEUE_NAME not in subject.metadata.labels:
+    """Return whether the AdmissionChecks of the job's ClusterQueue may send the job to another cluster."""
+    if not subject.once(is_managed_by_kueue):
         return False
-    checks = subject.cluster_view().list_visible(CheckOfQueue)
-    return any(check.spec.controller_name == _MULTI_KUEUE for check in checks)
+    from webhook.facts.kueue.admission_checks import may_run_in_other_cluster
+    from webhook.facts.kueue.managed import how_kueue_manages, queue_place_of_job
+
+    queue = queue_place_of_job(subject, subject.once(how_kueue_manages)).queue
+    return may_run_in_other_cluster(queue, subject.cluster_view())
+
+
+def is_managed_by_kueue(subject: Subject) -> bool:
+    """Return whether Kueue decides when the pods of an object are created; call it through `Subject.once`."""
+    if not subject.once(may_concern_kueue):
+        return False
+    from webhook.facts.kueue.managed import how_kueue_manages
+
+    return not subject.once(how_kueue_manages).why_not
 
 
 def quotas_in_use(subject: Subject) -> Iterator[str]:
@@ -428,7 +428,7 @@ def validate_limit_ranges(subject: Subject) -> Iterator[Problem]:
     Kueue admits no such job, which a rule of Kueue reports.
     """
     view = subject.cluster_view()
-    has_queue = KUEUE_QUEUE_NAME in subject.metadata.labels and view.has_any(_LOCAL_QUEUE, view.namespace)
+    has_queue = subject.once(is_managed_by_kueue) and view.has_any(LOCAL_QUEUE, view.namespace)
     if has_queue or not subject.once(read_device_workload).device_pods:
         return
     ranges = subject.once(_limits_of_namespace)
@@ -470,23 +470,22 @@ def _check_limit_ranges(of: _TemplateAmounts, ranges: NamespaceLimits, *, is_who
 
 
 _QUOTAS: Final = frozenset((("", "ResourceQuota"),))
-_LOCAL_QUEUES: Final = interest_in_fields(_LOCAL_QUEUE)
-"""Only whether the namespace has queues counts."""
-_ADMISSION_CHECKS: Final = interest_in_fields(CheckOfQueue.gvk, "spec.controllerName")
+_KUEUE: Final = (*QUEUES, CONFIGURATIONS, KUEUE.deployment_interest, NAMESPACES)
+"""The objects that show whether Kueue manages a job, and its ClusterQueue."""
 _LIMIT_RANGES: Final = frozenset((("", "LimitRange"),))
 CHECKS: Final = (
     Check(
         group="namespace-quota",
         run=validate_namespace_quota,
         kinds=PLACED,
-        lookups=(*QUOTA_LOOKUPS, *_LIMIT_RANGE_LOOKUPS, _ADMISSION_CHECKS),
+        lookups=(*QUOTA_LOOKUPS, *_LIMIT_RANGE_LOOKUPS, *_KUEUE),
         of_made_objects=False,
     ),
     Check(
         group="namespace-quota",
         run=validate_limit_ranges,
         kinds=PLACED,
-        lookups=(*_LIMIT_RANGE_LOOKUPS, _LOCAL_QUEUES),
+        lookups=(*_LIMIT_RANGE_LOOKUPS, *_KUEUE),
         of_made_objects=False,
     ),
     Check(group="gpu-quota", run=check_portable_gpu_in_quota, kinds=_QUOTAS),
