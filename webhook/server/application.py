@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import thread_time
 from types import MappingProxyType
+from typing import Final
 
 from webhook import __version__
 from webhook.cluster import Cluster
 from webhook.policy.compiled import Policy
 from webhook.server.counters import Counters
 from webhook.server.http_exchange import AsgiApp, Receive, Scope, Send, client_address
-from webhook.server.metrics import PAUSE, Exposition, Gauges
+from webhook.server.metrics import Exposition, Gauges
 from webhook.server.probes import create_probes
 from webhook.server.review_endpoint import Limits, ReviewEndpoint
 from webhook.server.review_log import ReviewLog, ReviewObserver
@@ -22,10 +23,13 @@ from webhook.server.scheduler import Scheduler
 from webhook.server.served_state import Reviewer, ReviewEvaluation
 from webhook.server.server_parts import ServerParts
 from webhook.server.slow_reviews import AuthorizationSource, NamespaceArrivals, SlowReviews
-from webhook.server.usage import Tenant, page_tenant
+from webhook.server.usage import page_tenant
 from webhook.server.warning_events import WarningEvents
 from webhook.server.worker_lane import WorkerLane, WorkerLimits
 from webhook.text.caches import bytes_of_all_caches
+
+_MOST_PAGE_S: Final = 0.005
+"""The most seconds that a page is charged. The loop works for others while a thread renders /metrics."""
 
 
 class LazyPages:
@@ -66,36 +70,13 @@ class LazyPages:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one ASGI request in a turn of its path and address."""
         application = self._probes.get(scope["path"]) or await self.load()
-        visit = _PageRequestTurns(self._scheduler, page_tenant(scope["path"], client_address(scope)))
-        await visit.begin_turn()
-        scope[PAUSE] = visit.yield_turn  # not in `extensions`: a connection empties its dictionary when it ends
+        tenant = page_tenant(scope["path"], client_address(scope))
+        await self._scheduler.wait_for_turn(tenant)
+        begun = thread_time()
         try:
             await application(scope, receive, send)
         finally:
-            visit.charge_turn()
-
-
-class _PageRequestTurns:
-    __slots__ = ("_begun", "_scheduler", "_tenant")
-
-    def __init__(self, scheduler: Scheduler, tenant: Tenant) -> None:
-        self._scheduler = scheduler
-        self._tenant = tenant
-        self._begun: float | None = None
-
-    async def begin_turn(self) -> None:
-        await self._scheduler.wait_for_turn(self._tenant)
-        self._begun = thread_time()
-
-    def charge_turn(self) -> None:
-        # nothing if no turn has begun
-        if self._begun is not None:
-            self._scheduler.worked(self._tenant, thread_time() - self._begun)
-            self._begun = None
-
-    async def yield_turn(self) -> None:
-        self.charge_turn()
-        await self.begin_turn()
+            self._scheduler.worked(tenant, min(thread_time() - begun, _MOST_PAGE_S))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,12 @@ admission/metrics/metrics.go and plugin/policy/*/metrics), with the prefix `clai
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from itertools import accumulate
 from time import monotonic
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cluster.watch import WatchedCluster
 from webhook.server.counters import Counters, Distribution, Labels
@@ -17,20 +19,13 @@ from webhook.server.counters import Counters, Distribution, Labels
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
-_PAUSE: Final = 9
-"""The text is reused for this many times its rendering time: scrapes take at most a tenth of the loop."""
-_LINES: Final = 64
-"""The lines between two pauses, rendered in 2 ms; a hundred policies have 2,000 lines."""
+_REUSED: Final = 9
+"""The text is reused for this many times its rendering time, so scrapes take at most a tenth of a processor."""
 _REQUEST: Final = ("type", "operation", "code", "rejected")
 _DURATION: Final = ("type", "operation", "rejected")
 _MUTATING: Final = ("policy", "policy_binding", "error_type")
 _VALIDATING: Final = (*_MUTATING, "enforcement_action")
 
-Pause = Callable[[], Awaitable[None]]
-"""Lets other work use the event loop."""
-PAUSE: Final = "claimgate.pause"
-"""The key of a scope for its Pause."""
-Value = TypeVar("Value")
 Gauges = Mapping[str, tuple[str, Callable[[], float]]]
 """Each gauge's documentation and reader, by name. A name that ends in `_total` becomes a counter."""
 
@@ -51,49 +46,45 @@ class Exposition:
         self._registry.register(self)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
+        self._counts: dict[str, Any] = {}
+        self._values: dict[str, float] = {}
         self._made = b""
         self._made_until = 0.0
         self._is_rendering = False
 
-    async def text(self, pause: Pause | None = None) -> tuple[bytes, str]:
-        """Return the metrics text and its media type; `pause` is awaited after each piece of work.
-
-        The text may be as old as one rendering takes.
-        """
+    async def text(self) -> tuple[bytes, str]:
+        """Return the metrics text and its media type; the text may be as old as one rendering takes."""
         from prometheus_client import CONTENT_TYPE_LATEST
 
         is_old = self._clock() >= self._made_until
         if is_old and not (self._is_rendering and self._made):
             self._is_rendering = True
             try:
-                await self._render(pause)
+                await self._render()
             finally:
                 self._is_rendering = False
         return self._made, CONTENT_TYPE_LATEST
 
-    async def _render(self, pause: Pause | None) -> None:
-        pieces, made, took_s = _rendered_metrics(self._registry.collect()), [], 0.0
-        while True:
-            begun = self._clock()
-            piece = next(pieces, None)
-            took_s += self._clock() - begun
-            if piece is None:
-                break
-            made.append(piece)
-            if pause is not None:
-                await pause()
-        self._made = b"".join(made)
-        self._made_until = self._clock() + _PAUSE * took_s
+    async def _render(self) -> None:
+        # a thread renders copies, because the event loop changes the counters
+        from prometheus_client import generate_latest
+
+        begun = self._clock()
+        self._counts = {each.name: getattr(self._counters, each.name).copy() for each in fields(Counters)}
+        self._values = {name: read() for name, (_, read) in self._gauges.items()}
+        self._made = await asyncio.to_thread(generate_latest, self._registry)
+        now = self._clock()
+        self._made_until = now + _REUSED * (now - begun)
 
     def collect(self) -> Iterable[Metric]:
-        """Yield all metrics, for prometheus_client."""
-        counters = self._counters
+        """Yield all metrics of the last copy, for prometheus_client."""
+        counters = Counters(**self._counts)
         from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
         yield InfoMetricFamily("claimgate_build", "What runs here.", value={"version": self._version})
         yield _counter_metric("admission_webhook_request", "Calls answered, by HTTP code.", _REQUEST, counters.requests)
         name = "admission_webhook_admission_duration_seconds"
-        yield from _histograms(name, "Seconds from the whole body to the whole answer.", _DURATION, counters.durations)
+        yield _histogram(name, "Seconds from the whole body to the whole answer.", _DURATION, counters.durations)
         yield from _policy_check_metrics("validating", _VALIDATING, counters.validating)
         yield from _policy_check_metrics("mutating", _MUTATING, counters.mutating)
         name = "broken_rules"
@@ -127,17 +118,16 @@ class Exposition:
         documentation = "Days until exceptions and exemptions end; less than 0 after their last day."
         limited = ("what", "owner", "expires")
         yield _gauge_metric("exception_days_left", documentation, limited, counters.exception_days)
-        for gauge, (documentation, read) in self._gauges.items():
+        for gauge, value in self._values.items():
             family = CounterMetricFamily if gauge.endswith("_total") else GaugeMetricFamily
-            yield family(f"claimgate_{gauge}", documentation, value=read())
+            yield family(f"claimgate_{gauge}", self._gauges[gauge][0], value=value)
 
 
 def _policy_check_metrics(kind: str, labels: Labels, checks: Mapping[Labels, Distribution]) -> Iterable[Metric]:
     prefix = f"{kind}_admission_policy_check"
     counts = {key: sum(distribution.counts) for key, distribution in checks.items()}
-    for some in _batches(counts, _LINES):
-        yield _counter_metric(prefix, f"Checks by {kind} admission policies.", labels, some)
-    yield from _histograms(f"{prefix}_duration_seconds", f"Seconds of one check of a {kind} policy.", labels, checks)
+    yield _counter_metric(prefix, f"Checks by {kind} admission policies.", labels, counts)
+    yield _histogram(f"{prefix}_duration_seconds", f"Seconds of one check of a {kind} policy.", labels, checks)
 
 
 def _counter_metric(name: str, documentation: str, labels: Labels, counts: Mapping[Labels, int]) -> Metric:
@@ -158,48 +148,16 @@ def _gauge_metric(name: str, documentation: str, labels: Labels, values: Mapping
     return family
 
 
-def _histograms(
-    name: str, documentation: str, labels: Labels, distributions: Mapping[Labels, Distribution]
-) -> Iterable[Metric]:
+def _histogram(name: str, documentation: str, labels: Labels, distributions: Mapping[Labels, Distribution]) -> Metric:
     from prometheus_client.metrics_core import HistogramMetricFamily
     from prometheus_client.utils import floatToGoString
 
-    most = _LINES // max((len(each.buckets) + 3 for each in distributions.values()), default=1)
-    for some in _batches(distributions, max(1, most)):
-        family = HistogramMetricFamily(f"claimgate_{name}", documentation, labels=labels)
-        for key, distribution in some.items():
-            bounds = [*map(floatToGoString, distribution.buckets), "+Inf"]
-            buckets = list(zip(bounds, accumulate(distribution.counts), strict=True))
-            family.add_metric(key, buckets, sum_value=distribution.total)
-        yield family
-
-
-def _batches(entries: Mapping[Labels, Value], most: int) -> Iterator[dict[Labels, Value]]:
-    # one empty map if there are no entries
-    now = list(entries.items())
-    for start in range(0, len(now) or 1, most):
-        yield dict(now[start : start + most])
-
-
-def _rendered_metrics(metrics: Iterable[Metric]) -> Iterator[bytes]:
-    # without the two header lines if the previous metric had the same name
-    from prometheus_client import CollectorRegistry, generate_latest
-
-    last = ""
-    for metric in metrics:
-        alone = CollectorRegistry(auto_describe=False)
-        alone.register(_SingleMetricCollector(metric))
-        text = generate_latest(alone)
-        yield text.split(b"\n", 2)[2] if metric.name == last else text
-        last = metric.name
-
-
-class _SingleMetricCollector:
-    def __init__(self, metric: Metric) -> None:
-        self._metric = metric
-
-    def collect(self) -> Iterable[Metric]:
-        yield self._metric
+    family = HistogramMetricFamily(f"claimgate_{name}", documentation, labels=labels)
+    for key, distribution in distributions.items():
+        bounds = [*map(floatToGoString, distribution.buckets), "+Inf"]
+        buckets = list(zip(bounds, accumulate(distribution.counts), strict=True))
+        family.add_metric(key, buckets, sum_value=distribution.total)
+    return family
 
 
 def gauges_of_view(watched: WatchedCluster | None) -> Gauges:

@@ -18,7 +18,6 @@ from fastapi.responses import HTMLResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
 
 from webhook.policy.compiled import Binding, Policy
-from webhook.server.metrics import PAUSE, Pause
 from webhook.server.probes import encode_page_error
 
 _STYLE: Final = (
@@ -215,8 +214,8 @@ OPERATIONS: Final[dict[str, Any]] = {
     "/readyz": _probe_operation("readyz", "Reviews should be sent here.", "200", "503"),
 }
 
-Metrics = Callable[[Pause | None], Awaitable[tuple[bytes, str]]]
-"""Returns the metrics text and its media type; awaits its argument between two pieces of work."""
+Metrics = Callable[[], Awaitable[tuple[bytes, str]]]
+"""Returns the metrics text and its media type."""
 PoliciesInService = Callable[[], Iterable[Policy]]
 """Returns the policies in the order of evaluation."""
 
@@ -238,8 +237,8 @@ def create(metrics: Metrics, version: Mapping[str, str], policies: PoliciesInSer
     )
 
     @app.get("/metrics", summary="Counts and durations, for Prometheus.", response_class=PlainTextResponse)
-    async def exposition(request: Request) -> Response:
-        content, media_type = await metrics(request.scope.get(PAUSE))
+    async def exposition() -> Response:
+        content, media_type = await metrics()
         return Response(content, media_type=media_type)
 
     @app.get("/version", summary="What runs here.")
