@@ -22,7 +22,6 @@ from webhook.server.application import PageContents, ReviewEndpointOptions, crea
 from webhook.server.counters import Counters
 from webhook.server.review_endpoint import Limits
 from webhook.server.server_parts import Readiness, ServerParts
-from webhook.server.slow_reviews import AuthorizationSource
 from webhook.server.warning_events import WarningEvents
 from webhook.server.worker_lane import WorkerLimits
 
@@ -77,7 +76,7 @@ class Running:
     counters: Counters = field(default_factory=Counters)
     stream: io.StringIO = field(default_factory=io.StringIO)
     asks: Callable[[Authorizer], Verdict] | None = None
-    authority: AuthorizationSource | None = None
+    authority: Any = None
     view: Callable[[], Cluster] | None = None
     events: WarningEvents | None = None
 

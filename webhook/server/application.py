@@ -13,16 +13,17 @@ from typing import Final
 from webhook import __version__
 from webhook.cluster import Cluster
 from webhook.policy.compiled import Policy
+from webhook.server.access_reviews import AccessReviews
 from webhook.server.counters import Counters
 from webhook.server.http_exchange import AsgiApp, Receive, Scope, Send, client_address
 from webhook.server.metrics import Exposition, Gauges
 from webhook.server.probes import create_probes
 from webhook.server.review_endpoint import Limits, ReviewEndpoint
-from webhook.server.review_log import ReviewLog, ReviewObserver
+from webhook.server.review_log import ReviewLog
 from webhook.server.scheduler import Scheduler
-from webhook.server.served_state import Reviewer, ReviewEvaluation
+from webhook.server.served_state import ReviewEvaluation, ServedState
 from webhook.server.server_parts import ServerParts
-from webhook.server.slow_reviews import AuthorizationSource, NamespaceArrivals, SlowReviews
+from webhook.server.slow_reviews import NamespaceArrivals, SlowReviews
 from webhook.server.usage import page_tenant
 from webhook.server.warning_events import WarningEvents
 from webhook.server.worker_lane import WorkerLane, WorkerLimits
@@ -104,9 +105,9 @@ class ReviewEndpointOptions:
 
     limits: Limits = field(default_factory=Limits)
     workers: WorkerLimits = field(default_factory=WorkerLimits)
-    authority: AuthorizationSource | None = None
+    authority: AccessReviews | None = None
     logs_denials: bool = False
-    observer: ReviewObserver | None = None
+    observer: Callable[[dict[str, object]], None] | None = None
     events: WarningEvents | None = None
     view: Callable[[], Cluster] | None = None
     why_not_started: Callable[[], str] = str
@@ -128,14 +129,12 @@ class PageContents:
 
 
 def create_application(
-    reviewer: Reviewer, parts: ServerParts, settings: ReviewEndpointOptions, contents: PageContents
+    state: ServedState, parts: ServerParts, settings: ReviewEndpointOptions, contents: PageContents
 ) -> Application:
     """Create the review endpoint and the other pages of one process."""
     scheduler, counters = parts.scheduler, parts.counters
-    evaluation = ReviewEvaluation(
-        reviewer, logs_denials=settings.logs_denials, notes_warnings=settings.events is not None
-    )
-    lane = WorkerLane(settings.workers, scheduler, counters, evaluation.evaluate_in_worker, reviewer.version)
+    evaluation = ReviewEvaluation(state, logs_denials=settings.logs_denials, notes_warnings=settings.events is not None)
+    lane = WorkerLane(settings.workers, scheduler, counters, evaluation.evaluate_in_worker, state.version)
     version = {"name": "claimgate", "version": __version__, "python": platform.python_version(), **contents.about}
 
     def create() -> AsgiApp:

@@ -40,28 +40,14 @@ _NOTICED_BYTES: Final = 4 * 1024
 """The change of a connection's bytes after which all connections of its port are compared again."""
 
 
-class Register(Protocol):
-    """The connections of a port, counted together."""
+class _Register(Protocol):
+    # ConnectionLimit, which knows this class
 
-    def admit(self, connection: HttpConnection) -> None:
-        """Count a new connection, and abort another one if there are too many."""
-        ...
-
-    def mark_answered(self, connection: HttpConnection) -> None:
-        """Note that a request of a connection was answered."""
-        ...
-
-    def change_held_bytes(self, connection: HttpConnection, change: int) -> None:
-        """Note that a connection holds `change` more bytes of unanswered requests."""
-        ...
-
-    def throttle_answered_body(self, size: int, now: float) -> float:
-        """Count bytes of a body that was already answered, and return the seconds until more may be read."""
-        ...
-
-    def forget(self, connection: HttpConnection) -> None:
-        """Stop counting a connection that has ended."""
-        ...
+    def admit(self, connection: HttpConnection) -> None: ...
+    def mark_answered(self, connection: HttpConnection) -> None: ...
+    def change_held_bytes(self, connection: HttpConnection, change: int) -> None: ...
+    def throttle_answered_body(self, size: int, now: float) -> float: ...
+    def forget(self, connection: HttpConnection) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +67,7 @@ class Port:
     """
 
     application: AsgiApp
-    register: Register
+    register: _Register
     timeouts: ConnectionTimeouts
     tls: Certificates | None
     client_names: tuple[str, ...]

@@ -84,67 +84,25 @@ def body_of_single_message(message: Message) -> bytes | None:
     return body
 
 
-class Wire(Protocol):
-    """The connection of requests and their answers.
-
-    Attributes:
-        state: what the server waits for.
-        is_ended: nothing more is read from the client.
-        arriving: the request whose head was parsed last; None while a head arrives.
-    """
-
+class _Wire(Protocol):
+    # HttpConnection, which knows the classes of this module
     state: State
     is_ended: bool
     arriving: Exchange | None
 
     @property
-    def may_stay_open(self) -> bool:
-        """Return whether the connection may stay open after the answer to a new request."""
-        ...
-
-    def may_begin_request(self) -> bool:
-        """Note that the head of a request begins; return whether another request may come now."""
-        ...
-
-    def start_or_hold(self, exchange: Exchange) -> None:
-        """Start to answer a request, or hold it until the earlier request is answered."""
-        ...
-
-    def end_request(self) -> None:
-        """Note that the arriving request is whole."""
-        ...
-
-    def refuse(self, code: int, reason: str, message: str) -> None:
-        """Stop reading, and answer with a metav1.Status."""
-        ...
-
-    def throttle_answered_body(self, size: int) -> None:
-        """Slow down reading, because `size` bytes of a body came after its answer."""
-        ...
-
-    def write(self, data: bytes | memoryview) -> None:
-        """Send bytes to the client."""
-        ...
-
-    async def drain(self) -> None:
-        """Wait while the client has much to read."""
-        ...
-
-    def abort(self) -> None:
-        """End the connection at once."""
-        ...
-
-    def update_reading(self) -> None:
-        """Read on if there is room for more of the body."""
-        ...
-
-    def end_answer(self, exchange: Exchange) -> None:
-        """Note that the answer was written whole."""
-        ...
-
-    def record_application_error(self, error: Exception) -> None:
-        """Note an error that the application raised."""
-        ...
+    def may_stay_open(self) -> bool: ...
+    def may_begin_request(self) -> bool: ...
+    def start_or_hold(self, exchange: Exchange) -> None: ...
+    def end_request(self) -> None: ...
+    def refuse(self, code: int, reason: str, message: str) -> None: ...
+    def throttle_answered_body(self, size: int) -> None: ...
+    def update_reading(self) -> None: ...
+    async def drain(self) -> None: ...
+    def write(self, data: bytes | memoryview) -> None: ...
+    def end_answer(self, exchange: Exchange) -> None: ...
+    def record_application_error(self, error: Exception) -> None: ...
+    def abort(self) -> None: ...
 
 
 class Exchange:
@@ -179,7 +137,7 @@ class Exchange:
     )
 
     def __init__(
-        self, wire: Wire, scope: Scope, headers: Headers, *, keeps_alive: bool, expects_continue: bool
+        self, wire: _Wire, scope: Scope, headers: Headers, *, keeps_alive: bool, expects_continue: bool
     ) -> None:
         """Begin an exchange.
 
@@ -338,7 +296,7 @@ class RequestParser:
     A callback that raises a MalformedRequestError ends the connection.
     """
 
-    def __init__(self, wire: Wire, shared: Scope, answer_headers: Headers) -> None:
+    def __init__(self, wire: _Wire, shared: Scope, answer_headers: Headers) -> None:
         """Parse nothing yet.
 
         Args:

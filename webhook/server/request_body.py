@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from time import monotonic
 from types import TracebackType
-from typing import Final, Protocol
+from typing import Final
 
 from webhook.errors import CallError
 from webhook.server.client_clock import CLOCK, ClientClock
@@ -125,10 +125,6 @@ class IncompleteBodyError(CallError):
 
 class ClientGone(Exception):
     """The client closed the connection before its whole body arrived."""
-
-
-class _BodyPieces(Protocol):
-    def append(self, piece: bytes, /) -> None: ...
 
 
 class _NoClock(ClientClock):
@@ -333,7 +329,7 @@ class BodyReader:
             raise self._too_large_error(size, body)
         return body
 
-    async def _collect(self, into: _BodyPieces, size: int, most: int) -> tuple[int, bool]:
+    async def _collect(self, into: list[bytes] | LargeBody, size: int, most: int) -> tuple[int, bool]:
         """Read until the body ends or is longer than `most` bytes; return its size and whether more follows."""
         more = True
         while more and size <= most:

@@ -6,7 +6,8 @@ values of the object: a line has the message only if the operator asks for it.
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import Final
 
 from msgspec import structs
 
@@ -20,18 +21,15 @@ from webhook.server.warning_events import WARNED, WarningEvents
 from webhook.server.worker_lane import WorkerFault
 
 
-class ReviewObserver(Protocol):
-    """Receives the log fields of each review."""
-
-    def reviewed(self, fields: dict[str, object]) -> None:
-        """Receive the log fields of the review of the current task."""
-        ...
-
-
 class ReviewLog:
     """Writes the lines of one server; `observer` and `events` get the fields of each review."""
 
-    def __init__(self, parts: ServerParts, observer: ReviewObserver | None, events: WarningEvents | None) -> None:
+    def __init__(
+        self,
+        parts: ServerParts,
+        observer: Callable[[dict[str, object]], None] | None,
+        events: WarningEvents | None,
+    ) -> None:
         self._log = parts.log
         self._counters = parts.counters
         self._observer = observer
@@ -48,7 +46,7 @@ class ReviewLog:
         if self._events is not None and warned is not None:
             self._events.offer(warned)
         if self._observer is not None:
-            self._observer.reviewed(fields)
+            self._observer(fields)
         self._write(level, message, fields)
 
     def record_refused_call(self, phase: Phase, error: CallError) -> None:

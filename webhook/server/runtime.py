@@ -14,6 +14,7 @@ from typing import Final
 from webhook import __version__
 from webhook.apimachinery.attributes import Phase
 from webhook.apimachinery.releases import release_as_text
+from webhook.cluster.connection import Connection
 from webhook.cluster.freshness import NOT_ANSWERED
 from webhook.deadline import Deadline
 from webhook.errors import ConfigurationError
@@ -34,7 +35,7 @@ from webhook.server.served_state import ServedState
 from webhook.server.server_parts import Check, Readiness, ServerParts
 from webhook.server.tls import Certificates, describe_wrong_period, validity_of_certificate
 from webhook.server.warm_up_samples import SAMPLES
-from webhook.server.warning_events import EventConnection, WarningEvents
+from webhook.server.warning_events import WarningEvents
 
 _SWITCH_S: Final = 0.000_5
 """Seconds until a thread that compiles policies gives the interpreter back to the loop. With Python's 5 ms, each read
@@ -64,7 +65,7 @@ class ServeOptions:
     reload_s: float
     started: float
     most_bytes: int = 0
-    events: EventConnection | None = None
+    events: Connection | None = None
     traces: bool = False
     reviews: ReviewEndpointOptions = field(default_factory=ReviewEndpointOptions)
     warn_of_settings: Callable[[], None] = lambda: None
@@ -119,7 +120,7 @@ def serve(
     first_view = FirstView(watching.cluster_checks())
     settings = replace(
         options.reviews,
-        observer=tracing,
+        observer=tracing.reviewed if tracing is not None else None,
         events=events,
         view=held.cluster if held.watched else None,
         why_not_started=first_view.describe_missing,

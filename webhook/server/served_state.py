@@ -11,7 +11,7 @@ import socket
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import structs
 
@@ -56,25 +56,6 @@ from webhook.settings.configured import settings_from_changed_file
 from webhook.settings.shared import ReportSettings
 from webhook.yamltext.yamlfile import discover
 
-
-class Reviewer(Protocol):
-    """Evaluates a review with its policies and its view of the cluster."""
-
-    def review(
-        self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
-    ) -> Verdict:
-        """Return the verdict on a request; raises UnansweredQuestion if the authorizer must answer first."""
-        ...
-
-    def version(self) -> object | None:
-        """Return a value that changes with the state that verdicts depend on; None while the state changes."""
-        ...
-
-    def answer_unevaluated(self, attributes: Attributes, phase: Phase, why: NotEvaluated) -> Verdict:
-        """Return the verdict on a request with an interrupted evaluation."""
-        ...
-
-
 _NO_MEMORY: Final = (MemoryError, SystemError)
 """The exceptions of C code without memory. A tuple in an `except` clause would need memory."""
 
@@ -91,7 +72,7 @@ def instructions_for_worker(phase: Phase, end: float, known: Known) -> bytes:
 class ReviewEvaluation:
     """Evaluates reviews with the policies and the view that a reviewer has at that moment."""
 
-    def __init__(self, reviewer: Reviewer, *, logs_denials: bool = False, notes_warnings: bool = False) -> None:
+    def __init__(self, reviewer: ServedState, *, logs_denials: bool = False, notes_warnings: bool = False) -> None:
         """Evaluate with `reviewer`.
 
         Args:

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic, perf_counter, thread_time
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from webhook.admission.decode import decode_request_without_objects
 from webhook.admission.review import MAKE_SMALLER, REPORT_IT, NotEvaluated
@@ -19,6 +19,7 @@ from webhook.apimachinery.attributes import NAMESPACE, Attributes, Phase, UserIn
 from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion
 from webhook.cluster import Cluster
 from webhook.errors import CallError, LookupFailed
+from webhook.server.access_reviews import AccessReviews
 from webhook.server.request_body import LargeBody
 from webhook.server.review_log import ReviewLog
 from webhook.server.served_state import NOTHING_KNOWN, Known, ReviewEvaluation, instructions_for_worker
@@ -38,16 +39,6 @@ WAIT_S: Final = 0.2
 _LOOK_S: Final = 0.005
 _MOST_NAMESPACES: Final = 1_000
 """The most namespaces that reviews wait for at a time; a review of another namespace does not wait."""
-
-
-class AuthorizationSource(Protocol):
-    """Answers the questions that policies ask through the CEL variable `authorizer`."""
-
-    async def ask(
-        self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
-    ) -> AuthorizationDecision | str:
-        """Return the API server's decision, or the reason why it has none by `until`."""
-        ...
 
 
 class ReviewCall(NamedTuple):
@@ -110,7 +101,7 @@ class SlowReviews:
         parts: ServerParts,
         log: ReviewLog,
         *,
-        authority: AuthorizationSource | None = None,
+        authority: AccessReviews | None = None,
         arrivals: NamespaceArrivals | None = None,
     ) -> None:
         self.evaluation = evaluation

@@ -19,14 +19,14 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import quote
 
 from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON, Attributes, Operation
 from webhook.apimachinery.paths import get
-from webhook.cluster.connection import ServerRefused
+from webhook.cluster.connection import Connection, ServerRefused
 from webhook.errors import LookupFailed
 from webhook.logs.structured import Log
 from webhook.rules.decisions import ValidationAction, Verdict
@@ -69,18 +69,6 @@ class ObjectReference(Struct, frozen=True):
     namespace: str
     name: str
     uid: str
-
-
-class EventConnection(Protocol):
-    """Reads owners and creates Events."""
-
-    def get_metadata(self, path: str) -> JSON:
-        """Return an object with only its metadata; raise LookupFailed."""
-        ...
-
-    def post(self, path: str, body: JSON, read_s: float) -> JSON:
-        """Create an object; raise LookupFailed."""
-        ...
 
 
 def describe_warned_review(attributes: Attributes, verdict: Verdict) -> dict[str, Any] | None:
@@ -188,7 +176,7 @@ class WarningEvents:
 
     def __init__(
         self,
-        connection: EventConnection,
+        connection: Connection,
         title_of_rule: Callable[[str], str],
         counters: Counters,
         log: Log,
