@@ -56,7 +56,8 @@ MOST_STATUSES: Final = 1000
 _TOO_MANY: Final = (
     f"only the {MOST_IN_NAMESPACE} oldest PolicyExceptions of a namespace have an effect: delete older ones"
 )
-_Status: TypeAlias = tuple[StoredPolicy, tuple[dict[str, Any], ...]]
+_Conditions: TypeAlias = tuple[dict[str, Any], ...]
+_Status: TypeAlias = tuple[StoredPolicy, _Conditions]
 
 
 class StoredExceptions:
@@ -75,9 +76,9 @@ class StoredExceptions:
         self._policies = policies
         self._cluster = cluster
         self._writer = StatusWriter(connection, MANAGER)
-        self._seen: object = None
+        self._seen: tuple[object, object, object] = (None, None, None)
         self._statuses: Sequence[_Status] = ()
-        self._conditions = _KnownConditions(policies(), dt.date.min)
+        self._conditions: dict[tuple[str, int, bool], _Conditions] = {}
         self._look_s = 0.0
 
     async def write_status(self) -> None:
@@ -105,13 +106,23 @@ class StoredExceptions:
     def _compute_statuses(self, day: dt.date) -> None:
         policies, cluster = self._policies(), self._cluster()
         seen = policies, cluster.revision(POLICY_EXCEPTIONS), day
-        if seen != self._seen:
-            listed = _list_first_ones(cluster)
-            if not self._conditions.are_of(policies, day):
-                self._conditions = _KnownConditions(policies, day)
-            self._statuses = tuple(_statuses(listed, self._conditions))
-            self._conditions.forget_all_but(listed)
-            self._seen = seen
+        if seen == self._seen:
+            return
+        listed = _list_first_ones(cluster)
+        known = self._conditions if self._seen[::2] == (policies, day) else {}
+        names, in_time = KnownNames.of(policies), _uids_of_oldest(listed)
+        self._conditions, statuses = {}, []
+        for each in listed:  # in this order, so that the writes of all namespaces take turns
+            is_beyond = each.uid not in in_time
+            state = each.uid, each.generation, is_beyond
+            if (conditions := known.get(state)) is None:
+                made = _conditions(each, policies, names, day, is_beyond=is_beyond)
+                conditions = tuple({**one, "observedGeneration": each.generation} for one in made)
+            self._conditions[state] = conditions
+            # without spec, because the objects stay in memory
+            without_spec = StoredPolicy({name: part for name, part in each.value.items() if name != "spec"})
+            statuses.append((without_spec, conditions))
+        self._statuses, self._seen = statuses, seen
 
     def describe_problems(self) -> str:
         """Return why status cannot be written, or ""."""
@@ -153,39 +164,12 @@ def exceptions_in_effect(policies: PolicySet, cluster: Cluster, day: dt.date, la
     ]
 
 
-class _KnownConditions:
-    def __init__(self, policies: PolicySet, day: dt.date) -> None:
-        self._policies = policies
-        self._day = day
-        self._names = KnownNames.of(policies)
-        self._known: dict[str, tuple[tuple[int, bool], tuple[dict[str, Any], ...]]] = {}
-
-    def are_of(self, policies: PolicySet, day: dt.date) -> bool:
-        return self._policies is policies and self._day == day
-
-    def of(self, stored: StoredPolicy, *, is_beyond: bool) -> tuple[dict[str, Any], ...]:
-        # is_beyond: the namespace has too many older objects
-        state = stored.generation, is_beyond
-        known = self._known.get(stored.uid)
-        if known is None or known[0] != state:
-            made = _conditions(stored, self._policies, self._names, self._day, is_beyond=is_beyond)
-            known = state, tuple({**one, "observedGeneration": stored.generation} for one in made)
-            self._known[stored.uid] = known
-        return known[1]
-
-    def forget_all_but(self, listed: Iterable[StoredPolicy]) -> None:
-        self._known = {each.uid: self._known[each.uid] for each in listed}
-
-
-def _statuses(listed: Sequence[StoredPolicy], known: _KnownConditions) -> Iterator[_Status]:
-    # without spec, because the objects stay in memory
+def _uids_of_oldest(listed: Iterable[StoredPolicy]) -> set[str]:
+    # of each namespace those that may have an effect
     namespaces: dict[str, list[JSON]] = {}
     for each in listed:
         namespaces.setdefault(each.namespace, []).append(each.value)
-    counting = {id(value) for values in namespaces.values() for value in oldest_of_namespace(values)}
-    for each in listed:  # in this order, so that the writes of all namespaces take turns
-        without_spec = StoredPolicy({name: part for name, part in each.value.items() if name != "spec"})
-        yield without_spec, known.of(each, is_beyond=id(each.value) not in counting)
+    return {StoredPolicy(value).uid for values in namespaces.values() for value in oldest_of_namespace(values)}
 
 
 def _conditions(
