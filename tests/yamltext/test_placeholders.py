@@ -72,6 +72,9 @@ def test_a_single_dollar_sign_names_no_variable(text: str, expected: bool) -> No
         ("_", False),
         ("(dashboard_port)", True),
         ("(8080)", False),
+        ("Boolean", True),
+        ("number", True),
+        ("Numbers", False),
         ("ref+op://kubernetes/a", True),
         ("a ref+op", False),
     ],
@@ -94,6 +97,15 @@ def test_an_upper_case_name_is_a_placeholder(text: str, expected: bool) -> None:
         *(([["size"]], True), ({"num_nodes": None}, True), ([["number of nodes"]], True)),
         *((["size"], False), ([[1]], False), ([["a", "b"]], False), ({"a": 1}, False), ({}, False), ([], False)),
         *(({"a": None, "b": None}, False), (7, False), ([[{"a": None}]], False)),
+        *(
+            (["FileSystemId"], True),
+            (["DNSName"], True),
+            (["IfNotPresent"], False),
+            (["fs-01"], False),
+            (["Id"], False),
+        ),
+        *((["Always | Never | OnFailure"], True), (["Always"], False), (["a | b", "c"], False)),
+        *(([{"name": "String"}], True), ([{"app": "web"}], False), ([{"name": "String", "b": "a"}], False)),
     ],
 )
 def test_unquoted_bracket_placeholders_are_recognized(value: JSON, expected: bool) -> None:

@@ -30,6 +30,12 @@ _CAPITALS: Final = re.compile(r"(?!(?:TRUE|FALSE|NULL|NONE|AUTO|FOUR|FIVE|NINE|Z
 """Matches a word of capital letters that is never the final value of a number or boolean."""
 _IN_PARENTHESES: Final = re.compile(r"\([A-Za-z_]\w*\)")
 """Matches a word in single parentheses, which is never a final number, boolean or amount."""
+_TYPE: Final = re.compile(r"[Ss]tring|[Ii]nt(?:eger)?|[Nn]umber|[Bb]ool(?:ean)?|[Oo]bject")
+"""Matches the name of a type, which a reference of all fields has in place of a number, boolean or object."""
+_CHOICE: Final = re.compile(r"[A-Za-z]\w{0,99}(?: ?\| ?[A-Za-z]\w{0,99})+")
+"""Matches the values that a reference of all fields allows: `Always | Never`."""
+_KIND_OF_VALUE: Final = re.compile(r"[A-Z][A-Za-z_]{0,99}(?:I[dD]|N(?:ame|AME)|Arn|ARN|U(?:rl|ri|RL|RI)|Address)")
+"""Matches a word for a kind of value, such as `FileSystemId`. No field has such a word as its final value."""
 _OF_VALS: Final = "ref+"
 """The beginning of a reference to a secret that vals replaces: `ref+vault://...`."""
 _WORDS: Final = ("PLACEHOLDER", "REPLACEME", "CHANGEME")
@@ -50,10 +56,9 @@ def is_placeholder(text: str) -> bool:
 def is_placeholder_for_non_text(text: str) -> bool:
     """Return whether a text in place of a number or boolean is a placeholder. As a string, such a word may be final.
 
-    Also placeholders are `NUM_NODES`, `PORT` and `(port)` for sed, and `ref+vault://a` for vals.
+    Also placeholders are `NUM_NODES`, `PORT` and `(port)` for sed, `ref+vault://a` for vals, and the type `Boolean`.
     """
-    is_capitals = _CONSTANT.fullmatch(text) is not None or _CAPITALS.fullmatch(text) is not None
-    is_word = is_capitals or _IN_PARENTHESES.fullmatch(text) is not None
+    is_word = any(words.fullmatch(text) is not None for words in (_CONSTANT, _CAPITALS, _IN_PARENTHESES, _TYPE))
     return is_word or text.startswith(_OF_VALS) or is_placeholder(text)
 
 
@@ -66,19 +71,26 @@ def is_placeholder_for_name(text: str) -> bool:
 
 
 def is_unquoted_bracket_placeholder(value: JSON) -> bool:
-    """Return whether YAML read lists or a mapping from a placeholder without quotes: `[[name]]`, `{name}`.
+    """Return whether YAML read a list or a mapping from a placeholder without quotes: `[[name]]`, `{name}`, `[VpcId]`.
 
     A list of one list of one word is never meant as a number, a text or a boolean. A mapping of one word to nothing is
-    never meant as one either.
+    never meant as one either. References of all fields have `[Always | Never]`, and `[{name: String}]` for labels.
     """
     if isinstance(value, dict):
-        return len(value) == 1 and next(iter(value.values())) is None and _is_word_in_brackets(next(iter(value)))
-    is_nested = isinstance(value, list) and len(value) == 1 and isinstance(value[0], list) and len(value[0]) == 1
-    return is_nested and _is_word_in_brackets(value[0][0])
+        name, held = next(iter(value.items()), (None, None))
+        return len(value) == 1 and held is None and _is_match(_WORD_IN_BRACKETS, name)
+    if not isinstance(value, list) or len(value) != 1:
+        return False
+    item = value[0]
+    if isinstance(item, list):
+        return len(item) == 1 and _is_match(_WORD_IN_BRACKETS, item[0])
+    if isinstance(item, dict):
+        return len(item) == 1 and _is_match(_TYPE, next(iter(item.values())))
+    return _is_match(_CHOICE, item) or _is_match(_KIND_OF_VALUE, item)
 
 
-def _is_word_in_brackets(text: JSON) -> bool:
-    return isinstance(text, str) and _WORD_IN_BRACKETS.fullmatch(text) is not None
+def _is_match(pattern: re.Pattern[str], text: JSON) -> bool:
+    return isinstance(text, str) and pattern.fullmatch(text) is not None
 
 
 def has_placeholder_variable(text: str) -> bool:
