@@ -332,6 +332,8 @@ def _may_keep_files_elsewhere(pods: DevicePods, subject: Subject) -> bool:
 def _may_name_bucket(container: Container) -> bool:
     if container.env_from or any(variable.value_from.json for variable in container.env):
         return True
+    if any("BUCKET" in variable.name.upper() for variable in container.env):
+        return True
     texts = (*container.words, *(variable.value for variable in container.env))
     return container.is_found_in(_BUCKET, texts)
 
