@@ -106,6 +106,8 @@ def test_a_broken_manifest_without_such_a_line_is_an_error(tmp_path, capsys):
         ("tests/expected/pod.yaml", "expected output"),
         ("test/kustomize/expected.yaml", "expected output"),
         ("test/e2e/expectedfailures/pod.yaml", "expected output"),
+        ("functions/prefix/test_data/expected.yaml", "expected output"),
+        ("app/vendor/operator/pod.yaml", "a file of another project"),
         ("archive/pod.yaml", "a file in a folder of archived files"),
         ("apps/archived/old/pod.yaml", "a file in a folder of archived files"),
     ],
@@ -118,7 +120,15 @@ def test_objects_of_tests_that_are_never_applied_are_not_read(path, word, tmp_pa
     assert run_command_line(["audit", path, *POLICIES]) == 1, "a person who names the file wants it audited"
 
 
-@pytest.mark.parametrize("folder", ["archive", "archive/old", "apps/archived"])
+def test_a_vendored_file_that_a_kustomization_lists_is_read(tmp_path, monkeypatch):
+    written(
+        tmp_path, {"vendor/x/pod.yaml": POD.format("web"), "kustomization.yaml": "resources: [vendor/x/pod.yaml]\n"}
+    )
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["audit", ".", *POLICIES]) == 1
+
+
+@pytest.mark.parametrize("folder", ["archive", "archive/old", "apps/archived", "vendor/x"])
 def test_an_archive_that_a_person_names_is_read(folder, tmp_path, monkeypatch):
     written(tmp_path, {f"{folder}/pod.yaml": POD.format("web")})
     monkeypatch.chdir(tmp_path)
@@ -202,6 +212,13 @@ def test_in_a_folder_of_tests_warnings_about_long_runs_are_advice(
     run_command_line(["audit", ".", *rules, *options])
     text = capsys.readouterr().out
     assert [each for each in ("fail", "warn", "advice") if f" {each}  " in text.split("\n\n")[0]] == results
+
+
+@pytest.mark.parametrize(("path", "code"), [("assets/job.yaml", 1), ("backend/tests/assets/job.yaml", 0)])
+def test_a_removed_version_in_a_folder_of_tests_is_advice(path, code, tmp_path, monkeypatch):
+    written(tmp_path, {path: "apiVersion: kubeflow.org/v1alpha3\nkind: Experiment\nmetadata: {name: a}\nspec: {}\n"})
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["audit", ".", "--no-config"]) == code
 
 
 @pytest.mark.skipif(not shutil.which("helm"), reason="needs helm")

@@ -25,6 +25,7 @@ SERVED_VERSION: Final = RuleGroup(
     refused_by="the API server, which does not know the version",
     source="https://kubernetes.io/docs/reference/using-api/deprecation-guide/",
     level="warn",
+    level_in_tests="advice",
     fails="create",
 )
 """Objects in an API version that no current release serves."""
