@@ -39,11 +39,13 @@ class UndeclaredField(Struct, frozen=True):
         name: the name.
         nearest: a declared field with a similar name; "" without one.
         place: an object in which the field is declared and not set; None without one, or with a similar name.
+        has_fields_of_object: whether all fields inside the field are fields of the whole object that are not set.
     """
 
     name: str
     nearest: str = ""
     place: FieldPath | None = None
+    has_fields_of_object: bool = False
 
 
 class UndeclaredFields(Struct, frozen=True):
@@ -146,6 +148,7 @@ class StrictReader(Struct, frozen=True):
         if names:
             paced = self.deadline.charge_for_items(names)
             fields = [self._undeclared_field(name, level, place.holders) for name in paced]
+            fields = self._with_place_of_all(fields, place.holders)
             reading.fields.append(UndeclaredFields(place.at, of.name.rpartition(".")[2], fields))
         if not of.fields and of.others in _SCALARS:
             return
@@ -165,11 +168,26 @@ class StrictReader(Struct, frozen=True):
     def _undeclared_field(self, name: str, level: _Level, holders: Sequence[_Level]) -> UndeclaredField:
         self.deadline.spend(len(level.of.fields))
         nearest = nearest_name(name, level.of.fields) or _only_longer_name(name, level.of.fields)
-        return (
-            UndeclaredField(name, nearest)
-            if nearest
-            else UndeclaredField(name, place=self._place(name, level, holders))
-        )
+        if nearest:
+            return UndeclaredField(name, nearest)
+        inner = level.value.get(name) if isinstance(level.value, dict) and not level.at else None
+        if isinstance(inner, dict) and inner and all(map(level.may_have, self.deadline.charge_for_items(inner))):
+            return UndeclaredField(name, has_fields_of_object=True)
+        return UndeclaredField(name, place=self._place(name, level, holders))
+
+    def _with_place_of_all(self, fields: list[UndeclaredField], holders: Sequence[_Level]) -> list[UndeclaredField]:
+        """Return the fields with one place, if one object near them declares them all. A wrong indentation moves the
+        last fields of a container to the last item of the list below it.
+        """
+        places = {each.place for each in fields}
+        is_settled = len(places) == 1 and None not in places
+        if is_settled or len(fields) == 1 or any(each.nearest for each in fields):
+            return fields
+        for holder in reversed(holders):
+            for near in (holder, *holder.inner_levels()):
+                if near.at and all(near.may_have(each.name) for each in self.deadline.charge_for_items(fields)):
+                    return [structs.replace(each, place=near.at) for each in fields]
+        return fields
 
     def _place(self, name: str, level: _Level, holders: Sequence[_Level]) -> FieldPath | None:
         for holder in reversed(holders):

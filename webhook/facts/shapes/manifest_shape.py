@@ -278,7 +278,10 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str
     others = []
     moved: dict[FieldPath, list[str]] = {}
     for each in Items(unknown.fields, subject.deadline):
-        if each.place is not None and not each.nearest:
+        if each.has_fields_of_object:
+            fix = f"move the fields inside `{each.name}` to the object itself, and remove `{each.name}`"
+            yield UNKNOWN.problem((*unknown.at, each.name), _message(unknown, schema), fix)
+        elif each.place is not None and not each.nearest:
             moved.setdefault(each.place, []).append(each.name)
         elif fix := _fix(each, subject.template_of):
             yield UNKNOWN.problem((*unknown.at, each.name), _message(unknown, schema), fix)
