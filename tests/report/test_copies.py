@@ -167,6 +167,43 @@ spec:
     assert told["manifest/repeated-key"] == told["device-failures/pod-failure-policy"] == ("train-a", 2)
 
 
+def test_servers_without_a_readiness_probe_in_several_files_are_one_finding(tmp_path, capsys):
+    server = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %s}
+spec:
+  selector: {matchLabels: {app: server}}
+  template:
+    metadata: {labels: {app: server}}
+    spec:
+      containers:
+      - {name: %s, image: "vllm/vllm-openai:v0.11.0", ports: [{containerPort: 8000}],
+         resources: {limits: {nvidia.com/gpu: 1}}}
+"""
+    write(tmp_path, **{name: server % (name, name) for name in ("qwen", "llama")})
+    run_command_line(["audit", "-o", "json", "--rule", "device-failures/readiness-probe", str(tmp_path)])
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert [copy["object"]["name"] for copy in finding["alsoIn"]] == ["qwen"]
+
+
+def test_a_wrong_indentation_that_moves_different_fields_is_one_finding(tmp_path, capsys):
+    deployment = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %s}
+spec:
+  selector: {matchLabels: {app: a}}
+  template:
+    metadata: {labels: {app: a}}
+    spec:
+      containers: [{name: a, image: x}]
+      imagePullSecrets: [{name: r, %s resources: {requests: {cpu: 1}}}]
+"""
+    write(tmp_path, a=deployment % ("a", "command: [b], args: [c],"), b=deployment % ("b", "args: [c],"))
+    run_command_line(["audit", "-o", "json", "--rule", "manifest-shape/unknown-field", str(tmp_path)])
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert [copy["object"]["name"] for copy in finding["alsoIn"]] == ["b"]
+
+
 def test_objects_of_one_file_are_never_copies_of_each_other(tmp_path, capsys):
     many = "---\n".join(pod(namespace=f"n{number}") for number in range(3))
     report = read(capsys, write(tmp_path, a=many, b=many))

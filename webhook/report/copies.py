@@ -65,6 +65,7 @@ _HABITS: Final = frozenset(
         "manifest/repeated-key",
         "device-failures/pod-failure-policy",
         "device-failures/ray-job-retries",
+        "device-failures/readiness-probe",
         "kueue-not-now/queue-required",
         "pod-resources/request-above-limit",
         "storage/read-write-once",
@@ -75,6 +76,8 @@ _HABITS: Final = frozenset(
 """Rules about mistakes that an author copies to objects with other names."""
 _OF_TYPES: Final = frozenset(("manifest-shape/unknown-field",))
 """Habits that are the same mistake in all kinds, because their messages name the type that lacks the field."""
+_MOVED: Final = "move the fields to "
+"""The beginning of the fix for fields that a wrong indentation moved. Other objects may have other fields there."""
 _INDEX: Final = re.compile(r"\[[0-9]{1,9}\]")
 _NUMBER: Final = re.compile(r"(?<![0-9])[0-9]{1,9}(?![0-9])")
 """Matches a number in a name. The names of a series of objects differ only in such a number."""
@@ -232,7 +235,10 @@ def _digest_of_habit(finding: Finding) -> bytes:
     if finding.rule.id in _OF_TYPES:
         place, kind = place.rpartition(".")[-1], ""
     advice = "advice" if finding.is_advice else ""
-    message = problem.found_and_message, problem.fix
+    text = problem.found_and_message
+    if finding.rule.id in _OF_TYPES and problem.fix.startswith(_MOVED):
+        text = text.rpartition(" are not fields ")[-1]
+    message = text, problem.fix
     rule = finding.rule.id, decision.policy, decision.param
     return _digest(str(finding.result), advice, *rule, kind, of_pod if kind else place, *message)
 
