@@ -114,6 +114,8 @@ EVICTIONS_COUNT: Final = DEVICE_FAILURES.rule(
 )
 _JOB_SET: Final = ("jobset.x-k8s.io", "JobSet")
 _RAY_JOB: Final = ("ray.io", "RayJob")
+_WITHOUT_BACKOFF_LIMIT: Final = "v1alpha1"
+"""The version of RayJob without backoffLimit: ray-operator/apis/ray/v1alpha1/rayjob_types.go."""
 _SEVERAL: Final = 2
 _JOB: Final = ("batch", "Job")
 _CRON_JOB: Final = ("batch", "CronJob")
@@ -240,6 +242,9 @@ def _check_ray_job_retries(subject: Subject) -> Iterator[Problem]:
     if _count_devices_of_all_pods(subject) >= _SEVERAL:
         message = "is not set, so the first failure of the program or the head pod ends the RayJob"
         fix = "set backoffLimit to the number of times that KubeRay may retry the job"
+        if subject.attributes.kind.version == _WITHOUT_BACKOFF_LIMIT:
+            why = f"because {_WITHOUT_BACKOFF_LIMIT} lacks this field"
+            fix = f"write the RayJob as ray.io/v1, {why}, and set backoffLimit"
         yield RAY_JOB_RETRIES.problem(spec.path("backoffLimit"), message, fix)
 
 
