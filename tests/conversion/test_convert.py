@@ -149,7 +149,7 @@ def test_a_template_becomes_a_policy_for_each_constraint():
             "adds an empty value for a later mutation",
             id="empty values",
         ),
-        pytest.param(vpol("rules: [{name: r, validate: {pattern: {}}}]", "ClusterPolicy", "kyverno.io/v1"), "none of its rules is `validate.cel`", id="patterns"),
+        pytest.param(vpol("rules: [{name: r, validate: {pattern: {}}}]", "ClusterPolicy", "kyverno.io/v1"), "none of its rules has `validate.cel`", id="patterns"),
         pytest.param(
             vpol(
                 "rules: [{name: r, match: {any: [{subjects: [{kind: User, name: a}], resources: {kinds: [Pod]}}]}, validate: {cel: {expressions: []}}}]",
@@ -160,7 +160,7 @@ def test_a_template_becomes_a_policy_for_each_constraint():
             id="users",
         ),
         pytest.param(vpol("", "PolicyException"), "policies of this kind have no native form", id="exceptions"),
-        pytest.param(GATEKEEPER.partition("---\n")[0], "none of the files has a constraint of it", id="a template without a constraint"),
+        pytest.param(GATEKEEPER.partition("---\n")[0], "none of the files has a constraint of this template", id="a template without a constraint"),
         pytest.param(GATEKEEPER.partition("---\n")[2], "its ConstraintTemplate is in none of the files", id="a constraint without a template"),
         pytest.param(GATEKEEPER.replace("K8sNativeValidation", "Rego"), "it is in Rego, not in CEL", id="Rego"),
         pytest.param(KUBEWARDEN.replace("cel-policy", "pod-privileged"), "its module is not `cel-policy`", id="another module"),

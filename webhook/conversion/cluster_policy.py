@@ -131,12 +131,12 @@ def _policy_and_binding(
             for each in maps_at(cel, ("expressions",))
         ],
     }
-    made = native_policy(VALIDATING, re.sub(r"[^a-z0-9.-]+", "-", name.lower()), policy, native)
+    converted = native_policy(VALIDATING, re.sub(r"[^a-z0-9.-]+", "-", name.lower()), policy, native)
     if cel.get("paramRef"):
         reference = check_known_fields(cel["paramRef"], _PARAM_REF, (*path, "validate", "cel", "paramRef"))
         bound["paramRef"] = {"parameterNotFoundAction": "Deny", **reference}
     bound["validationActions"] = _actions(spec, validate, path)
-    return made, binding_of_policy(made, bound)
+    return converted, binding_of_policy(converted, bound)
 
 
 def _actions(spec: Mapping[str, Any], validate: Mapping[str, Any], path: FieldPath) -> list[str]:
@@ -163,7 +163,7 @@ def _match(
         narrowed = [key for key in ("namespaces", "namespaceSelector", "selector") if resources.get(key)]
         if narrowed and len(filters) > 1:
             raise NotConverted(
-                (*at, narrowed[0]), "is set for one of several filters, and a native policy has one for all"
+                (*at, narrowed[0]), "is set for one of several filters, but in a native policy it applies to all"
             )
         if resources.get("namespaces"):
             conditions.append(
@@ -196,7 +196,7 @@ def _filters(block: JSON, path: FieldPath) -> Iterator[tuple[FieldPath, Mapping[
             raise NotConverted(path, f"selects users by {' and '.join(named)}, which an expression cannot read")
     written = check_known_fields(block, ("any", "all", "resources", *_OF_USER), path)
     if len(list_at(written, ("all",))) > 1:
-        raise NotConverted((*path, "all"), "several filters must all match, and a native policy has one")
+        raise NotConverted((*path, "all"), "several filters must all match, but a native policy has only one")
     for key in ("any", "all"):
         for index, each in enumerate(list_at(written, (key,))):
             at = (*path, key, index)
@@ -317,7 +317,7 @@ def _is_pod(kind: str) -> bool:
 def _rule_for(
     rule: Mapping[str, Any], name: str, kinds: Sequence[str], template: Sequence[str], *, is_for_all: bool
 ) -> dict[str, Any]:
-    """Rewrite every text for the pod template of the kinds."""
+    """Return the rule for kinds of pod controllers, with every text rewritten for their pod template."""
     inner = ".".join(template)
 
     def rewrite(text: str) -> str:
@@ -325,21 +325,21 @@ def _rule_for(
             text = re.sub(rf"(object|oldObject)\.{part}", rf"\1.{inner}.{part}", text)
         return text
 
-    made = with_texts(rule, rewrite)
+    converted = with_texts(rule, rewrite)
     blocks = {
-        block: _with_kinds(made[block], kinds, is_for_all=is_for_all)
+        block: _with_kinds(converted[block], kinds, is_for_all=is_for_all)
         for block in ("match", "exclude")
-        if made.get(block)
+        if converted.get(block)
     }
-    return {**made, **blocks, "name": name[:63]}
+    return {**converted, **blocks, "name": name[:63]}
 
 
 def _with_kinds(block: Mapping[str, Any], kinds: Sequence[str], *, is_for_all: bool) -> dict[str, Any]:
-    made = dict(block)
+    converted = dict(block)
     for key in ("any", "all"):
-        if made.get(key):
-            made[key] = [_filter_with_kinds(each, kinds, is_for_all=is_for_all) for each in made[key]]
-    return _filter_with_kinds(made, kinds, is_for_all=is_for_all) if "resources" in made else made
+        if converted.get(key):
+            converted[key] = [_filter_with_kinds(each, kinds, is_for_all=is_for_all) for each in converted[key]]
+    return _filter_with_kinds(converted, kinds, is_for_all=is_for_all) if "resources" in converted else converted
 
 
 def _filter_with_kinds(each: Mapping[str, Any], kinds: Sequence[str], *, is_for_all: bool) -> dict[str, Any]:

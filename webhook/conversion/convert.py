@@ -58,7 +58,7 @@ class ConvertedPolicy:
     Attributes:
         manifests: policies and bindings.
         policies: the compiled policies.
-        rules: the source's name of the rule for each policy, if the kind has rules.
+        rules: for each native policy the name of the converted rule, if the kind has rules.
         notes: differences that a native policy cannot express.
     """
 
@@ -134,7 +134,7 @@ def _convert_object(
         if engines := gatekeeper.non_cel_engines(value):
             raise NotConverted(("spec", "targets"), f"it is in {engines}, not in CEL (engine {gatekeeper.ENGINE})")
         if gatekeeper.kind_of_constraints(value) not in used:
-            raise NotConverted((), "none of the files has a constraint of it")
+            raise NotConverted((), "none of the files has a constraint of this template")
         return ConvertedPolicy(manifests=(), policies=PolicySet(validating=(), mutating=(), table=options.table))
     raise NotConverted((), _why_not_in_cel(value))
 
@@ -144,7 +144,7 @@ def _why_not_in_cel(value: JSON) -> str:
     if kind in kubewarden.KINDS:
         return "its module is not `cel-policy`"
     if kind in cluster_policy.KINDS:
-        return "none of its rules is `validate.cel`"
+        return "none of its rules has `validate.cel`"
     return "policies of this kind have no native form"
 
 
@@ -154,7 +154,7 @@ def reason_as_text(error: NotConverted) -> str:
 
 
 def is_convertible(policy: JSON) -> bool:
-    """Return whether a policy can be converted."""
+    """Return whether a policy belongs to Kyverno or Kubewarden and is in CEL."""
     tests = (kyverno.is_kyverno_policy, cluster_policy.is_cel_policy, kubewarden.is_cel_policy)
     return any(is_of_kind(policy) for is_of_kind in tests)
 
@@ -186,7 +186,7 @@ def compile_converted(manifests: Sequence[JSON], options: Options) -> PolicySet:
     """Compile converted policies.
 
     Raises:
-        NotConverted: an API server would refuse one of them.
+        NotConverted: an API server would refuse one of the policies.
     """
     try:
         return load_documents(map(Document, manifests), options)

@@ -148,7 +148,7 @@ def _check_reads_no_constraint(source: Mapping[str, Any]) -> None:
     for text in texts:
         tree = parsed_or_none(text) if "params" in text else None
         if tree is not None and "params" in rewrite.all_names(tree):
-            raise NotConverted(("spec", "targets"), "an expression reads `params`, the constraint as an object")
+            raise NotConverted(("spec", "targets"), "an expression reads `params`, which is the whole constraint")
 
 
 def json_as_cel(value: JSON) -> str:

@@ -76,8 +76,8 @@ def policy_and_binding(policy: JSON) -> tuple[JSON, JSON]:
         **({"matchConditions": conditions} if conditions else {}),
         **{key: settings[key] for key in ("paramKind", "variables", "validations") if settings.get(key)},
     }
-    made = native_policy(VALIDATING, name_of(policy), policy, native)
-    return made, binding_of_policy(made, _binding_spec(policy, settings, mode))
+    converted = native_policy(VALIDATING, name_of(policy), policy, native)
+    return converted, binding_of_policy(converted, _binding_spec(policy, settings, mode))
 
 
 def _binding_spec(policy: Mapping[str, Any], settings: Mapping[str, Any], mode: str) -> dict[str, Any]:

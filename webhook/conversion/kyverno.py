@@ -114,9 +114,9 @@ def _policies_with_bindings(
         native = {**native, "matchConditions": named}
     for suffix, variant in (("", native), *variants_for_controllers(native, controllers)):
         plain = with_plain_expressions(variant)
-        made = native_policy(kind, f"{name}{suffix}", policy, plain if is_validating else _mutating_spec(plain))
-        yield made
-        yield binding_of_policy(made, bound)
+        converted = native_policy(kind, f"{name}{suffix}", policy, plain if is_validating else _mutating_spec(plain))
+        yield converted
+        yield binding_of_policy(converted, bound)
 
 
 def with_plain_expressions(value: Any) -> Any:

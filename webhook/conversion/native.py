@@ -33,7 +33,7 @@ _DEEPEST: Final = 200  # Python's stack allows three times this depth
 
 
 def parsed_or_none(text: str) -> Node | None:
-    """Return the tree of an expression; None for an invalid one, which the compiler reports later."""
+    """Return the tree of an expression; None if the expression is invalid or too deep, which the compiler reports."""
     try:
         tree = parse(text)
     except CompileError:
@@ -89,8 +89,8 @@ def inline_variables(text: str, variables: Sequence[Mapping[str, Any]], path: Fi
     for each in variables:
         definition = parsed_or_none(str(each.get("expression", "")))
         if definition is not None:
-            made = rewrite.replace_nodes(definition, definition_of_variable)
-            definitions[str(each.get("name"))] = _not_too_long(made, path)
+            converted = rewrite.replace_nodes(definition, definition_of_variable)
+            definitions[str(each.get("name"))] = _not_too_long(converted, path)
     return source_text(_not_too_long(rewrite.replace_nodes(tree, definition_of_variable), path))
 
 
@@ -122,7 +122,7 @@ NAMESPACE_IN_CEL: Final = (
     "request.kind.group == '' && request.kind.kind == 'Namespace' ? (has(request.name) ? request.name : '') : "
     "(has(request.namespace) ? request.namespace : '')"
 )
-"""The namespace of an object. For a Namespace its own name, and "" for other cluster-scoped objects."""
+"""CEL for the namespace of an object: for a Namespace its own name, and "" for other cluster-scoped objects."""
 _API_VERSION: Final = f"{GROUP}/v1"
 _OF_KUBECTL: Final = "kubectl.kubernetes.io/"
 _SEVERITY: Final = "policies.kyverno.io/severity"
@@ -141,12 +141,14 @@ def native_policy(kind: str, name: str, source: JSON, spec: Mapping[str, JSON]) 
 
 
 def _with_messages_of_one_line(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """API servers refuse messages with line breaks."""
+    """Return the spec with each message on one line, because API servers refuse messages with line breaks."""
     listed = spec.get("validations")
     if not isinstance(listed, list):
         return dict(spec)
-    made = [{**each, "message": " ".join(each["message"].split())} if _has_lines(each) else each for each in listed]
-    return {**spec, "validations": made}
+    converted = [
+        {**each, "message": " ".join(each["message"].split())} if _has_lines(each) else each for each in listed
+    ]
+    return {**spec, "validations": converted}
 
 
 def _has_lines(validation: JSON) -> bool:
@@ -242,9 +244,9 @@ def conditions_with_valid_names(conditions: Sequence[Mapping[str, Any]]) -> list
 
     A valid name has at most 50 letters, digits, `-`, `_` and `.`, and begins and ends with a letter or digit.
     """
-    made: dict[str, dict[str, Any]] = {}
+    converted: dict[str, dict[str, Any]] = {}
     for index, each in enumerate(conditions):
         name = re.sub(r"[^A-Za-z0-9_.-]+", "-", str(each.get("name", "")))[:_LONGEST].strip("-_.")
-        name = name if name and name not in made else f"condition-{index}"
-        made[name] = {**each, "name": name}
-    return list(made.values())
+        name = name if name and name not in converted else f"condition-{index}"
+        converted[name] = {**each, "name": name}
+    return list(converted.values())

@@ -29,12 +29,12 @@ TEMPLATE_OF_CRON_JOB: Final = ("spec", "jobTemplate", "spec", "template")
 _TEMPLATES: Final = {"-autogen": TEMPLATE, "-autogen-cronjobs": TEMPLATE_OF_CRON_JOB}
 """The path of the pod template, by the ending of the generated policy's name."""
 _OWN_NAMESPACE: Final = r"(?!\.namespace(?![A-Za-z0-9_]))"
-"""A template has no namespace. `object.metadata.namespace` is not rewritten, and means that of the controller."""
+"""A template has no namespace. `object.metadata.namespace` is not rewritten, and is the namespace of the controller."""
 
 
 def variants_for_controllers(spec: Mapping[str, Any], controllers: JSON) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the specs for controllers, each with the ending of its policy's name. A policy that is not only about Pods
-    has none.
+    """Yield the specs for controllers, each with the ending of its policy's name. For a policy that is not only about
+    Pods, there are no such specs.
 
     `controllers` are the kinds of controllers that the policy names; None means all.
     """

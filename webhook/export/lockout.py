@@ -56,7 +56,11 @@ _OWN: Final = "its own"
 _ANY: Final = "any"
 _NEEDS: Final = (
     _CriticalRequest(
-        "", "pods", "CREATE", _SYSTEM, "no Pod of kube-system can be created: network, DNS and proxy of a new node"
+        "",
+        "pods",
+        "CREATE",
+        _SYSTEM,
+        "no Pod of kube-system can be created, such as the DNS or the proxy of a new node",
     ),
     _CriticalRequest("", "pods", "CREATE", _OWN, "its own Pods cannot be created again"),
     _CriticalRequest(

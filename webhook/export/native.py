@@ -63,13 +63,13 @@ def rewrite_as_native(policy: JSON, bindings: Sequence[JSON], table: Table, vers
         for rule in _rules_about_pods(spec["matchConstraints"], "resourceRules")
     )
     original = nativespec.parse_expressions(spec, version, deletes=deletes)
-    made, left_out = [_without_own_annotations(policy), *bindings], list(_kinds_left_out(table))
+    rewritten, left_out = [_without_own_annotations(policy), *bindings], list(_kinds_left_out(table))
     for group in _groups_of_kinds(table):
         try:
-            made += _policies_for_group(policy, bindings, group, original, version)
+            rewritten += _policies_for_group(policy, bindings, group, original, version)
         except PolicyRewriteError as error:
             left_out.append((tuple(map(_qualified_resource, group.rows)), str(error)))
-    return NativePolicies(tuple(made), tuple(left_out))
+    return NativePolicies(tuple(rewritten), tuple(left_out))
 
 
 def _policy_reads_patches(policy: JSON) -> bool:
@@ -80,13 +80,13 @@ def _table_with_patches(table: Table) -> Table:
     """Return a table in which patches of a runtime's templates are pod sets. Whole templates and PodSpecs have
     separate rows.
     """
-    made = [
+    rewritten = [
         replace(row, podSets=tuple(PodSetRule(template=each.template, embeds=embeds) for each in laid))
         for row in table.rows
         for embeds in get_args(Embeds)
         if (laid := [each for each in row.fragments if each.of == OF_RUNTIME and each.embeds == embeds])
     ]
-    return Table((*table.rows, *made))
+    return Table((*table.rows, *rewritten))
 
 
 def _without_own_annotations(policy: JSON) -> JSON:
@@ -146,9 +146,13 @@ def _policies_for_group(
     plain = _without_own_annotations(policy)
     name = f"{plain['metadata']['name']}-{group.suffix}"
     spec = group.spec(original)
-    made = {**plain, "metadata": {**plain["metadata"], "name": name}, "spec": {**spec, "matchConstraints": constraints}}
-    _raise_api_server_errors(made, version)
-    yield made
+    rewritten = {
+        **plain,
+        "metadata": {**plain["metadata"], "name": name},
+        "spec": {**spec, "matchConstraints": constraints},
+    }
+    _raise_api_server_errors(rewritten, version)
+    yield rewritten
     for binding in bindings:
         if (bound := _binding_for_group(binding, name, group)) is not None:
             yield bound
@@ -162,7 +166,7 @@ def _raise_api_server_errors(manifest: JSON, version: Version) -> None:
 
 
 def _binding_for_group(binding: JSON, policy: str, group: _KindGroup) -> JSON | None:
-    """Return None if the binding names resources without pods."""
+    """Return a binding for the policy of a group; None if the binding names only resources without pods."""
     spec, resources = {**binding["spec"], "policyName": policy}, _match_resources_of_binding(binding)
     if resources:
         constraints = _constraints_for_kinds(resources, group.rows)
@@ -182,14 +186,14 @@ def _constraints_for_kinds(constraints: Mapping[str, JSON], rows: Sequence[Row])
 
     API servers convert requests of other versions (matchPolicy Equivalent).
     """
-    made = {key: value for key, value in constraints.items() if key == "namespaceSelector"}
+    rewritten = {key: value for key, value in constraints.items() if key == "namespaceSelector"}
     for key in ("resourceRules", "excludeResourceRules"):
         rules = [each for rule in _rules_about_pods(constraints, key) for each in _rules_for_kinds(rule, rows)]
         if rules:
-            made[key] = rules
+            rewritten[key] = rules
         elif constraints.get(key) and key == "resourceRules":
             return None
-    return made
+    return rewritten
 
 
 def _rules_about_pods(constraints: Mapping[str, JSON], key: str) -> Iterator[JSON]:
@@ -202,7 +206,7 @@ def _rules_about_pods(constraints: Mapping[str, JSON], key: str) -> Iterator[JSO
 
 
 def _operations_without_connect(rule: JSON) -> list[str]:
-    """Workloads do not have CONNECT."""
+    """Return the operations of a rule without CONNECT, which workloads do not have."""
     operations = rule.get("operations") or ()
     return [each for each in _EVERY if each in operations or "*" in operations]
 

@@ -35,7 +35,7 @@ class PolicyRewriteError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class UnusedVariableNames:
-    """Creates variable names that no expression of the policy uses."""
+    """Variable names that no expression of the policy uses."""
 
     pod: str
     old: str
@@ -85,7 +85,7 @@ def parse_expressions(spec: JSON, version: tuple[int, int], *, deletes: bool) ->
     if any(rewrite.nesting_depth(tree) > _DEEPEST for tree in trees):
         raise PolicyRewriteError(f"an expression is nested more than {_DEEPEST} levels deep")
     if hidden := sorted(_GLOBALS & {name for tree in trees for name in rewrite.macro_bound_names(tree)}):
-        raise PolicyRewriteError(f"a macro has a variable `{hidden[0]}`, which hides that of the policy")
+        raise PolicyRewriteError(f"a macro has a variable `{hidden[0]}`, which hides the variable of the policy")
     taken = frozenset(name for tree in trees for name in rewrite.all_names(tree))
     if any(name.startswith(".") and name[1:] in _GLOBALS for name in taken):
         raise PolicyRewriteError("an expression has a name that begins with a dot")
@@ -151,8 +151,8 @@ def _reads_no_namespace(node: Node) -> bool:
 def rewrite_spec_for_one_template(policy: ParsedPolicySpec, rule: PodSetRule) -> JSON:
     """Return the spec for kinds with one pod template, at the path of `rule`."""
     names, at = policy.names, string_literal(rule.template)
-    seen = partial(_virtual_pod_expression, policy, rule)
-    objects = {"object": seen("dyn(object)"), "oldObject": seen("dyn(oldObject)")}
+    pod_expression = partial(_virtual_pod_expression, policy, rule)
+    objects = {"object": pod_expression("dyn(object)"), "oldObject": pod_expression("dyn(oldObject)")}
     local = {"object": names.pod, "oldObject": names.old}
     as_variable = {name: _build_select_node("variables", each) for name, each in local.items()}
     as_name = {name: Ident(0, each) for name, each in local.items()}
@@ -164,7 +164,7 @@ def rewrite_spec_for_one_template(policy: ParsedPolicySpec, rule: PodSetRule) ->
             written_out = f"[{objects[name]}].exists({local[name]}, {written_out})"
         return written_out if rewrite.all_names(tree) & objects.keys() else written
 
-    def speak(written: str) -> str:
+    def rewrite_expression(written: str) -> str:
         tree = policy.read(written)
         return (
             source_text(_with_replaced_names(tree, as_variable))
@@ -173,12 +173,12 @@ def rewrite_spec_for_one_template(policy: ParsedPolicySpec, rule: PodSetRule) ->
         )
 
     def messages(each: JSON) -> JSON:
-        made = {"message": _message_with_template_path(_static_message_of_validation(each), rule)}
+        rewritten = {"message": _message_with_template_path(_static_message_of_validation(each), rule)}
         if each.get("messageExpression"):
-            made["messageExpression"] = _message_expression_with_template_path(
-                policy, speak(each["messageExpression"]), '""', at, rule.embeds
+            rewritten["messageExpression"] = _message_expression_with_template_path(
+                policy, rewrite_expression(each["messageExpression"]), '""', at, rule.embeds
             )
-        return made
+        return rewritten
 
     spec = policy.spec
     variables = [{"name": local[name], "expression": objects[name]} for name in objects]
@@ -193,14 +193,15 @@ def rewrite_spec_for_one_template(policy: ParsedPolicySpec, rule: PodSetRule) ->
         ],
         variables=[
             *(variables if policy.uses_old else variables[:1]),
-            *({**each, "expression": speak(each["expression"])} for each in spec.get("variables") or ()),
+            *({**each, "expression": rewrite_expression(each["expression"])} for each in spec.get("variables") or ()),
         ],
         validations=[
-            {**each, "expression": speak(each["expression"]), **messages(each)}
+            {**each, "expression": rewrite_expression(each["expression"]), **messages(each)}
             for each in spec.get("validations") or ()
         ],
         audits=[
-            {**each, "valueExpression": speak(each["valueExpression"])} for each in spec.get("auditAnnotations") or ()
+            {**each, "valueExpression": rewrite_expression(each["valueExpression"])}
+            for each in spec.get("auditAnnotations") or ()
         ],
     )
 
@@ -219,7 +220,7 @@ def rewrite_spec_for_several_templates(policy: ParsedPolicySpec, rows: Sequence[
     """Return the spec for kinds with several templates. All templates are PodSpecs, or all are PodTemplates.
 
     Raises:
-        PolicyRewriteError: a part has one value for the object, and would need one for each template.
+        PolicyRewriteError: a part has one value for the object, and would need a value for each template.
     """
     return _SeveralTemplatesRewriter(policy, rows).rewritten_spec()
 
@@ -279,24 +280,24 @@ class _SeveralTemplatesRewriter:
 
     def _rewrite_validation(self, each: JSON) -> JSON:
         name, rule = self._names.template, self._rewrite_expression(each["expression"])
-        asked = f"{self._holds} ? {rule} : true" if self._holds else rule
-        first = f"variables.templates.filter({name}, !({asked}))[0]"
+        test = f"{self._holds} ? {rule} : true" if self._holds else rule
+        first = f"variables.templates.filter({name}, !({test}))[0]"
         at, fixed = f"string({name}.at)", string_literal(_static_message_of_validation(each))
-        said = _static_message_expression_at_path(_static_message_of_validation(each), at, self._embeds)
+        message_expression = _static_message_expression_at_path(_static_message_of_validation(each), at, self._embeds)
         if each.get("messageExpression"):
-            said = _message_expression_with_template_path(
-                self._policy, self._rewrite_expression(each["messageExpression"]), said, at, self._embeds
+            message_expression = _message_expression_with_template_path(
+                self._policy, self._rewrite_expression(each["messageExpression"]), message_expression, at, self._embeds
             )
         return {
             **each,
-            "expression": f"variables.templates.all({name}, {asked})",
+            "expression": f"variables.templates.all({name}, {test})",
             "message": _static_message_of_validation(each),
-            "messageExpression": f"[{first}].map({name}, {said})[0]" if fixed else "",
+            "messageExpression": f"[{first}].map({name}, {message_expression})[0]" if fixed else "",
         }
 
 
 def _nodes_except_variable_reads(tree: Node) -> Iterator[Node]:
-    """`variables.name` is left out with its nodes."""
+    """Yield the nodes of a tree, except `variables.name` and the nodes in it."""
     if rewrite.variable_read_by(tree):
         return
     yield tree
@@ -314,14 +315,14 @@ def _build_select_node(name: str, field: str) -> Node:
 
 
 def _replace_parts_of_spec(spec: JSON, *, conditions: JSON, variables: JSON, validations: JSON, audits: JSON) -> JSON:
-    made = {
+    rewritten = {
         "matchConditions": conditions,
         "variables": variables,
         "validations": validations,
         "auditAnnotations": audits,
     }
-    kept = {key: value for key, value in spec.items() if key not in made}
-    return {**kept, **{key: value for key, value in made.items() if value}}
+    kept = {key: value for key, value in spec.items() if key not in rewritten}
+    return {**kept, **{key: value for key, value in rewritten.items() if value}}
 
 
 def _static_message_of_validation(each: JSON) -> str:
@@ -355,5 +356,5 @@ def _message_expression_with_template_path(
 ) -> str:
     """Return a messageExpression with the template's path. `instead` replaces a result that is not a usable text."""
     name = policy.names.message
-    said = templates.message_with_path_expression(name, at, bare=embeds == "podSpec")
-    return f'[({written}).trim()].map({name}, {name} == "" || {name}.contains("\\n") ? {instead} : {said})[0]'
+    with_path = templates.message_with_path_expression(name, at, bare=embeds == "podSpec")
+    return f'[({written}).trim()].map({name}, {name} == "" || {name}.contains("\\n") ? {instead} : {with_path})[0]'

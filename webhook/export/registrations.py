@@ -2,17 +2,17 @@
 
 Most objects that a cluster creates are Pods, or objects of built-in kinds that create Pods. Few of them have a device,
 a claim or a queue. So each place of a pod template has a separate webhook, with matchConditions from the policies.
-Other resources have two webhooks. One gets no updates of bookkeeping fields. The other gets every update, for policies
-that need it. No resource is in two webhooks, so API servers call once.
+Other resources have two webhooks. One webhook gets no updates of bookkeeping fields. The other webhook gets every
+update, for policies that need every update. No resource is in two webhooks, so API servers call once.
 
 The annotation `concerns` of a policy names the parts of an object that the policy is about. matchConditions check for
 these parts, and API servers do not send other objects. Objects of built-in kinds have the right types, so no expression
 can fail. Absent fields are read with `?`. Lists and maps that Go may encode as null are compared with null.
 
 No expression may exceed its cost limit. With failurePolicy Ignore, API servers would skip the webhook, and a user could
-create an object that no policy checks. So each expression first compares sizes, and is true if something is large.
-Only then it reads a text or walks a list. `tests/export/test_condition_costs.py` checks that the estimate for any
-request is within the limits (k8s.io/apiserver v0.36 pkg/apis/cel/config.go): a million for an expression.
+create an object that no policy checks. So each expression first compares sizes, and is true if something is large. It
+reads a text or walks a list only after this comparison. `tests/export/test_condition_costs.py` checks that the estimate
+for any request is within the limits (k8s.io/apiserver v0.36 pkg/apis/cel/config.go): a million for an expression.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ _AMOUNTS: Final = '["cpu", "memory", "ephemeral-storage"]'
 _NUMBER_OF_AMOUNTS: Final = 3
 _LAUNCHERS: Final = "torch|accel|deepsp|\\\\bds\\\\b"
 """The beginnings of the launchers of webhook/facts/launch. They are short, because a match costs the length of the text
-times that of the pattern."""
+times the length of the pattern."""
 _VARIABLES: Final = "RANK|TF_CONF|MASTER_A|WORLD_S|BLE_DEV"
 """Parts of RANK, TF_CONFIG, MASTER_ADDR, WORLD_SIZE and of variables that end in VISIBLE_DEVICES."""
 _IMAGES: Final = "cuda|nvidia|-gpu|rocm"
-"""Matches every image of `images` in webhook/facts/gpu/devices.yaml, and more."""
+"""Matches every image of `images` in webhook/facts/gpu/devices.yaml, and other images."""
 NOT_A_MIRROR: Final = (
     "not-a-mirror-pod",
     (
@@ -113,7 +113,7 @@ _COMMON: Final = frozenset().union(*(place.resources for place in PLACES))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """One entry of `webhooks`. `name` comes before the name of the phase. It may be ""."""
+    """One entry of `webhooks`. `name` is the first part of its name, before the phase; it may be ""."""
 
     name: str
     rules: tuple[WebhookRule, ...]
@@ -131,7 +131,7 @@ class WebhooksOfPhase:
 
 
 def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = False) -> WebhooksOfPhase:
-    """Return the webhooks of a phase. Those for uncommon kinds come first.
+    """Return the webhooks of a phase. The webhooks for uncommon kinds come first.
 
     With `any_pod`, Pods and workloads that concern only rules about any Pod are registered as well.
     """
@@ -154,8 +154,8 @@ def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = 
 
 
 def _webhooks_without_places(wanted: Collection[tuple[Policy, MatchedResource]]) -> tuple[Webhook, ...]:
-    """Return a webhook without updates of bookkeeping fields, and a webhook with every update. The first is for
-    resources of which all policies ignore such updates.
+    """Return a webhook without updates of bookkeeping fields, and a webhook with every update. A resource is in the
+    first webhook if all policies about the resource ignore such updates.
     """
     seen = {_resource_without_part(wish) for policy, wish in wanted if not _unseen_bookkeeping([policy])}
     if any("*" in each for each in seen):

@@ -25,7 +25,7 @@ _NAMED = (
     'dyn((m.map(k, k).filter(k, k != "namespace") + [dyn("namespace")]).transformMapEntry(i, k, '
     '{k: k == "namespace" ? dyn(request.namespace) : dyn(m[k])}))'
 )
-"""The metadata `m`. If it has no namespace, it gets that of the request."""
+"""CEL for the metadata `m`. Metadata without a namespace gets the namespace of the request."""
 _WITHOUT_NULLS = ".transformMap(k, v, v != null, v)"
 _BEFORE_OTHERS = ("; ", ", ", "likewise ")
 """The texts before further paths in a message with several paths."""
@@ -69,10 +69,10 @@ def virtual_pod_expression_of_template(template: str, *, bare: bool, named: bool
         named: whether the policy may read metadata.namespace.
         drops_nulls: whether the CEL of the cluster's version can remove null fields of the PodSpec.
     """
-    held = (
+    spec_or_empty = (
         f"dyn({template})" if bare else _map_or_empty_expression(template, "spec")
     )  # a template with a default may have the type null
-    spec = f"dyn({held}{_WITHOUT_NULLS if drops_nulls else ''})"
+    spec = f"dyn({spec_or_empty}{_WITHOUT_NULLS if drops_nulls else ''})"
     metadata = "{}" if bare else _map_or_empty_expression(template, "metadata")
     if named:
         metadata = f"[dyn({metadata})].map(m, {_NAMED})[0]"

@@ -46,8 +46,8 @@ def webhook_rules(policies: PolicySet, phase: Phase) -> tuple[WebhookRule, ...]:
 
 def matched_resources_of_policies(policies: PolicySet, phase: Phase) -> tuple[tuple[Policy, MatchedResource], ...]:
     """Return each policy of a phase with each resource, version and operation that it matches."""
-    asked = [policy for policy in policies.validating if policy.phase in (phase.value, "both")]
-    called = [policy for policy in asked if policy.bindings and policy.is_registered]
+    of_phase = [policy for policy in policies.validating if policy.phase in (phase.value, "both")]
+    called = [policy for policy in of_phase if policy.bindings and policy.is_registered]
     pairs = [(policy, wish) for policy in called for wish in _matched_resources_of_policy(policy, policies.table)]
     if phase is Phase.MUTATE:
         changing = (policy for policy in policies.mutating if policy.bindings)
@@ -106,7 +106,7 @@ def _wildcard_or_names(names: set[str]) -> tuple[str, ...]:
 
 
 def _without_covered_resources(names: set[str]) -> tuple[str, ...]:
-    """The API refuses resources that a wildcard beside them covers."""
+    """Return the resources that no other resource covers with a wildcard, because the API refuses such resources."""
     if "*/*" in names:
         return ("*/*",)
     kept = {name for name in names if "/" in name or name == "*" or "*" not in names}
