@@ -21,7 +21,7 @@ from webhook.settings.shared import Settings
 ROOT = Path(__file__).parents[2]
 JOB = ROOT / "tests" / "data" / "commands" / "denials" / "ten-mistakes.yaml"
 NUMBER = "pod-resources/whole-number"
-EVERYBODY = "creates the Pods of all users, so no policy has an effect: name another user"
+EVERYBODY = "creates the Pods of all users, so no policy would have an effect: name another user"
 EXCEPTION = """
 exceptions:
 - rules: [pod-resources/whole-number]
@@ -68,7 +68,10 @@ def found(capsys, *arguments):
             '1:18: levels.rules["a/b"]: expected one of deny, warn, audit, advice, off, found `no`',
         ),
         ("policies: here\n", "1:1: policies: expected a list, found `here`"),
-        ("releases: {kueue: new}\n", "1:12: releases.kueue: is not a release: write one such as `0.18`, in quotes"),
+        (
+            "releases: {kueue: new}\n",
+            "1:12: releases.kueue: is not a release: write a release such as `0.18`, in quotes",
+        ),
         ("exceptions: [{owner: a, reason: b, expires: '2030-01-01'}]\n", "1:14: exceptions[0].rules: is required"),
         ("exceptions: [{rules: [a/b], owner: a, expires: '2030-01-01'}]\n", "1:14: exceptions[0].reason: is required"),
         (
@@ -90,7 +93,7 @@ def found(capsys, *arguments):
             "exemptions: [{owner: a, reason: b, expires: '2030-01-01'}]\n",
             "1:14: exemptions[0]: has no user and no group: write users or groups",
         ),
-        ("- a\n", "expected one document with a map of fields, found something else"),
+        ("- a\n", "expected one document with a map of fields, found another value"),
         ("a: b\n---\nc: d\n", "expected one document with a map of fields, found 2 documents"),
     ],
 )

@@ -69,8 +69,9 @@ class AnnotationSettings(Struct, frozen=True, kw_only=True):
         spares_stored: whether a problem that the stored object already has only warns.
         skips_bookkeeping: whether to allow updates of only bookkeeping fields, and of objects that are being deleted
             (docs/live-policies.md, `stored`).
-        concerns: parts of a Pod, or of an object that creates Pods. The policy applies if the Pod has one of them.
-        any_pod: the rules that are also about other Pods.
+        concerns: parts of a Pod, or of an object that creates Pods. The policy applies if the Pod has at least one of
+            these parts.
+        any_pod: the rules that are also about Pods without these parts.
     """
 
     expands: bool = False

@@ -4,7 +4,7 @@
     - {user: alice, verb: use, group: ray.io, resource: rayclusters, allowed: true}
     - {path: /healthz, allowed: false, reason: no rule allows it}
 
-Each question gets the first answer with matching fields. A field that is left out matches any value.
+Each question gets the first answer with matching fields. An absent field matches any value.
 """
 
 from __future__ import annotations
@@ -20,25 +20,27 @@ from webhook.manifests.model_fields import describe_mistake_of_model
 from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import AnyFile
 
-_ANY: Final = "Any value where it is left out."
+_ANY: Final = "If absent, any value matches."
 
 
 class AuthorizerAnswer(CamelCaseModel):
     """An answer: the fields that a question must have, and the decision."""
 
-    user: str | None = Field(default=None, description=f"Who sends the request, or a service account. {_ANY}")
+    user: str | None = Field(default=None, description=f"The user that sends the request, or a service account. {_ANY}")
     verb: str | None = Field(default=None, description=f"The verb of `check`. {_ANY}")
     path: str | None = Field(default=None, description=f"A path of the API server. {_ANY}")
     group: str | None = Field(default=None, description=f"The API group of a resource. {_ANY}")
     resource: str | None = Field(default=None, description=f"The plural of a kind. {_ANY}")
-    subresource: str | None = Field(default=None, description=f"Such as `status`. {_ANY}")
+    subresource: str | None = Field(default=None, description=f"The subresource, such as `status`. {_ANY}")
     namespace: str | None = Field(default=None, description=f"The namespace of the resource. {_ANY}")
     name: str | None = Field(default=None, description=f"The name of the resource. {_ANY}")
     field_selector: str | None = Field(default=None, description=f"The selector of fields as a text. {_ANY}")
     label_selector: str | None = Field(default=None, description=f"The selector of labels as a text. {_ANY}")
-    allowed: bool | None = Field(default=None, description="The decision; needed unless there is an error.")
-    reason: str = Field(default="", description="Why, as the API server says it.")
-    error: str | None = Field(default=None, description="The error of the question; the answer is then not allowed.")
+    allowed: bool | None = Field(default=None, description="The decision; required unless `error` is set.")
+    reason: str = Field(default="", description="The reason that the API server gives.")
+    error: str | None = Field(
+        default=None, description="The error of the check. With an error, the answer is not allowed."
+    )
 
     @model_validator(mode="after")
     def _has_decision(self) -> AuthorizerAnswer:
@@ -55,11 +57,13 @@ class AuthorizerAnswer(CamelCaseModel):
 class AuthorizerFile(CamelCaseModel):
     """The content of a file of `--authorizer`."""
 
-    authorizer: list[AuthorizerAnswer] = Field(description="The answers; the first that fits a question counts.")
+    authorizer: list[AuthorizerAnswer] = Field(
+        description="The answers. The first answer that matches a question is used."
+    )
 
 
 def read_authorizer_file(file: AnyFile) -> ListedAuthorizer:
-    """Return the authorizer with the answers of a file. Other answers are unknown.
+    """Return the authorizer with the answers of a file. A question without an answer is an error.
 
     Raises:
         InputError: the file cannot be read, or has mistakes. All mistakes are reported.

@@ -38,7 +38,7 @@ VALIDATING_POLICY: Final = "ValidatingPolicy"
 MUTATING_POLICY: Final = "MutatingPolicy"
 POLICY_BINDING: Final = "PolicyBinding"
 POLICY_EXCEPTION: Final = "PolicyException"
-"""The kind of policy_exceptions.py. It has no native form."""
+"""The kind that policy_exceptions.py reads. It has no native form."""
 KINDS: Final = (VALIDATING_POLICY, MUTATING_POLICY, POLICY_BINDING)
 """The kinds with a native form."""
 NATIVE: Final = {VALIDATING_POLICY: VALIDATING, MUTATING_POLICY: MUTATING}
@@ -47,8 +47,8 @@ NATIVE: Final = {VALIDATING_POLICY: VALIDATING, MUTATING_POLICY: MUTATING}
 Names: TypeAlias = list[str]
 
 _EXPAND: Final = (
-    "Also evaluate the policy on other objects than those of its rules: pods (the pod templates of every kind of "
-    "workload), objects (inside other objects), patches, resources."
+    "What the policy is also evaluated on, besides the objects that its rules match: pods (the pod templates of "
+    "workloads of every kind), objects (objects inside other objects), patches or resources."
 )
 _FACTS: Final = "The facts that expressions read, such as gpu: `claimgate policies rules` and docs/facts.md list them."
 _CHECKS: Final = "The groups of checks that fill the variable `problems`."
@@ -57,13 +57,14 @@ _UPDATES: Final = "spec: the policy skips updates that do not change the spec of
 _STORED: Final = (
     "Updates of objects that are stored with a problem. warn, the default: an update that leaves the problem unchanged "
     "gets a warning. deny: such an update is denied. With both values, updates of only status, finalizers or "
-    "managedFields, updates of an object that is being deleted, and deletions pass, unless the policy names them."
+    "managedFields pass unless the policy names the changed field. Deletions pass unless the policy names DELETE. "
+    "Updates of an object that is being deleted always pass."
 )
 _CONCERNS: Final = (
-    "Parts of a Pod, or of an object that creates Pods. The policy applies only to objects with one of them: words of "
-    "docs/registration.md."
+    "Parts of a Pod, or of an object that creates Pods. The policy applies only to objects with at least one of these "
+    "parts. docs/registration.md lists their names."
 )
-_ANY_POD: Final = "Rules of the policy that are also about Pods without any of these parts."
+_ANY_POD: Final = "Rules of the policy that also apply to Pods without any part that `concerns` names."
 _PHASE: Final = "The phase in which the policy is evaluated; default: validate."
 _REGISTERED: Final = "false: audit, replay and test evaluate the policy, and webhook configurations leave it out."
 
@@ -102,7 +103,7 @@ class MutatingPolicySpec(MutatingSpec):
 
 
 class PolicyBindingSpec(ValidatingBindingSpec):
-    """Where a policy applies, with which parameters; validationActions are for a ValidatingPolicy."""
+    """Where a policy applies, and with which parameters. validationActions are only for a ValidatingPolicy."""
 
     policy_kind: Literal["ValidatingPolicy", "MutatingPolicy"] = Field(
         default="ValidatingPolicy", description="The kind of the policy; ValidatingPolicy if it is not set."
@@ -160,7 +161,7 @@ def native_manifest(value: JSON) -> JSON:
     """Return the native manifest of an object of these kinds.
 
     Raises:
-        ShapeError: all unknown fields and wrong types, with paths of the object.
+        ShapeError: the object has unknown fields or wrong types. The error lists all of them, with paths of the object.
     """
     checked = _without_nulls_and_status(value)
     kind, spec = value["kind"], dict(checked.get("spec") or {})
@@ -182,7 +183,7 @@ def native_manifest(value: JSON) -> JSON:
 
 
 def parse_claimgate_kind(value: JSON) -> Manifest:
-    """Read one object as the parsed native manifest. Raises as `native_manifest`."""
+    """Read one object as the parsed native manifest. Raise ShapeError as `native_manifest` does."""
     return parse_manifest(native_manifest(value))
 
 
@@ -194,7 +195,7 @@ def path_in_claimgate_object(path: FieldPath) -> FieldPath:
 
 
 def _without_nulls_and_status(value: JSON) -> Any:
-    """Unknown fields are refused."""
+    """Return the object without nulls and status. Refuse unknown fields."""
     if value.get("apiVersion") != API_VERSION:
         raise ShapeError(((("apiVersion",), f"unknown version `{value.get('apiVersion')}`; expected {API_VERSION}"),))
     kept = {key: item for key, item in without_nulls(value).items() if key != "status"}

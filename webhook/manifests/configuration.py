@@ -32,7 +32,7 @@ FailOn: TypeAlias = Literal["deny", "warn", "never", "undecided"]
 
 def _check_release(text: str) -> str:
     if releases.parse_release(text) is None:
-        raise ValueError("is not a release: write one such as `0.18`, in quotes")
+        raise ValueError("is not a release: write a release such as `0.18`, in quotes")
     return text
 
 
@@ -78,23 +78,23 @@ class TimeLimit(CamelCaseModel):
     """The owner of an exception or exemption, the reason, and the last day."""
 
     word: ClassVar[str]
-    """What the class stands for, in messages."""
+    """The word for the class in messages."""
     owner: str = Field(min_length=1, description="The owner: a team or an address.")
     reason: str = Field(min_length=1, description="The reason.")
-    expires: dt.date = Field(description="The last day on which it has an effect, in UTC.")
+    expires: dt.date = Field(description="The last day with an effect, in UTC.")
 
     @property
     def subjects(self) -> tuple[str, ...]:
-        """Return the names of the rules or users that it is about."""
+        """Return the names of the rules or users that the exception or exemption is about."""
         raise NotImplementedError
 
     @property
     def effect_of_end(self) -> str:
-        """Return a clause about the effect of the end."""
+        """Return a clause that says what happens after the last day."""
         raise NotImplementedError
 
     def days_left(self, day: dt.date) -> int:
-        """Return the days until the last day. The result is negative after it."""
+        """Return the number of days until the last day; negative after the last day."""
         return (self.expires - day).days
 
 
@@ -138,7 +138,7 @@ class AllowedExceptions(CamelCaseModel):
     """The rules for which some namespaces may have PolicyExceptions, and for how long."""
 
     namespaces: tuple[str, ...] = Field(
-        default=(), description="Namespaces of the objects; `*` stands for any characters. Without it: all namespaces."
+        default=(), description="Namespaces of the objects; `*` stands for any characters. If absent: all namespaces."
     )
     rules: tuple[Rule, ...] = Field(
         min_length=1, description="Ids of rules and names of groups of rules; `*` alone stands for all rules."
@@ -170,7 +170,9 @@ def _check_exempt_name(name: str) -> str:
     if not name or len(name) > _LONGEST_USER or not name.isprintable():
         raise ValueError(f"is not a name of 1 to {_LONGEST_USER} printable characters")
     if name in _EVERYBODY | _CONTROLLERS:
-        raise ValueError(f"`{name}` creates the Pods of all users, so no policy has an effect: name another user")
+        raise ValueError(
+            f"`{name}` creates the Pods of all users, so no policy would have an effect: name another user"
+        )
     return name
 
 
@@ -227,7 +229,7 @@ class FileConfiguration(CamelCaseModel):
         default=(), description="Folders and files with objects of the cluster.", examples=[["cluster"]]
     )
     context_is_whole: bool = Field(
-        default=False, description="Whether these are all objects of the cluster.", examples=[True]
+        default=False, description="Whether `context` has all objects of the cluster.", examples=[True]
     )
     workloads: tuple[str, ...] = Field(
         default=(), description="Files with rows of the workload table.", examples=[["workloads.yaml"]]
@@ -242,7 +244,7 @@ class FileConfiguration(CamelCaseModel):
     )
     params: dict[str, dict[str, str]] = Field(
         default={},
-        description="For each ConfigMap with parameters, by its name: keys that replace those in its data.",
+        description="For each ConfigMap with parameters, by its name: keys that replace keys of its data.",
         examples=[{"gpu-portable": {"resource": "amd.com/gpu"}}],
     )
     releases: ReleaseSettings = Field(
@@ -335,7 +337,7 @@ def lowering_settings(value: FileConfiguration) -> tuple[str, ...]:
 
 
 def configuration_template() -> str:
-    """Return a file that explains each field, with an example as a comment. It sets nothing."""
+    """Return a file that explains each field, with an example as a comment. The file sets no field."""
     sections = ["# claimgate.yaml: the configuration of the server and of all verbs. Remove the # before what you set."]
     for each in FileConfiguration.model_fields.values():
         example = yamlfile.dump({each.alias: (each.examples or [each.default])[0]})
@@ -358,7 +360,8 @@ NAME: Final = "claimgate.yaml"
 class ConfigurationFile(Struct, frozen=True):
     """A configuration and its document. Without a file, the document is None.
 
-    `root` is the folder for all files that the configuration names; "" if a person named the configuration.
+    `root` is the folder that must contain all files that the configuration names; "" if a user named the configuration,
+    so that any file is allowed.
     """
 
     value: FileConfiguration = EMPTY
@@ -378,8 +381,8 @@ class ConfigurationFile(Struct, frozen=True):
         """
         path = (self.path.parent if self.path else Path()) / name
         if self.root and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root)):
-            told = f"`{name}` is outside of the working directory, so it is not read; name the file with --config"
-            raise InputError(InputProblem(message=told, file=str(self.path)))
+            message = f"`{name}` is outside of the working directory, so it is not read; name the file with --config"
+            raise InputError(InputProblem(message=message, file=str(self.path)))
         return path
 
     def problem(self, path: FieldPath, message: str) -> InputProblem:
@@ -403,12 +406,13 @@ def configuration_of_documents(documents: Sequence[yamlfile.Document], file: str
     """Return the configuration from the documents of a file. ConfigurationFile explains `root`.
 
     Raises:
-        InputError: has all mistakes of the file.
+        InputError: the file has mistakes, all of which the error lists.
     """
     documents = documents or (yamlfile.Document({}, file),)  # a file with only comments sets nothing
     if len(documents) != 1 or not isinstance(documents[0].value, dict):
-        held = f"{len(documents)} documents" if len(documents) != 1 else "something else"
-        raise InputError(InputProblem(message=f"expected one document with a map of fields, found {held}", file=file))
+        found_instead = f"{len(documents)} documents" if len(documents) != 1 else "another value"
+        message = f"expected one document with a map of fields, found {found_instead}"
+        raise InputError(InputProblem(message=message, file=file))
     (document,) = documents
     try:
         value = FileConfiguration.model_validate_json(json.dumps(document.value, default=refuse_unread_part))

@@ -1,8 +1,8 @@
 """Makes the CustomResourceDefinitions of the kinds of claimgate.dev, with structural schemas from their models.
 
-Other errors, such as expressions that do not compile, are in the status of each object. Enumerations, required fields
-and keys of lists come from admissionregistration/v1 (k8s.io/api v0.36). Fields have no defaults, so an object stays
-as applied, and GitOps tools find no difference.
+A schema cannot find errors such as expressions that do not compile. These errors are in the status of each object.
+Enumerations, required fields and keys of lists come from admissionregistration/v1 (k8s.io/api v0.36). Fields have no
+defaults, so an object stays as it was applied, and GitOps tools find no difference.
 """
 
 from __future__ import annotations
@@ -99,11 +99,11 @@ _STATUS: Final[Schema] = {
         },
         "lastCompiled": {
             "type": "object",
-            "description": "The last generation that compiled. claimgate evaluates it while a later one has errors.",
+            "description": "The last generation that compiled. claimgate evaluates it while the newest has errors.",
             "required": ["generation", "spec"],
             "properties": {
                 "generation": {"type": "integer", "format": "int64", "minimum": 0},
-                "spec": {"type": "string", "description": "As JSON."},
+                "spec": {"type": "string", "description": "The spec as JSON."},
             },
         },
     },
@@ -220,23 +220,23 @@ def _structural_schema(schema: Schema, name: str, models: dict[str, Schema]) -> 
             **_structural_schema(models[schema["$ref"].rpartition("/")[2]], name, models),
             **_description_of_schema(schema),
         }
-    made: Schema = {"type": schema["type"], **_description_of_schema(schema)}
+    converted: Schema = {"type": schema["type"], **_description_of_schema(schema)}
     if schema["type"] == "object":
-        made |= _schema_of_object(schema, models)
+        converted |= _schema_of_object(schema, models)
     elif schema["type"] == "array":
         bounds = {name: schema[name] for name in ("minItems",) if name in schema}
         most = schema.get("maxItems", MOST_ENTRIES)
-        made |= {"items": _structural_schema(schema["items"], "", models), "maxItems": most, **bounds}
+        converted |= {"items": _structural_schema(schema["items"], "", models), "maxItems": most, **bounds}
         if name in _BY_NAME:
-            made |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
+            converted |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
         if name in _ITEM_ENUMS:
-            made["items"]["enum"] = list(_ITEM_ENUMS[name])
+            converted["items"]["enum"] = list(_ITEM_ENUMS[name])
     elif schema["type"] == "string":
-        made |= {name: schema[name] for name in ("minLength", "format") if name in schema}
+        converted |= {name: schema[name] for name in ("minLength", "format") if name in schema}
         is_choice = name in _ENUMS and "maxLength" not in schema
         most = schema.get("maxLength", _max_text_length(name))
-        made |= {"enum": list(_ENUMS[name])} if is_choice else {"maxLength": most}
-    return made
+        converted |= {"enum": list(_ENUMS[name])} if is_choice else {"maxLength": most}
+    return converted
 
 
 def _schema_of_object(schema: Schema, models: dict[str, Schema]) -> Schema:

@@ -31,7 +31,7 @@ def project_of_policy(value: JSON) -> str:
 
 
 def describe_foreign_policies(values: Iterable[JSON]) -> str:
-    """Return a sentence with the number of such policies and the command that converts them, or ""."""
+    """Return a sentence with the number of policies of these projects, and the command that converts them, or ""."""
     counts = Counter((project, str(value["kind"])) for value in values if (project := project_of_policy(value)))
     if not counts:
         return ""

@@ -229,7 +229,7 @@ MODELS: dict[str, type[Manifest]] = {
 
 
 class ShapeError(ValueError):
-    """A manifest has unknown fields or wrong types: pairs of path and text."""
+    """A manifest has unknown fields or wrong types. `problems` has pairs of path and text."""
 
     def __init__(self, problems: tuple[tuple[FieldPath, str], ...]) -> None:
         super().__init__("; ".join(text for _, text in problems))
@@ -240,7 +240,7 @@ def parse_manifest(value: JSON) -> Manifest:
     """Read one object of a kind in MODELS.
 
     Raises:
-        ShapeError: has all unknown fields and wrong types.
+        ShapeError: the object has unknown fields or wrong types, all of which the error lists.
     """
     model = MODELS[value["kind"]]
     try:
@@ -255,7 +255,7 @@ def shape_error(error: ValidationError) -> ShapeError:
 
 
 def without_nulls(value: JSON) -> JSON:
-    """For API servers, `field: null` means an absent field."""
+    """Return a value without its null fields, which API servers treat as absent."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value

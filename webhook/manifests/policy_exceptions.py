@@ -1,4 +1,4 @@
-"""Reads PolicyException of claimgate.dev/v1alpha1, with which a namespace's owner lets objects break rules.
+"""Reads PolicyExceptions of claimgate.dev/v1alpha1, with which the owner of a namespace lets objects break rules.
 
 A PolicyException has the fields of an exception of `claimgate.yaml`. It has an effect only if `policyExceptions` in
 `claimgate.yaml` allows it. Users write PolicyExceptions, so their size, their number and the work for their patterns
@@ -35,8 +35,8 @@ POLICY_EXCEPTIONS: Final = GroupVersionKind(GROUP, VERSION, POLICY_EXCEPTION)
 MOST_BYTES: Final = 8 << 10
 """The most bytes of an object as JSON. Fifty ids of rules and fifty names need half of this."""
 MOST_IN_NAMESPACE: Final = 50
-"""The most objects of a namespace that have an effect, the oldest first. Each review that breaks a rule reads all of
-them."""
+"""The most PolicyExceptions of a namespace that have an effect. The oldest are used. Each review that breaks a rule
+reads all of them."""
 READ_S: Final = 0.000_2
 """Seconds to read one object. The largest object takes half of this."""
 INTEREST: Final[Interest] = Interest(
@@ -129,7 +129,7 @@ class Effect(Struct, frozen=True):
 
 
 def is_description_of_object(description: str) -> bool:
-    """Return whether a used exception is a PolicyException, by its description."""
+    """Return whether a description of an exception is that of a PolicyException."""
     return description.partition(" by ")[2].startswith(f"{POLICY_EXCEPTION} ")
 
 
@@ -246,12 +246,12 @@ def _matches(pattern: str, name: str) -> bool:
     """Match a user's pattern, in which `*` means any characters. fnmatch is not used, because Python would cache 32,768
     regular expressions.
     """
-    first, *further = pattern.split("*")
-    if not further:
+    first, *rest = pattern.split("*")
+    if not rest:
         return pattern == name
     if not name.startswith(first):
         return False
-    *middle, last = further
+    *middle, last = rest
     at = len(first)
     for part in middle:
         at = name.find(part, at)

@@ -1,4 +1,4 @@
-"""Reads webhook configurations of Kubernetes (admissionregistration.k8s.io/v1), ours and others.
+"""Reads webhook configurations (admissionregistration.k8s.io/v1) of claimgate and of other projects.
 
 Unknown fields are ignored, because API servers check these objects.
 """
@@ -54,7 +54,7 @@ class Webhook(_WebhookModel):
 
 
 class ConfigurationMetadata(_WebhookModel):
-    """The name and the generation of a configuration."""
+    """The name of a configuration."""
 
     name: str = ""
 
