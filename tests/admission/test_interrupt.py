@@ -24,7 +24,7 @@ def test_fail_denies_and_says_what_to_do():
     verdict = stopped(validating("true", name="a"), validating("true", name="b", failurePolicy="Ignore"))
     assert verdict.allowed is False
     assert (verdict.status.code, verdict.status.reason) == (422, "Invalid")
-    message = f"not evaluated, {LATE}, and failurePolicy Fail denies what policy a did not evaluate; {FIX}"
+    message = f"not evaluated: {LATE}, and failurePolicy Fail denies what policy a did not evaluate; {FIX}"
     assert verdict.status.message == message
     assert [(each.policy, each.evaluation, each.action) for each in verdict.decisions] == [
         ("a", "error", "deny"),
@@ -39,7 +39,7 @@ def test_many_policies_are_counted():
 
 def test_ignore_allows_and_warns():
     verdict = stopped(validating("true", failurePolicy="Ignore"))
-    assert (verdict.allowed, verdict.warnings) == (True, (f"claimgate did not evaluate this object, {LATE}; {FIX}",))
+    assert (verdict.allowed, verdict.warnings) == (True, (f"claimgate did not evaluate this object: {LATE}; {FIX}",))
 
 
 def test_a_binding_that_only_warns_does_not_deny():

@@ -52,7 +52,7 @@ class Given:
 
     def answer_unevaluated(self, _attributes: Attributes, _phase: Phase, why: NotEvaluated) -> Verdict:
         return Verdict(
-            allowed=False, status=DenialStatus(code=422, reason="Invalid", message=f"not evaluated, {why.because}")
+            allowed=False, status=DenialStatus(code=422, reason="Invalid", message=f"not evaluated: {why.because}")
         )
 
 

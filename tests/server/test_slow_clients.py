@@ -317,7 +317,7 @@ def test_a_body_that_stops_is_answered_by_the_head_that_arrived(tmp_path: Path, 
         client.sendall(late + beginning)
         heard = answer(client)
         assert heard.startswith(b"HTTP/1.1 200 ")
-        assert re.search(rb"not evaluated, the request was not read whole within 0[.][23]\d* s", heard)
+        assert re.search(rb"not evaluated: the request was not read whole within 0[.][23]\d* s", heard)
         assert server.running.counters.lanes == {("unread",): 1}
 
 

@@ -93,7 +93,7 @@ def test_a_stuck_worker_is_killed_at_the_deadline():
     answer = running.post("/validate?timeout=300ms", LARGE)
     status = answer.json()["response"]["status"]
     assert (answer.status_code, answer.json()["response"]["uid"], status["code"]) == (200, "U", 422)
-    assert (took := re.fullmatch(r"not evaluated, it took longer than (0\.\d+) s", status["message"]))
+    assert (took := re.fullmatch(r"not evaluated: it took longer than (0\.\d+) s", status["message"]))
     assert 0 < float(took[1]) <= 0.3  # the rest of the timeout when the body had arrived
     assert running.counters.workers == {("killed",): 1}
     assert running.lines()[-1]["message"] == "review not evaluated"
@@ -117,7 +117,7 @@ def test_a_deadline_outside_every_policy_is_not_an_internal_error():
     running = Running(in_worker(late))
     answer = running.post("/validate?timeout=20s", LARGE)
     assert answer.status_code == 200
-    assert answer.json()["response"]["status"]["message"].startswith("not evaluated, it took longer than 10 s")
+    assert answer.json()["response"]["status"]["message"].startswith("not evaluated: it took longer than 10 s")
     assert running.lines()[-1]["message"] == "review not evaluated"
 
 
@@ -133,7 +133,7 @@ def test_another_limit_outside_every_policy_is_an_internal_error():
 def test_a_worker_that_dies_is_replaced_once():
     running = Running(in_worker(lambda _: os.kill(os.getpid(), signal.SIGKILL)))
     answer = running.post("/validate", LARGE)
-    assert answer.json()["response"]["status"]["message"] == "not evaluated, its worker process ended early"
+    assert answer.json()["response"]["status"]["message"] == "not evaluated: its worker process ended early"
     assert running.counters.workers == {("died",): 2}
 
 
@@ -162,7 +162,7 @@ def test_memory_of_a_worker_is_bounded(fill: Callable[[Deadline], None]):
     running = Running(in_worker(fill), workers=WorkerLimits(memory_bytes=50_000_000))
     answer = running.post("/validate", LARGE)
     message = answer.json()["response"]["status"]["message"]
-    assert message == "not evaluated, it needed more memory than one review may take"
+    assert message == "not evaluated: it needed more memory than one review may take"
     assert running.counters.workers == {("answered",): 1}
 
 

@@ -95,7 +95,7 @@ def request_of_audit_event(line: bytes) -> Attributes:
 def namespace_of_audit_event(line: bytes) -> tuple[str, JSON] | None:
     """Return the name of the Namespace that a line of an audit log changes, and the Namespace after the change.
 
-    The second is None if the event has no object; the result is None for other lines.
+    The Namespace is None if the event has no object. The result is None for other lines.
     """
     if _NAMESPACES not in line:
         return None
@@ -170,7 +170,7 @@ def _decode_request_of_event(review: JSON) -> Attributes:
 
 
 def _admitted_object(event: _AuditEvent) -> dict[str, Any]:
-    # the reviewed object; for a patch, the object of the answer
+    # the object that the user sent; for a patch, the object of the answer
     if event.verb in _READS or event.stage != "ResponseComplete":
         raise EventWithoutRequest("reads, and events of other stages", is_read=True)
     if event.verb not in _OPERATIONS:

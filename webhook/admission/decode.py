@@ -1,8 +1,8 @@
 """Decodes AdmissionReviews from bytes, or from parsed JSON, to Attributes, and converts Attributes back to a review.
 
-An error about a field names the path, what was found and what was expected. Of an object, only metadata.name is read.
-Integers outside int64 are rare: the bytes are searched for runs of digits, at a nanosecond a byte, and only an object
-that may hold such an integer is walked.
+An error about a field names the path, what was found and what was expected. In an object, only metadata.name is read.
+Integers outside int64 are rare. So the bytes are searched for runs of digits, which takes a nanosecond a byte, and only
+an object that may have such an integer is walked.
 
 """
 
@@ -35,11 +35,11 @@ from webhook.yamltext.jsontext import decode_any_json, is_deeper_than
 _REVIEW: Final = msgspec.json.Decoder(wire.Review)
 _HEAD: Final = msgspec.json.Decoder(wire.ReviewHead)
 _HEAD_BYTES: Final = 4 * 1024 * 1024
-"""The first bytes of a body, which have all fields before the objects: a name can have 3 MB."""
+"""The objects of a body must begin within this many bytes. A name before the objects can have 3 MB."""
 _OBJECT_KEY: Final = re.compile(rb'"object"\s*:')
 """Matches the key of the object. In a text, no colon follows these letters."""
 _WHOLE_BYTES: Final = 1024 * 1024
-"""The largest body that is decoded as a whole if its objects come first; this takes some milliseconds."""
+"""The largest body that is decoded as a whole to find its head, which takes some milliseconds."""
 _SLOW_S_PER_BYTE: Final = 5e-7
 """The most seconds for a byte of a body that msgspec refuses; brackets and escaped characters take longest."""
 Names = TypeVar("Names", bound=tuple[str, ...])
@@ -51,8 +51,9 @@ _OPERATIONS: Final = {operation.value: operation for operation in Operation}
 def decode_review_bytes(body: bytes, deadline: Deadline | None = None) -> Attributes:
     """Return the request of one AdmissionReview from its bytes.
 
-    API servers also store bytes that are not UTF-8, halves of surrogate pairs, and numbers that no double holds.
-    msgspec refuses such bodies, so a slower decoder reads them. It also reads bodies with up to 10,000 levels.
+    API servers also store bytes that are not UTF-8, halves of surrogate pairs, and numbers that do not fit a double.
+    msgspec refuses such bodies, so a slower decoder reads them. The slower decoder also reads bodies with up to 10,000
+    levels.
 
 
     Raises:
@@ -83,10 +84,10 @@ def _decode_slowly(body: bytes, deadline: Deadline | None) -> Attributes:
 
 
 def decode_request_without_objects(body: bytes) -> Attributes | None:
-    """Return the request without its objects, and without groups and extra of its user; None if that is impossible.
+    """Return the request without its objects, and without groups and extra of its user; None if the head is unreadable.
 
-    kube-apiserver writes everything else before these parts (k8s.io/api v0.36 admission/v1/types.go). Use it for the
-    uid, the user and the operation of a review with objects that are not decoded yet, or never.
+    kube-apiserver writes the objects last (k8s.io/api v0.36 admission/v1/types.go). The result has the uid, the user
+    and the operation of a review before its objects are decoded.
     """
     key = _OBJECT_KEY.search(body, 0, _HEAD_BYTES)
     if key is not None:
@@ -190,7 +191,7 @@ def _attributes_of_request(request: wire.Request) -> Attributes:
 
 
 def _request_name_from_object(request: wire.Request, operation: Operation) -> str:
-    # for a create, or a delete of a collection
+    # API servers may send no name for a creation, and for the deletion of a collection
     named = request.old_object if operation is Operation.DELETE else request.object
     metadata = named.get("metadata") if named else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
@@ -199,14 +200,14 @@ def _request_name_from_object(request: wire.Request, operation: Operation) -> st
 
 def _group_version_kind(kind: wire.Kind | None, path: str) -> GroupVersionKind:
     if kind is None or not kind.kind or not kind.version:
-        raise _bad_request_error(f"{path}: expected group, version and kind, found none or empty ones")
+        raise _bad_request_error(f"{path}: expected group, version and kind, found none or empty texts")
     named = GroupVersionKind(kind.group or "", kind.version, kind.kind)
     return named if sum(map(len, named)) <= _LONGEST_NAME else _check_name_lengths(named, path)
 
 
 def _group_version_resource(resource: wire.Resource | None, path: str) -> GroupVersionResource:
     if resource is None or not resource.resource or not resource.version:
-        raise _bad_request_error(f"{path}: expected group, version and resource, found none or empty ones")
+        raise _bad_request_error(f"{path}: expected group, version and resource, found none or empty texts")
     named = GroupVersionResource(resource.group or "", resource.version, resource.resource)
     return named if sum(map(len, named)) <= _LONGEST_NAME else _check_name_lengths(named, path)
 
@@ -260,14 +261,14 @@ _BLOCK: Final = 1 << 16
 
 _SIGNS: Final = {**dict.fromkeys(b"0123456789", ord("0")), **dict.fromkeys(b"-:[, \t\r\n", ord(":"))}
 _DIGITS: Final = bytes(_SIGNS.get(byte, ord("x")) for byte in range(256))
-"""Maps digits to 0, and characters before an integer in a list or an object to a colon."""
+"""Maps digits to 0, and the characters that may precede an integer to a colon."""
 _LONG_NUMBER: Final = b":" + b"0" * 19
 """The fewest digits of an integer outside int64, after a colon; rare in texts."""
 _INT64: Final = range(-(2**63), 2**63)
 
 
 def has_long_number(body: bytes) -> bool:
-    """Return whether there may be an integer outside int64."""
+    """Return whether a body may have an integer outside int64."""
     if len(body) <= _BLOCK:
         return _LONG_NUMBER in body.translate(_DIGITS)
     overlap = len(_LONG_NUMBER) - 1
@@ -283,8 +284,8 @@ _EXPONENTS: Final = bytes(
 _NUMBER_WITH_EXPONENT: Final = re.compile(rb"[-:[,\s][0-9][0-9.]*[eE][-+]?[0-9]")
 _MOST_EXPONENTS: Final = 300
 _QUICK_BYTES: Final = 8 * 1024
-"""Bodies up to this size are not searched: the slowest takes 12 ms to decode, and a search costs an ordinary review
-12 us."""
+"""Bodies up to this size are not searched: the slowest body takes 12 ms to decode, and the search would take 12 us for
+an ordinary review."""
 
 
 def takes_long_to_decode(body: bytes) -> bool:
@@ -314,8 +315,8 @@ def convert_large_integers_to_doubles(values: Iterable[JSON]) -> None:
             holder = pending.pop()
             if not isinstance(holder, dict | list):
                 continue
-            for key, held in holder.items() if isinstance(holder, dict) else enumerate(holder):
-                if type(held) is int and held not in _INT64:
-                    holder[key] = float(held)
-                elif isinstance(held, dict | list):
-                    pending.append(held)
+            for key, inner in holder.items() if isinstance(holder, dict) else enumerate(holder):
+                if type(inner) is int and inner not in _INT64:
+                    holder[key] = float(inner)
+                elif isinstance(inner, dict | list):
+                    pending.append(inner)

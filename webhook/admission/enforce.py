@@ -1,11 +1,11 @@
 """Turns decisions into a verdict: the denial and its text, the warnings, and the audit annotations.
 
-An installation can limit the action of failures: deny, only warn, or only audit. So a platform team first looks at what
-would be denied, then warns its users, then enforces. A long text is shortened after a whole sentence; only a single
-long sentence of a user or of another author's policy is cut inside.
+An installation can limit the action of failures: deny, only warn, or only audit. So a platform team can first look at
+what would be denied, then warn its users, then enforce. A long text is shortened after a whole sentence. A single
+sentence is cut only if it is too long by itself.
 
 Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/dispatcher.go for the actions of a binding, and
-for the wording with `api_server_text`, which quotes objects unchanged. Our own texts escape the characters that a
+for the messages with `api_server_text`, which quote objects unchanged. Other messages escape the characters that a
 terminal executes or hides, because kubectl prints a denial unchanged.
 """
 
@@ -37,12 +37,12 @@ from webhook.text.terminal import one_line
 from webhook.text.wording import counted
 
 WITHHELD_KEYS: Final[Mapping[str, str]] = {"deny": "would-deny", "warn": "would-warn"}
-"""The keys of the annotations that list rules which deny or warn without the limit of the installation."""
+"""The keys of the annotations that list the rules which would deny or warn without the limit of the installation."""
 NOT_APPLIED: Final = "not-applied"
-"""The key of the annotation about a change that was not applied; it follows the name of the mutating policy."""
+"""The end of the key of the annotation about a change that was not applied, after the name of the mutating policy."""
 FAILURE_KEY = "validation.policy.admission.k8s.io/validation_failure"
 APPLIED: Final = "applied"
-"""The key of the annotation that lists the changed fields; it follows the name of the mutating policy."""
+"""The end of the key of the annotation that lists the changed fields, after the name of the mutating policy."""
 MAX_WARNING = 256
 """The most characters of a warning if all warnings exceed 4096 (k8s.io/apiserver v0.36
 endpoints/filters/warning.go)."""
@@ -54,7 +54,7 @@ MAX_MESSAGE = 8192
 The longest message that Kubernetes allows for a validation, 5 KiB, fits. The API server and kubectl pass on any text; a
 controller copies it into conditions, which accept 32,768 characters (metav1.Condition)."""
 MAX_ANNOTATION = 10 * 1024
-"""The most characters of one audit annotation with all its values; API servers cut one value here
+"""The most characters of one audit annotation with all its values. API servers cut a single value at this length
 (maxAuditAnnotationValueLength, k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/validator.go)."""
 _QUIET: Final = frozenset((ValidationAction.ADVICE, ValidationAction.AUDIT))
 _LONGEST_FIELD = 1024
@@ -131,29 +131,34 @@ def warnings_of_decisions(decisions: Sequence[Decision]) -> tuple[str, ...]:
     )
 
 
-def with_changes_told(verdict: Verdict, mutations: Iterable[Decision], descriptions: Mapping[str, str]) -> Verdict:
+def with_changes_reported(verdict: Verdict, mutations: Iterable[Decision], descriptions: Mapping[str, str]) -> Verdict:
     """Return the verdict with a warning and an annotation for each policy that changed the object.
 
-    Both name the changed fields, never values. The warnings come last, so they are dropped first above the limit.
+    Both name the changed fields, and no values. These warnings come last, so they are dropped first above the limit.
     """
     changes: dict[str, dict[str, None]] = {}
     for each in mutations:
         if each.evaluation == "admit" and each.changes:
             changes.setdefault(each.policy, {}).update(dict.fromkeys(each.changes))
-    told = {policy: _text_about_changes(tuple(each), verdict.patched_object) for policy, each in changes.items()}
-    warnings = [_warning_of_changes(said, policy, descriptions.get(policy, "")) for policy, said in told.items()]
+    change_texts = {
+        policy: _text_about_changes(tuple(each), verdict.patched_object) for policy, each in changes.items()
+    }
+    warnings = [
+        _warning_of_changes(change_text, policy, descriptions.get(policy, ""))
+        for policy, change_text in change_texts.items()
+    ]
     return replace(
         verdict,
         warnings=fit_warnings_to_api_server_limits([*verdict.warnings, *warnings]),
         audit_annotations={
             **verdict.audit_annotations,
-            **{f"{policy}/{APPLIED}": one_line(said) for policy, said in told.items()},
+            **{f"{policy}/{APPLIED}": one_line(change_text) for policy, change_text in change_texts.items()},
         },
     )
 
 
 def _text_about_changes(changed: Sequence[str], root: JSON) -> str:
-    # after the first field, only fields with short paths
+    # fields after the first are named only if their paths are short
     first, *others = (paths.path_as_text(paths.path_of_json_pointer(each, root)) for each in changed[:_MOST_PATHS])
     shown = [text.shorten_text(first, MAX_WARNING)]
     for path in others:
@@ -164,37 +169,38 @@ def _text_about_changes(changed: Sequence[str], root: JSON) -> str:
     return f"changed {', '.join(shown)}" + (f" and {counted(left, 'more field')}" if left else "")
 
 
-def _warning_of_changes(said: str, policy: str, description: str) -> str:
+def _warning_of_changes(change_text: str, policy: str, description: str) -> str:
     why = " ".join(description.split()).partition(". ")[0].removesuffix(".")
-    return f"{said}: {why} (policy {policy})" if 0 < len(why) <= MAX_WARNING else f"{said} (policy {policy})"
+    return (
+        f"{change_text}: {why} (policy {policy})" if 0 < len(why) <= MAX_WARNING else f"{change_text} (policy {policy})"
+    )
 
 
 def status_of_denials(
     denied: Sequence[Decision], attributes: Attributes, further: Sequence[Decision] = ()
 ) -> DenialStatus:
-    """Return the status with every denial and its rule, and with the problems of `further`; a long list is shortened.
+    """Return the status with every denial and its rule, and with the problems of `further`. A long list is shortened.
 
-    Problems that users can fix come first, the most severe first. The message has a line for each problem, and
-    `kubectl` shows it unless the reason is Invalid. Then `kubectl` shows the causes
-    (docs/decisions/0012-how-denials-read.md).
+    Problems that users can fix come first, and among them the most severe. The message has a line for each problem.
+    `kubectl` shows the message, or the causes if the reason is Invalid (docs/decisions/0012-how-denials-read.md).
     """
     enforced = {each.text: each for each in _messages_for_users_first(denied)}
     besides = {
         each.text: each for each in _messages_for_users_first(each for each in further if _is_enforced_denial(each))
     }
-    told = list((enforced | {text: each for text, each in besides.items() if text not in enforced}).values())
+    reported = list((enforced | {text: each for text, each in besides.items() if text not in enforced}).values())
     first = min(denied, key=lambda decision: decision.code != _BAD_REQUEST)
-    said = text.texts_that_fit(_escaped_while_they_fit([each.text for each in told], MAX_MESSAGE), MAX_MESSAGE)
-    note = _FROM_VALIDATING_PHASE.format(count=len(told) - len(enforced)) if len(told) > len(enforced) else ""
+    messages = text.texts_that_fit(_escaped_while_they_fit([each.text for each in reported], MAX_MESSAGE), MAX_MESSAGE)
+    note = _FROM_VALIDATING_PHASE.format(count=len(reported) - len(enforced)) if len(reported) > len(enforced) else ""
     return DenialStatus(
         code=first.code,
         reason=first.reason,
-        message=text.itemized_text(said, len(told) - len(said), note),
+        message=text.itemized_text(messages, len(reported) - len(messages), note),
         details=DenialDetails(
             group=attributes.kind.group,
             kind=attributes.kind.kind,
             name=_object_name_for_denial(attributes),
-            causes=tuple(_cause_of_denial(each, attributes) for each in told[: len(said)]),
+            causes=tuple(_cause_of_denial(each, attributes) for each in reported[: len(messages)]),
         ),
     )
 
@@ -207,11 +213,11 @@ def _messages_for_users_first(decisions: Iterable[Decision]) -> Iterable[_Denial
     return sorted(_messages_by_severity(decisions), key=lambda each: each.is_for_administrators)
 
 
-def _cause_of_denial(told: _DenialMessage, attributes: Attributes) -> DenialCause:
-    # kubectl prints the field first, so a problem of the whole object has the kind as its field
-    # message and field may contain a text of a user, so both are shortened
-    field = _escaped(told.field, _LONGEST_FIELD) or attributes.kind.kind
-    return DenialCause(field=field, message=_escaped(told.message, MAX_MESSAGE), reason=told.rule)
+def _cause_of_denial(denial: _DenialMessage, attributes: Attributes) -> DenialCause:
+    # kubectl prints the field first, so a problem of the whole object has the kind as its field; message and field may
+    # contain a text of a user, so both are shortened
+    field = _escaped(denial.field, _LONGEST_FIELD) or attributes.kind.kind
+    return DenialCause(field=field, message=_escaped(denial.message, MAX_MESSAGE), reason=denial.rule)
 
 
 def _escaped_while_they_fit(texts: Iterable[str], longest: int) -> list[str]:
@@ -225,25 +231,25 @@ def _escaped_while_they_fit(texts: Iterable[str], longest: int) -> list[str]:
     return escaped
 
 
-def _escaped(said: str, longest: int) -> str:
-    # line breaks stay only around an expression
-    lines = _LINE_OF_SOURCE.split(text.shorten_text(said, longest))
+def _escaped(message: str, longest: int) -> str:
+    # only line breaks around an expression stay
+    lines = _LINE_OF_SOURCE.split(text.shorten_text(message, longest))
     return text.shorten_text("\n".join(map(one_line, lines)), longest)
 
 
 def _denial_status_in_api_server_words(denied: Decision, attributes: Attributes) -> DenialStatus:
-    said = text.shorten_text(denial_text_in_api_server_words(denied, attributes), MAX_MESSAGE)
-    return DenialStatus(code=denied.code, reason=denied.reason, message=said)
+    message = text.shorten_text(denial_text_in_api_server_words(denied, attributes), MAX_MESSAGE)
+    return DenialStatus(code=denied.code, reason=denied.reason, message=message)
 
 
 class _DenialMessage(Struct, frozen=True):
-    """The message of one problem. `text` is the whole sentence. `about` or `said` has the part after the field."""
+    """The message of one problem. `text` is the whole sentence. `about` or `rest` has the part after the field."""
 
     text: str
     field: str
     rule: str
     named: str
-    said: str = ""
+    rest: str = ""
     about: Problem | None = None
 
     @property
@@ -253,8 +259,8 @@ class _DenialMessage(Struct, frozen=True):
     @property
     def message(self) -> str:
         """Return the message without the field, with shortened lists."""
-        said = text.sentence_without_path(self.about) if self.about else self.said
-        return f"{said} (claimgate: {self.named})"
+        rest = text.sentence_without_path(self.about) if self.about else self.rest
+        return f"{rest} (claimgate: {self.named})"
 
 
 def _messages_by_severity(decisions: Iterable[Decision]) -> Iterator[_DenialMessage]:
@@ -270,12 +276,12 @@ def _messages_by_severity(decisions: Iterable[Decision]) -> Iterator[_DenialMess
             )
         if not decision.problems:
             rule = decision.rule or decision.policy
-            said = text.shorten_text(text.with_short_expression(decision.message), MAX_MESSAGE - _SUFFIX)
+            sentence = text.shorten_text(text.with_short_expression(decision.message), MAX_MESSAGE - _SUFFIX)
             named = rule if "/" in rule else f"policy {rule}"
-            at, rest = paths.split_off_leading_path(said)
+            at, rest = paths.split_off_leading_path(sentence)
             bare = rest.removeprefix(":").strip()
             yield _DenialMessage(
-                text=f"{said} ({named})", field=paths.path_as_text(at), rule=rule, named=named, said=bare
+                text=f"{sentence} ({named})", field=paths.path_as_text(at), rule=rule, named=named, rest=bare
             )
 
 
@@ -286,13 +292,15 @@ def denial_text_in_api_server_words(decision: Decision, attributes: Attributes) 
     denied = f"denied request: {decision.message}"
     if decision.kind == "mutating" and not decision.binding:
         return f'policy "{decision.policy}" {denied}'
-    said = f"'{decision.policy}' with binding '{decision.binding}' {denied}"
+    sentence = f"'{decision.policy}' with binding '{decision.binding}' {denied}"
     if decision.kind == "mutating":
-        return f"policy {said}"
-    said = said if decision.binding else f"'{decision.policy}' {denied}"
+        return f"policy {sentence}"
+    sentence = sentence if decision.binding else f"'{decision.policy}' {denied}"
     resource = attributes.request_resource
     full = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
-    return f"{full} {json.dumps(_object_name_for_denial(attributes))} is forbidden: ValidatingAdmissionPolicy {said}"
+    return (
+        f"{full} {json.dumps(_object_name_for_denial(attributes))} is forbidden: ValidatingAdmissionPolicy {sentence}"
+    )
 
 
 def _object_name_for_denial(attributes: Attributes) -> str:
@@ -311,22 +319,23 @@ def warning_in_api_server_words(decision: Decision) -> str:
 
 
 def _unique_warnings_within_limit(texts: Iterable[str]) -> tuple[str, ...]:
-    # the API server shortens each one
+    # the API server shortens each warning
     kept: list[str] = []
     remaining = MAX_WARNINGS
-    for said in dict.fromkeys(texts):
+    for warning in dict.fromkeys(texts):
         if remaining <= 0:
             break
-        kept.append(text.shorten_text(said, MAX_MESSAGE))
-        remaining -= min(len(said), MAX_WARNING)
+        kept.append(text.shorten_text(warning, MAX_MESSAGE))
+        remaining -= min(len(warning), MAX_WARNING)
     return tuple(kept)
 
 
 def fit_warnings_to_api_server_limits(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return different one-line warnings of 4096 characters together, which an API server passes on unchanged.
+    """Return different one-line warnings with at most 4096 characters together, which an API server passes on
+    unchanged.
 
-    The last warning gives the number of dropped ones. Above 4096 characters, the API server would cut each warning at
-    256.
+    If warnings are dropped, the last warning gives their number. Above 4096 characters together, the API server would
+    cut each warning at 256 characters.
     """
     lines = [line for line in _warnings_on_one_line(dict.fromkeys(texts)) if line]
     if sum(map(len, lines)) <= MAX_WARNINGS:
@@ -344,9 +353,9 @@ def fit_warnings_to_api_server_limits(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _warnings_on_one_line(texts: Iterable[str]) -> Iterator[str]:
-    # escapes are visible: an API server drops a warning with a control character
-    # a text may contain very long names of users, so at most its first 16,384 characters are read
-    # warnings beyond the limit are only counted, so they are not escaped
+    # control characters become visible escapes, because an API server drops a warning with a control character; a text
+    # may contain very long names, so at most its first 16,384 characters are read; warnings beyond the limit are only
+    # counted, so they are not escaped
     left = MAX_WARNINGS
     for each in texts:
         shown = each[: 4 * MAX_WARNINGS].strip()
@@ -357,8 +366,8 @@ def _warnings_on_one_line(texts: Iterable[str]) -> Iterator[str]:
 def audit_annotations(decisions: Sequence[Decision]) -> Mapping[str, str]:
     """Return audit annotations.
 
-    They have the values that policies publish (`policy/key`), the failures with action Audit, and the rules that would
-    deny or warn without the limit of the installation.
+    The annotations have the values that policies publish (`policy/key`), the failures with action Audit, and the rules
+    that would deny or warn without the limit of the installation.
     """
     published: dict[str, dict[str, None]] = {}
     failures: list[JSON] = []
@@ -395,11 +404,11 @@ def _json_as_go_writes(value: JSON) -> str:
 
 
 def limit_actions(decisions: Iterable[Decision], most: EnforcementAction) -> tuple[Decision, ...]:
-    """Return the decisions, none with a stricter action than `most`.
+    """Return the decisions with no action that is stricter than `most`.
 
-    With `warn`, a denial becomes a warning; with `audit`, both become audit annotations. A failed mutation under
-    failurePolicy Fail has no actions of a binding: it becomes a warning, or is not reported. `withheld` is the
-    prevented action.
+    With `warn`, a denial becomes a warning. With `audit`, denials and warnings become audit annotations. A failed
+    mutation under failurePolicy Fail has no actions of a binding: it becomes a warning with `warn`, and is not reported
+    with `audit`. `withheld` is the prevented action.
     """
     return tuple(decisions) if most == "deny" else tuple(_limit_action(each, most) for each in decisions)
 

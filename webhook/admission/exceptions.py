@@ -66,7 +66,7 @@ def with_exceptions_applied(
     cluster: Cluster,
     deadline: Deadline,
 ) -> tuple[Decision, ...]:
-    """Return the decisions; those about excepted rules let the object pass."""
+    """Return the decisions. Decisions about excepted rules let the object pass."""
     if configuration is EMPTY:
         return tuple(decisions)
     obj = attributes.object if attributes.object is not None else attributes.old_object
@@ -82,15 +82,15 @@ def with_exceptions_applied(
     )
     if not (exceptions or mistake):
         return tuple(decisions)
-    made = [each for decision in decisions for each in _apply_exceptions(decision, exceptions)]
-    broken = [rule for each in made if each.action == "deny" and not each.is_advice for rule in each.broken_rules]
-    told = [*([mistake] if mistake and broken else []), *exceptions.sentences_about_no_effect(broken)]
-    return (*made, *_warn_of_annotation_mistake(exceptions.mistake), *map(_warning, told[:_MOST_TOLD]))
+    excepted = [each for decision in decisions for each in _apply_exceptions(decision, exceptions)]
+    broken = [rule for each in excepted if each.action == "deny" and not each.is_advice for rule in each.broken_rules]
+    sentences = [*([mistake] if mistake and broken else []), *exceptions.sentences_about_no_effect(broken)]
+    return (*excepted, *_warn_of_annotation_mistake(exceptions.mistake), *map(_warning, sentences[:_MOST_REPORTED]))
 
 
 _SORT_S = 0.000_02
 """Seconds to sort one PolicyException by age."""
-_MOST_TOLD = 5
+_MOST_REPORTED = 5
 """The most reported PolicyExceptions without an effect."""
 
 
@@ -101,8 +101,8 @@ def _policy_exceptions(
     cluster: Cluster,
     deadline: Deadline,
 ) -> tuple[Sequence[PolicyException], str]:
-    # the second value is the reason why they are unknown
-    # none for a Namespace and for objects of claimgate.dev: the owner of a namespace may not make such exceptions
+    # returns the PolicyExceptions of the namespace, and the reason if they are unknown; none for a Namespace and for
+    # objects of claimgate.dev: the owner of a namespace may not make exceptions for these
     if not configuration.policy_exceptions or not attributes.namespace:
         return (), ""
     if attributes.kind.group == GROUP or (attributes.kind.group, attributes.kind.kind) == ("", NAMESPACE.kind):
@@ -189,7 +189,7 @@ def _name_of_object(attributes: Attributes) -> str:
 
 
 def decisions_about_chosen_rules(decisions: Sequence[Decision], options: ReviewOptions) -> Sequence[Decision]:
-    """Return the decisions about rules that the options include, and those that admit."""
+    """Return the decisions about rules that the options include, and all decisions that admit."""
     if not options.rules and not options.skip:
         return decisions
     return tuple(kept for each in decisions for kept in _about_chosen_rules(each, options))

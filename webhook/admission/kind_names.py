@@ -1,7 +1,7 @@
 """Finds misspelled kinds and wrong groups, which no policy for the right kind matches.
 
-The API server refuses them: `no matches for kind "deployment" in version "apps/v1"`. Files of other programs also have
-a kind and an apiVersion, such as a kubeconfig. These are no mistakes.
+The API server refuses such objects: `no matches for kind "deployment" in version "apps/v1"`. Files of other programs,
+such as a kubeconfig, also have a kind and an apiVersion. These kinds are not mistakes.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class LocalAnswerer(Struct, frozen=True, kw_only=True):
 class PhasesOutcome(Struct, frozen=True, kw_only=True):
     """The combined result of the phases.
 
-    `further`: more reasons in the message of a mutating denial.
+    `further`: decisions that the message of a denial in the mutating phase also reports.
     """
 
     verdict: Verdict
@@ -70,16 +70,16 @@ class PhasesOutcome(Struct, frozen=True, kw_only=True):
     further: tuple[tuple[Phase, Decision], ...] = ()
 
 
-def run_phases(attributes: Attributes, phase: PhaseName, door: ReviewAnswerer) -> PhasesOutcome:
-    """Run one phase, or both with `auto` until the first denial."""
+def run_phases(attributes: Attributes, phase: PhaseName, answerer: ReviewAnswerer) -> PhasesOutcome:
+    """Run one phase, or with `auto` both phases. A denial in the first phase ends the run."""
     if phase != "auto":
-        return _combine_verdicts_of_phases(attributes, (Phase(phase), door.answer(attributes, Phase(phase))))
-    first = door.answer(attributes, Phase.MUTATE)
+        return _combine_verdicts_of_phases(attributes, (Phase(phase), answerer.answer(attributes, Phase(phase))))
+    first = answerer.answer(attributes, Phase.MUTATE)
     if not first.allowed:
         return _combine_verdicts_of_phases(attributes, (Phase.MUTATE, first))
     changed = replace(attributes, object=_object_after_patch(attributes, first))
     return _combine_verdicts_of_phases(
-        attributes, (Phase.MUTATE, first), (Phase.VALIDATE, door.answer(changed, Phase.VALIDATE))
+        attributes, (Phase.MUTATE, first), (Phase.VALIDATE, answerer.answer(changed, Phase.VALIDATE))
     )
 
 

@@ -1,4 +1,4 @@
-"""Uses private parts of msgspec: the texts of its errors, with path and types. pyproject.toml bounds msgspec."""
+"""Uses private parts of msgspec: the messages of its errors, with path and types. pyproject.toml bounds msgspec."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_installed_version() -> None:
     """Check the wording of the installed msgspec.
 
     Raises:
-        DependencyChanged: the errors are worded differently.
+        DependencyChanged: the errors have other messages.
     """
     try:
         msgspec.json.decode(b'{"a": [1]}', type=dict[str, list[str]])

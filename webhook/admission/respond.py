@@ -64,7 +64,7 @@ def encode_response(uid: str, verdict: Verdict, phase: Phase, operation: Operati
 
 
 def failure_status_as_json(status: DenialStatus) -> dict[str, Any]:
-    """Return a failure's metav1.Status without apiVersion and kind, always with code and reason."""
+    """Return the metav1.Status of a failure without apiVersion and kind. It always has code and reason."""
     return {
         "metadata": {},
         "status": "Failure",
@@ -115,9 +115,9 @@ def _status_of_verdict(verdict: Verdict) -> DenialStatus:
 
 
 def with_docs_links(verdict: Verdict, policies: PolicySet, docs_address: str) -> Verdict:
-    """Return the verdict with the addresses of its rules' pages, and of the page about denials.
+    """Return the verdict with the addresses of the pages of its rules, and of the page about denials.
 
-    Warnings get none if the result would exceed what an API server passes on.
+    Warnings get no addresses if they would become longer than an API server passes on.
     """
     if verdict.status is None and not verdict.warnings:
         return verdict

@@ -1,12 +1,12 @@
 """The core, for all commands: gives the verdict on one request, from the policies and the view of the cluster.
 
-It is pure: the same arguments give the same verdict. In the mutating phase, the validating policies of this phase see
-the submitted object, then the mutating policies change it. A denial has no patch. In the validating phase, policies see
-the object as it will be stored.
+The core is pure: the same arguments give the same verdict. In the mutating phase, the validating policies of this phase
+see the submitted object, then the mutating policies change it. A denial has no patch. In the validating phase, policies
+see the object as it will be stored.
 
 After a denial in the mutating phase, an API server skips the validating phase, and users would learn of their mistakes
-one by one. So the denial also reports what the validating phase finds in the mutated object. These problems decide
-nothing.
+one by one. So the denial also reports what the validating phase finds in the mutated object. These problems do not
+change the verdict.
 
 A built-in object from an API server has the right types. In an object from elsewhere, wrong types are reported.
 """
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import structs
 
-from webhook.admission.enforce import limit_actions, verdict_of_decisions, with_changes_told, without_patch
+from webhook.admission.enforce import limit_actions, verdict_of_decisions, with_changes_reported, without_patch
 from webhook.admission.exceptions import (
     decisions_about_chosen_rules,
     is_ignored_by_configuration,
@@ -68,13 +68,13 @@ def answer_request(
         attributes: the request.
         policies: all policies.
         cluster: answers from memory.
-        phase: its policies are evaluated.
-        deadline: policies after it fail; None means no limit.
+        phase: the phase; policies of other phases are not evaluated.
+        deadline: policies that are not evaluated before the deadline fail; None means no limit.
         authorizer: says what users may do; without it, expressions that use `authorizer` fail.
         options: what the caller needs in addition to the verdict.
 
     Returns:
-        The verdict. An error of a policy, or our own bug in it, is a failure of this policy alone.
+        The verdict. An error of a policy, or a bug of claimgate in its evaluation, is a failure of this policy alone.
     """
     until = deadline or Deadline()
     context = request_context(policies, attributes, cluster, until, authorizer, options=options)
@@ -102,7 +102,7 @@ def _review_in_context(context: RequestContext, phase: Phase) -> Verdict:
 
 
 def _verdict_with_mutations(verdict: Verdict, decisions: Sequence[Decision], context: RequestContext) -> Verdict:
-    # `verdict` is that of the validating policies of this phase
+    # `verdict` is the verdict of the validating policies of this phase
     attributes, policies, deadline = context.attributes, context.policies, context.deadline
     most, api_server_text = context.options.enforcement_action, context.options.api_server_text
     was_denied = not verdict.allowed
@@ -118,8 +118,8 @@ def _verdict_with_mutations(verdict: Verdict, decisions: Sequence[Decision], con
         if further is None:
             return verdict
         further = (*mutations, *further) if was_denied else further
-        told = verdict_of_decisions(decisions, attributes, further=further, api_server_text=api_server_text)
-        return structs.replace(told, further=further)
+        denial = verdict_of_decisions(decisions, attributes, further=further, api_server_text=api_server_text)
+        return structs.replace(denial, further=further)
     if changed is attributes.object:
         return verdict
     try:
@@ -131,12 +131,12 @@ def _verdict_with_mutations(verdict: Verdict, decisions: Sequence[Decision], con
     verdict = structs.replace(verdict, patch=patch, patched_object=changed)
     if context.options.warn_of_mutations:
         described = {each.name: each.annotations.get("kubernetes.io/description", "") for each in policies.mutating}
-        verdict = with_changes_told(verdict, mutations, described)
+        verdict = with_changes_reported(verdict, mutations, described)
     return verdict
 
 
 def _decisions_with_site_settings(decisions: Sequence[Decision], context: RequestContext) -> Sequence[Decision]:
-    # of the chosen rules, with the site's exceptions and limited actions
+    # the decisions about chosen rules, with the exceptions of the configuration and the limited actions
     most, configuration = context.options.enforcement_action, context.policies.configuration
     if configuration is not EMPTY:
         decisions = with_exceptions_applied(
@@ -147,15 +147,15 @@ def _decisions_with_site_settings(decisions: Sequence[Decision], context: Reques
 
 
 def _validating_decisions_after_change(changed: Attributes, context: RequestContext) -> tuple[Decision, ...] | None:
-    # after the mutations that succeeded; None if the time is over
+    # the decisions on the object after the mutations that succeeded; None if the time is over
     then = context.of_other_request(changed)
     decisions = validating_decisions(then, Phase.VALIDATE)
     if context.deadline.is_over:
         return None
-    made = with_exceptions_applied(
+    decisions = with_exceptions_applied(
         decisions, changed, context.policies.configuration, context.cluster, context.deadline
     )
-    return tuple(decisions_about_chosen_rules(made, context.options))
+    return tuple(decisions_about_chosen_rules(decisions, context.options))
 
 
 # ---- requests that were not evaluated
@@ -179,19 +179,19 @@ def answer_unevaluated_request(
 ) -> Verdict:
     """Answer a request that was not read or not evaluated in time, by the failurePolicies of its policies.
 
-    Only the head of the request is known. Under attack, many of these answers are written, so a text is built only if
-    it is shown.
+    Only the head of the request is known. Under attack, many of these answers are written, so a message is built only
+    if it is shown.
     """
     decisions = limit_actions(errors_of_interrupted_policies(attributes, policies, cluster, phase), most)
     if not decisions:
         return Verdict(allowed=True, decisions=decisions, patched_object=attributes.object)
     denying = [each for each in decisions if each.action == "deny" and each.is_enforced]
     if not denying:
-        said = f"claimgate did not evaluate this object, {why.because}; {why.fix}"
-        told = () if most == "audit" else (said,)
-        return Verdict(allowed=True, decisions=decisions, warnings=told, patched_object=attributes.object)
+        warning = f"claimgate did not evaluate this object: {why.because}; {why.fix}"
+        warnings = () if most == "audit" else (warning,)
+        return Verdict(allowed=True, decisions=decisions, warnings=warnings, patched_object=attributes.object)
     names = _policy_names_as_text(denying)
-    text = f"not evaluated, {why.because}, and failurePolicy Fail denies what {names} did not evaluate; {why.fix}"
+    text = f"not evaluated: {why.because}, and failurePolicy Fail denies what {names} did not evaluate; {why.fix}"
     status = DenialStatus(code=denying[0].code, reason=denying[0].reason, message=text)
     return Verdict(allowed=False, decisions=decisions, status=status)
 

@@ -113,10 +113,10 @@ def explain_parse_error(error: msgspec.ValidationError, *, root: str = "") -> st
 
     `root` is the path of the decoded value in the review, such as `request`.
     """
-    told = type_mismatch_in_error(error)
-    if told is None:
+    mismatch = type_mismatch_in_error(error)
+    if mismatch is None:
         return f"{str(error)[:1].lower()}{str(error)[1:]}"
-    path = (root + told.path.removeprefix("$")).lstrip(".")
-    wanted = _WORDS.get(told.wanted.removesuffix(" | null"), told.wanted)
-    given = _WORDS.get(told.given, told.given)
+    path = (root + mismatch.path.removeprefix("$")).lstrip(".")
+    wanted = _WORDS.get(mismatch.wanted.removesuffix(" | null"), mismatch.wanted)
+    given = _WORDS.get(mismatch.given, mismatch.given)
     return f"{path or 'the body'}: expected {wanted}, found {given}"
