@@ -293,4 +293,4 @@ def test_stored_policies_use_bounded_memory(tmp_path: Path) -> None:
         server.server_close()
     too_large, small = compiler().compile(kept)
     assert (too_large.reason, small.reason) == ("TooMuch", "Compiled")
-    assert "may have 65536: make it smaller" in too_large.errors[0]
+    assert "at most 65536 are allowed: make it smaller" in too_large.errors[0]

@@ -1,7 +1,7 @@
 """Combines policies of files and stored policies into one set with unique names.
 
-A policy of a file takes precedence over a stored policy of the same name: otherwise an author of stored policies could
-replace a shipped one. A stored binding may name a policy of either kind.
+A policy of a file takes precedence over a stored policy of the same name. Otherwise an author of stored policies could
+replace a shipped policy. A stored binding may name a policy of a file or a stored policy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Key = tuple[str, str]
 class LivePolicies:
     """The policies of files and of the cluster as one set, and the result for each stored object.
 
-    `unbound`: PolicyBindings with a policy that does not exist.
+    `unbound`: the names of PolicyBindings for a policy that does not exist.
     """
 
     policies: PolicySet
@@ -79,14 +79,14 @@ def combine_file_and_stored_policies(
 
 
 def _is_evaluated(stored: StoredPolicy, policy: Policy) -> bool:
-    # the status is written shortly after the policy, so a missing status does not stop the evaluation, except for a
-    # policy about every resource
+    # the status is written shortly after the policy, so a policy without a status is evaluated, except a policy about
+    # every resource
     is_about_everything = any(resource == "*" for rule in policy.criteria.rules for resource, _ in rule.resources)
     return stored.registration == "True" if is_about_everything else stored.registration != "False"
 
 
 def _deactivate_if_name_is_taken(compiled: CompiledObject, of_files: Mapping[Key, Policy]) -> CompiledObject:
-    # a file has precedence: the stored object gets an error
+    # if a file has an object of this name, the stored object gets an error
     kind, name = compiled.stored.kind, compiled.stored.name
     if compiled.policy is not None and (NATIVE[kind], name) in of_files:
         return replace(compiled, policy=None, errors=(f"metadata.name: {_TAKEN}",), reason="NameTaken")
@@ -103,14 +103,14 @@ def _deactivate_if_name_is_taken(compiled: CompiledObject, of_files: Mapping[Key
 
 
 def _has_stored_object_of_policy(key: Key, objects: Iterable[CompiledObject]) -> bool:
-    # even if the object is not evaluated
+    # true even if the object is not evaluated
     return any((NATIVE.get(each.stored.kind), each.stored.name) == key for each in objects)
 
 
 def _sorted_policies_with_bindings(
     kind: str, every: Mapping[Key, Policy], bound: Mapping[Key, list[Binding]]
 ) -> tuple[Policy, ...]:
-    # by name, with bindings of files and stored bindings
+    # sorted by name, with bindings of files and stored bindings
     named = sorted((name, policy) for (policy_kind, name), policy in every.items() if policy_kind == kind)
     return tuple(
         join_bindings(policy, (*policy.bindings, *sorted(more, key=lambda each: each.name)))

@@ -1,12 +1,12 @@
 """Compiles each stored object separately, so that a mistake in one object does not affect others.
 
 A generation with an error is never evaluated: a typo must not block the Pods of a cluster. The last generation that
-compiled stays in use. The status of the object has a copy, so all replicas evaluate the same generation, also after a
-restart (docs/decisions/0013).
+compiled stays in use. The status of the object has a copy of this generation, so all replicas evaluate the same
+generation, also after a restart (docs/decisions/0013).
 
-The time for one object, and for all objects together, is bounded: no author of policies can prevent the start of a
-replica. It is processor time of the compiling thread, so the load of the machine does not matter. Compiling an
-expression cannot be interrupted, so its time is first estimated from its tokens.
+The time for one object, and for all objects together, is bounded, so that no author of policies can prevent the start
+of a replica. Only processor time of the compiling thread counts, so the load of the machine does not matter. Compiling
+an expression cannot be interrupted, so its time is first estimated from its tokens.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ class CompiledObject:
 
     Attributes:
         errors: the mistakes, as lines of `claimgate policies check`.
-        reason: of condition Compiled.
-        generation: the one that is evaluated while the newest has errors; 0 for none.
+        reason: the reason of the condition Compiled.
+        wrong_types: sentences about values of wrong types; None if the check would take too long.
+        generation: the generation that is evaluated while the newest generation has errors; 0 if there is none.
     """
 
     stored: StoredPolicy
@@ -75,14 +76,14 @@ class CompiledObject:
 
 
 class Compiler:
-    """Compiles stored objects, and keeps the results of unchanged ones."""
+    """Compiles stored objects, and keeps the results of unchanged objects."""
 
     def __init__(self, options: Options, *, may_ask: bool, clock: Callable[[], float] = thread_time) -> None:
         """Create a compiler without results.
 
         Args:
             options: how policies are compiled.
-            may_ask: policies may use `authorizer`.
+            may_ask: whether policies may use `authorizer`.
             clock: returns processor seconds of the compiling thread.
         """
         self._options = options
@@ -92,7 +93,7 @@ class Compiler:
 
     def compile(self, stored: Iterable[StoredPolicy]) -> tuple[CompiledObject, ...]:
         """Compile each object within the bounds, in order of precedence; the results have the same order."""
-        made: dict[bytes, CompiledObject] = {}
+        results: dict[bytes, CompiledObject] = {}
         listed: list[CompiledObject] = []
         size = count = 0
         self._budget.start_timer_of_all_objects()
@@ -102,30 +103,30 @@ class Compiler:
                 listed.append(CompiledObject(stored=each, errors=(beyond,), reason="TooMuch"))
                 continue
             size, count = size + length, count + 1
-            compiled = self._compile_or_reuse(each, made)
+            compiled = self._compile_or_reuse(each, results)
             last = each.last_compiled if compiled.errors else None
             if last is not None and len(last.canonical_text()) <= MOST_BYTES:
-                before = self._compile_or_reuse(last, made)
+                before = self._compile_or_reuse(last, results)
                 if not before.errors:
                     compiled = replace(before, stored=each, errors=compiled.errors, reason=compiled.reason)
                     compiled = replace(compiled, generation=last.generation)
             listed.append(compiled)
-        self._kept = made
+        self._kept = results
         return tuple(listed)
 
     def errors_of_object(self, stored: StoredPolicy) -> tuple[str, ...]:
-        """Return the mistakes of one object alone; for any thread or child process."""
+        """Return the mistakes of one object alone. Any thread or child process may call this."""
         alone = Compiler(self._options, may_ask=self._may_ask)
         return alone.compile([StoredPolicy({**stored.value, "status": None})])[0].errors
 
-    def _compile_or_reuse(self, stored: StoredPolicy, made: dict[bytes, CompiledObject]) -> CompiledObject:
-        # a result for lack of time is not added: there may be time later
+    def _compile_or_reuse(self, stored: StoredPolicy, results: dict[bytes, CompiledObject]) -> CompiledObject:
+        # the result of an object that was not compiled for lack of time is not added, because there may be time later
         digest = stored.digest()
-        kept = made.get(digest) or self._kept.get(digest)
+        kept = results.get(digest) or self._kept.get(digest)
         if kept is None and self._budget.is_spent:
             return CompiledObject(stored=stored, errors=(_TOO_SLOW_TOGETHER,), reason="TooSlow")
-        made[digest] = replace(kept, stored=stored) if kept else self._compile_object_catching_errors(stored)
-        return made[digest]
+        results[digest] = replace(kept, stored=stored) if kept else self._compile_object_catching_errors(stored)
+        return results[digest]
 
     def _compile_object_catching_errors(self, stored: StoredPolicy) -> CompiledObject:
         self._budget.start_timer_of_object()
@@ -134,15 +135,15 @@ class Compiler:
         except CompileTimeExceededError:
             return CompiledObject(stored=stored, errors=(_TOO_SLOW,), reason="TooSlow")
         except Exception as error:  # noqa: BLE001 - our bug with one object must not affect others
-            told = f"claimgate failed on this object ({type(error).__name__}): report it with the object"
-            return CompiledObject(stored=stored, errors=(told,), reason="InternalError")
+            message = f"claimgate failed on this object ({type(error).__name__}): report this with the object"
+            return CompiledObject(stored=stored, errors=(message,), reason="InternalError")
 
     def _compile_object(self, stored: StoredPolicy) -> CompiledObject:
         try:
             manifest = parse_claimgate_kind(stored.value)
         except ShapeError as error:
-            told = tuple(f"{path_as_text(path)}: {text}" for path, text in error.problems)
-            return CompiledObject(stored=stored, errors=told, reason="WrongShape")
+            texts = tuple(f"{path_as_text(path)}: {text}" for path, text in error.problems)
+            return CompiledObject(stored=stored, errors=texts, reason="WrongShape")
         if isinstance(manifest, ValidatingPolicyManifest | MutatingPolicyManifest):
             return self._compile_policy(stored, manifest)
         binding, errors = compile_binding(manifest, _kind_and_name(stored))
@@ -163,11 +164,11 @@ class Compiler:
             )
         except CelError as error:  # an expression cannot be parsed, for example because it is too deep
             return CompiledObject(stored=stored, errors=(f"spec: {error}",), reason="Invalid")
-        told = _distinct_error_texts(errors)
+        texts = _distinct_error_texts(errors)
         if policy.uses_authorizer and not self._may_ask:
-            told += ("asks `authorizer`, which the server does not answer: start it with --authorizer",)
-        if told:
-            return CompiledObject(stored=stored, errors=told, reason="Invalid")
+            texts += ("reads `authorizer`, which the server does not have: start the server with --authorizer",)
+        if texts:
+            return CompiledObject(stored=stored, errors=texts, reason="Invalid")
         return CompiledObject(stored=stored, policy=policy, wrong_types=_wrong_types(policy, options))
 
 
@@ -187,7 +188,7 @@ def _explain_exceeded_bound(count: int, size: int, together: int) -> str:
     if count > MOST_OBJECTS:
         return f"of more than {MOST_OBJECTS} policies and bindings, only the oldest have an effect: delete some"
     if size > MOST_BYTES:
-        return f"it has {size} bytes and may have {MOST_BYTES}: make it smaller"
+        return f"it has {size} bytes, and at most {MOST_BYTES} are allowed: make it smaller"
     if together > MOST_BYTES_TOGETHER:
         return f"together with the older objects it has more than {MOST_BYTES_TOGETHER} bytes: {_FIX}"
     return ""
@@ -216,11 +217,11 @@ def _hints_of_error(error: FieldError) -> list[str]:
 
 
 class CompileTimeExceededError(Exception):
-    """The time for one object, or for all, is used up."""
+    """The time for one object, or for all objects, is used up."""
 
 
 class TimeLimitedEngine:
-    """Compiles with another engine until the time for one object, or for all, is used up."""
+    """Compiles with another engine until the time for one object, or for all objects, is used up."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = thread_time) -> None:
         """`clock` returns processor seconds of the compiling thread."""

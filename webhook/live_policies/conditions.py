@@ -1,4 +1,4 @@
-"""Makes the conditions in the status of a stored object, and compares them with the stored ones."""
+"""Makes the conditions in the status of a stored object, and compares them with the stored conditions."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _FIELDS: Final = ("status", "reason", "message", "observedGeneration")
 def conditions_of_object(compiled: CompiledObject, live: LivePolicies) -> tuple[dict[str, Any], ...]:
     """Return the conditions of an object, without times."""
     stored = compiled.stored
-    made = [_compiled_condition(compiled)]
+    conditions = [_compiled_condition(compiled)]
     if stored.kind == POLICY_BINDING:
-        made += [_bound_condition(compiled, live)] if compiled.binding else []
+        conditions += [_bound_condition(compiled, live)] if compiled.binding else []
     elif not compiled.errors:
-        made += [_type_checked_condition(compiled), _portable_condition(compiled)]
-    return tuple({**each, "observedGeneration": stored.generation} for each in made)
+        conditions += [_type_checked_condition(compiled), _portable_condition(compiled)]
+    return tuple({**each, "observedGeneration": stored.generation} for each in conditions)
 
 
 def last_compiled_of_object(compiled: CompiledObject) -> JSON:
@@ -92,13 +92,13 @@ def _errors_as_text(compiled: CompiledObject) -> str:
 def _type_checked_condition(compiled: CompiledObject) -> dict[str, Any]:
     wrong = compiled.wrong_types
     if wrong is None:
-        told = "its expressions would be checked for too many kinds: run `claimgate policies check` on the policy"
-        return {**create_condition("TypeChecked", holds=False, reason="TooMuch", message=told), "status": "Unknown"}
+        message = "its expressions would be checked for too many kinds: run `claimgate policies check` on the policy"
+        return {**create_condition("TypeChecked", holds=False, reason="TooMuch", message=message), "status": "Unknown"}
     if wrong:
         lines = [*wrong[:_MOST_ERRORS], *([f"and {len(wrong) - _MOST_ERRORS} more"] * (len(wrong) > _MOST_ERRORS))]
         return create_condition("TypeChecked", holds=False, reason="WrongTypes", message="\n".join(lines))
-    told = "no expression uses a value as a type that the value does not have"
-    return create_condition("TypeChecked", holds=True, reason="TypeChecked", message=told)
+    message = "no expression uses a value as a type that the value does not have"
+    return create_condition("TypeChecked", holds=True, reason="TypeChecked", message=message)
 
 
 def _bound_condition(compiled: CompiledObject, live: LivePolicies) -> dict[str, Any]:

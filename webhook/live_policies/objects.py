@@ -63,7 +63,7 @@ class StoredPolicy:
 
     @property
     def uid(self) -> str:
-        """Return the uid; an earlier object of the same name has another."""
+        """Return the uid. An earlier object of the same name has another uid."""
         return str(get(self.value, ("metadata", "uid"), ""))
 
     @property
@@ -106,7 +106,7 @@ class StoredPolicy:
         return {"generation": self.generation, "spec": text}
 
     def canonical_text(self) -> str:
-        """Return the text of the object; objects with equal texts compile to equal policies."""
+        """Return a text of the parts that are compiled. Objects with equal texts compile to equal policies."""
         read = [self.kind, self.name, self.value["metadata"].get("annotations"), self.value.get("spec")]
         read += [self.omitted_bytes] if self.omitted_bytes else []
         return json.dumps(read, sort_keys=True, ensure_ascii=False)
@@ -124,7 +124,7 @@ class StoredPolicies:
         self._view = view
 
     def list_oldest_first(self) -> tuple[StoredPolicy, ...]:
-        """Return all objects, the oldest first; none of kinds that are not served.
+        """Return all objects of the kinds that are served, the oldest first.
 
         Raises:
             LookupFailed: the objects are unknown.

@@ -1,8 +1,8 @@
 """Writes conditions to the status of stored objects by server-side apply, with a bounded number of writes.
 
-Every replica may write, under one field manager, and normally all have the same result. A replica first waits a random
-time, and writes only if the status lacks its result, so usually one replica writes. During a rollout, two versions may
-overwrite each other: a replica that was overwritten waits longer each time.
+Every replica may write, under one field manager, and normally all replicas have the same result. A replica first waits
+a random time, and writes only if the status lacks its result. So usually one replica writes. During a rollout, replicas
+of two releases may overwrite each other: each time, the overwritten replica waits longer before it writes again.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class StatusWriter:
     """Writes the conditions of one field manager; one thread at a time.
 
     Attributes:
-        manager: the field manager; conditions of others stay.
+        manager: the field manager. Conditions of other managers stay.
         error: why the last write failed, or "".
         written: the number of writes.
     """
