@@ -56,7 +56,10 @@ def test_explain_accepts_pasted_texts(
     ("name", "expected"),
     [
         ("gpu-portable/al", "did you mean gpu-portable/all?"),
-        ("(gpu-portable/nothing-like-it)", "`gpu-portable/nothing-like-it`; `claimgate policies rules` lists all"),
+        (
+            "(gpu-portable/nothing-like-it)",
+            "`gpu-portable/nothing-like-it`; `claimgate policies rules` lists all rules",
+        ),
         ("../../pyproject/x", "no shipped rule is called"),
     ],
 )

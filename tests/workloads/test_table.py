@@ -237,7 +237,7 @@ def test_a_site_adds_and_replaces_rows(tmp_path: Path) -> None:
         (
             f"- {ODD}\n  podSets:\n  - template: spec.x\n    groups:\n    - {{path: a, least: [b]}}\n",
             ":9:",
-            "podSets[0].groups[0]: expected a field, or `path`, or `least` with several",
+            "podSets[0].groups[0]: expected a field, a `path`, or `least` with several fields",
         ),
         (
             f"- {ODD}\n  fragments:\n  - {{template: 'spec.a[0]', of: spec.x}}\n",

@@ -40,7 +40,7 @@ MOST_CHARACTERS: Final = 4 * 1024 * 1024
 """The most characters of waiting lines; MOST_LINES bounds their number. A review's line has about 400 characters. Both
 bounds are enough for three seconds of the busiest measured replica (3,250 reviews a second)."""
 GATHER_S: Final = 0.02
-"""Seconds that the first line of a batch waits for more: twenty lines at 1,000 reviews a second."""
+"""Seconds that the first line of a batch waits for more lines: twenty lines at 1,000 reviews a second."""
 FLUSH_S: Final = 1.0
 """Seconds that a stop waits for the last lines."""
 REMARK_S: Final = 60.0
@@ -49,7 +49,7 @@ _ATTEMPT_S: Final = 0.1
 
 
 class LogWriter:
-    """Writes lines to a file descriptor; `write` works in any thread, and never blocks or raises.
+    """Writes lines to a file descriptor. Any thread may call `write`, which never blocks or raises.
 
     Attributes:
         dropped: the number of dropped lines.
@@ -88,9 +88,9 @@ class LogWriter:
             descriptor = os.dup(sys.stderr.fileno())
         except (AttributeError, OSError, ValueError):  # stderr is missing, closed, or not a file
             descriptor = None
-        made = cls(descriptor)
-        atexit.register(made.stop)
-        return made
+        writer = cls(descriptor)
+        atexit.register(writer.stop)
+        return writer
 
     def write(self, line: str) -> None:
         """Queue a line with its line break; drop it if the queue is full."""
@@ -115,7 +115,9 @@ class LogWriter:
         return f"stderr {reason}: {counted(self.dropped, 'log line')} dropped since the start, the last one at {when}"
 
     def stop(self, timeout_s: float = FLUSH_S) -> bool:
-        """Write the waiting lines within `timeout_s`, drop later lines, and return whether all were written."""
+        """Write the waiting lines, for at most `timeout_s`. Drop later lines. Return whether all waiting lines were
+        written.
+        """
         if os.getpid() != self._process:
             return True
         self._stopping.set()
@@ -154,7 +156,7 @@ class LogWriter:
             self._waiting_characters -= len(text)
 
     def _write_bytes(self, data: bytes) -> None:
-        # one system call if the reader accepts all; raises OSError
+        # one system call if the reader accepts all bytes; raises OSError
         if self._descriptor is None:
             raise OSError
         rest = memoryview(data)
@@ -185,12 +187,12 @@ _LEVEL: Final = 7
 _RANK: Final = {level: rank for rank, level in enumerate(LEVELS)}
 _ENCODE: Final = msgspec.json.Encoder(enc_hook=str).encode
 _ENCODE_ANYTHING: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
-"""Also encodes texts that are not UTF-8 and integers above 64 bits, ten times slower."""
+"""Also encodes texts that are not UTF-8 and integers above 64 bits, but takes ten times as long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Writes lines at or above a level, to `writer`, else to `stream`, else to sys.stderr; thread-safe."""
+    """Writes lines at or above a level to `writer`, otherwise to `stream`, otherwise to sys.stderr. Thread-safe."""
 
     level: Level = "info"
     stream: TextIO | None = None
@@ -260,12 +262,12 @@ def _timestamp(seconds: float) -> str:
 
 @lru_cache(maxsize=2)
 def _second_as_rfc_3339(seconds: int) -> str:
-    # cached: many lines share it
+    # cached, because many lines are written in the same second
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
 class LimitedLog:
-    """Writes at most LINES_PER_S lines of one message in each period, and counts the others; event loop only."""
+    """Writes at most LINES_PER_S lines of one message in each period, and counts the others. Only for an event loop."""
 
     def __init__(self, write: Write, message: str, period_s: float = 1.0) -> None:
         """`write` writes a line."""
@@ -293,20 +295,20 @@ class LimitedLog:
 
 
 def capture_library_logs(log: Log) -> None:
-    """Send log records of libraries, and errors in finalizers and callbacks, to `log`; call once."""
+    """Send log records of libraries, and errors in finalizers and callbacks, to `log`. Call this function once."""
     handler = _LibraryLogHandler(log)
     logging.basicConfig(level=log.level.upper(), handlers=[handler], force=True)
     sys.unraisablehook = partial(_log_unraisable, log)
 
 
 def _log_unraisable(log: Log, what: sys.UnraisableHookArgs) -> None:
-    # never with its text
+    # the text of the error is not logged, because it may have secrets
     frames = traceback.extract_tb(what.exc_traceback)
     log.error("internal fault", error=what.exc_type.__name__, traceback=fault_locations(frames))
 
 
 class _LibraryLogHandler(logging.Handler):
-    """Writes records of the standard library, a few each second: clients can cause any number."""
+    """Writes log records of libraries, at most LINES_PER_S each second, because clients can cause any number."""
 
     def __init__(self, log: Log) -> None:
         super().__init__()

@@ -61,14 +61,14 @@ EFFECTS: Final[Mapping[Level, LevelEffect]] = MappingProxyType(
         "off": LevelEffect("Off", "nothing", "nothing"),
     }
 )
-"""Every level, the strictest first."""
+"""The effect of each level. The strictest level is first."""
 LEVELS: Final[tuple[Level, ...]] = tuple(EFFECTS)
 REPORTED: Final[tuple[Action, ...]] = ("Deny", "Warn", "Audit", "Advice")
 """The actions with which a problem becomes a decision, the strictest first."""
 
 OFF_IN_QUOTES: Final = 'write `"off"` in quotes, because YAML reads off as false'
 OTHER_LISTS: Final = {"ignore": 'write `"off"`', "false": OFF_IN_QUOTES}
-"""Wrong names of lists that users write, with the fixes. `ignore` is the former name of `off`."""
+"""Wrong names of lists that users write, with the fixes. `ignore` was the name of `off` in earlier releases."""
 _SEPARATOR: Final = re.compile(r"[\s,]+")
 _NONE: Final[Chosen] = MappingProxyType({})
 _CHARACTER_S: Final = 2e-7
@@ -112,7 +112,7 @@ def _rule_ids_in_text(text: str) -> Iterator[str]:
 
 
 def action_for_problem(rule: str, level: Level, *deciders: Chosen) -> Action:
-    """Return the action of the last of `deciders` that names the rule, otherwise that of its level."""
+    """Return the action of the last of `deciders` that names the rule, otherwise the action of the level."""
     for decided in reversed(deciders):
         if rule in decided:
             return decided[rule]

@@ -36,9 +36,9 @@ class UnlistedRuleError(KeyError):
 
 
 class LazyCatalogue(Mapping[str, Rule]):
-    """A catalogue that is read when a rule is first looked up. It is never empty.
+    """A catalogue that is read when a rule is first looked up. The catalogue must have rules.
 
-    `read` reads the catalogue. `ids` are the ids of the rules in the same order, if known in advance.
+    `read` reads the catalogue. `ids` are the ids of the rules in the same order, if they are known in advance.
     """
 
     def __init__(self, read: Callable[[], Catalogue], ids: Sequence[str] | None = None) -> None:

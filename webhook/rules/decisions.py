@@ -1,8 +1,8 @@
 """Defines decisions, verdicts and explanations, with the terms of API servers.
 
-A Decision is the answer of one policy, and a Verdict is the enforced answer to a request. Audit reads decisions, and
-the server reads the verdict. The evaluation records Explanations (evaluation/trace.py), which therefore agree with the
-decisions. `claimgate replay --explain` prints explanations.
+A Decision is the answer of one validation of a policy, and a Verdict is the answer to a request. Audit reads decisions,
+and the server reads the verdict. The evaluation itself records Explanations (evaluation/trace.py), so they agree with
+the decisions. `claimgate replay --explain` prints explanations.
 """
 
 from __future__ import annotations
@@ -52,13 +52,14 @@ class Explanation(Struct, frozen=True, kw_only=True):
     Args:
         policy: the name of the policy.
         kind: the kind of the policy.
-        binding: "" if no binding was reached.
-        param: `namespace/name`, "" for none.
+        binding: the name of the binding; "" if the evaluation ended before the bindings.
+        param: `namespace/name`; "" without a parameter.
         place: the path of the pod template, "" for the object itself.
         outcome: the outcome.
         reason: the cause of the outcome, such as the part that did not match, the condition, or the rules.
         unmet_condition: the name of the matchCondition that is false; "" without one.
-        elapsed_s: the time of the evaluation. A value that several policies need counts for the first of them.
+        elapsed_s: the time of the evaluation. The time of a value that several policies need counts for the first
+            policy.
         cost: the cost of the expressions, in units of the API server's cost model.
     """
 
@@ -118,22 +119,23 @@ class Decision(Struct, kw_only=True):
             the policy's name.
         problems: all problems of the validation.
         missing: the objects that were needed and not found.
-        evaluation: the result of the expression: admit, deny, error, or unknown. Unknown admits, but a needed object
-            was not found, which `message` names.
+        evaluation: the result of the expression: admit, deny, error, or unknown. Unknown means that a needed object was
+            not found; `message` names this object.
         lets_pass: a failure does not deny, because of the policy's failurePolicy or `missing`, an exception of the
-            site, or the enforcement action.
+            configuration, or the enforcement action.
         denial: reason and code of a denial.
         actions: the actions of the binding.
         param: `namespace/name` or "".
         index: the index of the validation or mutation; None for the whole policy.
         path: the template's path, joined with the path at the beginning of the message. "" means the object itself.
         message: the policy's text without a prefix.
-        audit_annotations: the auditAnnotations of the policy, in a separate decision. Keys lack the policy's name.
-        withheld: the stronger action that the installation's limit prevents: deny, warn, or "".
-        is_told: users get a warning if the failurePolicy lets the object pass: an API server can evaluate the policy,
-            and claimgate cannot.
+        audit_annotations: the auditAnnotations of the policy, in a separate decision. The keys do not have the policy's
+            name.
+        withheld: the stronger action that the limit of the installation prevents: deny, warn, or "".
+        is_told: users get a warning if the failurePolicy lets the object pass, because an API server could evaluate the
+            policy, and claimgate could not.
         exception: the reason of the exception that allows a failure, or "".
-        changes: the fields that the mutation changed, as JSON Pointers, if the site warns of mutations.
+        changes: the fields that the mutation changed, as JSON Pointers, if the server warns of mutations.
     """
 
     policy: str
@@ -161,7 +163,7 @@ class Decision(Struct, kw_only=True):
 
     @property
     def action(self) -> Literal["admit", "deny"]:
-        """A denial is enforced only with the binding's action Deny."""
+        """Return `deny` if the validation failed. A failure denies the request only if `is_enforced` is also true."""
         return "admit" if self.evaluation == "admit" or self.lets_pass else "deny"
 
     @property
@@ -176,7 +178,7 @@ class Decision(Struct, kw_only=True):
 
     @property
     def is_enforced(self) -> bool:
-        """Return whether a denial denies the request. With a binding that only warns or audits, it does not."""
+        """Return whether a failure denies the request. With a binding that only warns or audits, it does not."""
         return self.kind == "mutating" or ValidationAction.DENY in self.actions
 
     @property
@@ -186,7 +188,7 @@ class Decision(Struct, kw_only=True):
 
     @property
     def is_excepted(self) -> bool:
-        """Return whether an exception of the site applies."""
+        """Return whether an exception allows the failure."""
         return self.evaluation == "deny" and bool(self.exception)
 
     @property
@@ -213,7 +215,7 @@ class DenialDetails(Struct, frozen=True, kw_only=True):
 
 
 class DenialStatus(Struct, frozen=True, kw_only=True):
-    """The metav1.Status of a denial. Code and reason always fit."""
+    """The metav1.Status of a denial. The code always belongs to the reason."""
 
     code: int
     reason: str
@@ -222,7 +224,8 @@ class DenialStatus(Struct, frozen=True, kw_only=True):
 
 
 class EvaluationFault(Struct, frozen=True, kw_only=True):
-    """An unexpected error during the evaluation of a policy: its type and place, never its text.
+    """An unexpected error during the evaluation of a policy: its type and place, but not its text, which may have
+    secrets.
 
     `checks` is the group of checks with the error; "" outside of checks.
     """
@@ -234,7 +237,7 @@ class EvaluationFault(Struct, frozen=True, kw_only=True):
 
 
 class Verdict(Struct, kw_only=True):
-    """The enforced result of a review. Treat it as immutable.
+    """The result of a review. Treat a verdict as immutable.
 
     Attributes:
         patch: a minimal list of RFC 6902 operations for the sent object; () without a change.

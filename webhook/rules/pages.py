@@ -63,24 +63,24 @@ def shipped_rule_ids() -> Iterator[str]:
 
 
 def _words_of_ids(text: str) -> Sequence[str]:
-    """The words have only characters of ids."""
+    """Return the parts of a text that have only characters of ids."""
     return [word.strip("/") for word in "".join(each if each in _OF_IDS else " " for each in text).split()]
 
 
 def _ids_among_words(words: Sequence[str]) -> Iterator[str]:
-    """Ids have a group, or follow the word `policy`. Other words only look like names."""
+    """Yield the words that are ids: words with a group, and words after `policy`."""
     yield from (name for before, name in pairwise(("", *words)) if "/" in name or before == "policy")
 
 
 def _rules_of_name(name: str, sections: Mapping[str, str]) -> Sequence[str]:
-    """A name may be an id, a name without a group, or a group."""
+    """Return the ids of the rules that a name means. The name is an id, a name without a group, or a group."""
     if name in sections:
         return (name,)
     return [each for each in sections if name in each.split("/")]
 
 
 def _text_about_name(name: str, sections: Mapping[str, str], of: str) -> str:
-    """Return the section about a rule. Several rules have a line each.
+    """Return the section about a rule. If the name means several rules, return a line for each rule.
 
     Raises:
         ConfigurationError: no rule has the name.
@@ -88,7 +88,7 @@ def _text_about_name(name: str, sections: Mapping[str, str], of: str) -> str:
     rules = _rules_of_name(name, sections)
     if not rules:
         close = nearest_name(name, (*sections, *(part for each in sections for part in each.split("/"))))
-        advice = f"did you mean {close}?" if close else "`claimgate policies rules` lists all"
+        advice = f"did you mean {close}?" if close else "`claimgate policies rules` lists all rules"
         raise ConfigurationError(f"explain: no {of} is called `{name}`; {advice}")
     if len(rules) == 1:
         return sections[rules[0]]

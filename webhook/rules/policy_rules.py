@@ -30,7 +30,7 @@ def read_policy_rules(document: yamlfile.Document) -> Mapping[str, tuple[Rule, .
     """Return the rules of policies, by the name of the policy.
 
     Raises:
-        InputError: has all mistakes, each with line and column.
+        InputError: the file has mistakes. The error lists all of them, with line and column.
     """
     reading = RuleReader()
     value = reading.read_known_fields(document, (), document.value, _FIELDS)
@@ -69,7 +69,7 @@ def _rules_of_policy(
 
 
 class RuleReader:
-    """The rules read so far, and the mistakes in them."""
+    """The rules that were read so far, and the mistakes in them."""
 
     def __init__(self) -> None:
         self.rules: dict[str, Rule] = {}
@@ -82,13 +82,13 @@ class RuleReader:
         self.rules.setdefault(rule.id, rule)
 
     def report_mistake(self, document: yamlfile.Document, path: FieldPath, message: str) -> None:
-        """Note a mistake with its place."""
+        """Add a mistake with its place to `problems`."""
         self.problems.append(document.problem(path, message))
 
     def read_known_fields(
         self, document: yamlfile.Document, path: FieldPath, value: Any, known: Iterable[str]
     ) -> Mapping[str, Any]:
-        """Return a map with only the known fields. Mistakes in other fields are noted."""
+        """Return a value that is a map. Report unknown fields, and a value of another type."""
         if not isinstance(value, dict):
             self.report_mistake(document, path, f"must be a map with the fields {', '.join(known)}")
             return {}
@@ -98,14 +98,14 @@ class RuleReader:
         return value
 
     def is_rule_or_group_name(self, document: yamlfile.Document, path: FieldPath, value: Any) -> bool:
-        """If a value is not the name of a group or a rule, note the mistake."""
+        """Return whether a value is the name of a group or a rule. If not, report the mistake."""
         if isinstance(value, str) and NAME.fullmatch(value):
             return True
         self.report_mistake(document, path, "must be a name of lower case letters, digits and dashes")
         return False
 
     def create_rule(self, document: yamlfile.Document, path: FieldPath, given: Mapping[str, Any]) -> Rule | None:
-        """Return the rule with these fields; None if they do not form a rule. Level and severity have defaults."""
+        """Return the rule with these fields; None if the fields have mistakes. Level and severity have defaults."""
         wrong = list(rule_errors(given))
         for name, message in wrong:
             self.report_mistake(document, (*path, name), message)

@@ -1,6 +1,6 @@
 """Defines a mistake in an object as data: the broken rule, the place, the reason, and the fix.
 
-Only code that shows problems makes texts of them. No code parses these texts.
+Only code that shows problems converts them to text. No code parses these texts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ class MissingObject(Struct, frozen=True, kw_only=True):
 
     Attributes:
         why: `not found`, `not looked up` with a reason, or the unknown part of the object.
-        is_absent: the object was not found, so adding a file with it would help. False for an object that was read.
+        is_absent: the object was not found, so a file with this object would help. False for an object that was read.
     """
 
     kind: str

@@ -1,6 +1,7 @@
-"""Caches of texts of users; each is bounded in bytes, and the sum of all bounds is known.
+"""Caches for texts of users. Each cache is bounded in bytes, and the sum of all bounds is known.
 
-Users choose the size of the keys, so a number of entries would be no bound. Callers pass the most bytes of a value.
+Users choose the size of the keys, so a limit on the number of entries would not bound the memory. Callers pass the most
+bytes of a value.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ _CACHES: Final[WeakSet[TwoGenerationCache]] = WeakSet()  # type: ignore[type-arg
 
 
 class TwoGenerationCache(Generic[Key, Value]):
-    """A cache of two generations. Once the newer one has half of the bytes, it replaces the older one.
+    """A cache of two generations. Once the newer generation has half of the bytes, it replaces the older generation.
 
-    A frequent key is computed once for each generation. A look-up may read two dicts; a caller can first
-    read `newer` alone. While a thread adds an entry, others may miss it and compute it too.
+    A frequent key is computed once for each generation. A look-up may read two dicts; a caller can first read `newer`
+    alone. While a thread adds an entry, other threads may not find the entry and compute it too.
     """
 
     __slots__ = ("__weakref__", "_half", "_newer_bytes", "_older", "_older_bytes", "newer")
@@ -47,7 +48,7 @@ class TwoGenerationCache(Generic[Key, Value]):
     def put(self, key: Key, value: Value, size: int) -> None:
         """Keep a value, unless it is too large.
 
-        `size`: the most bytes of the key, the value, and everything that only they keep alive.
+        `size`: the most bytes of the key, the value, and all objects that only the key and the value keep alive.
         """
         size += ENTRY
         if size > self._half // _SHARE:
@@ -70,7 +71,7 @@ class TwoGenerationCache(Generic[Key, Value]):
 
 
 def json_bytes(json: object, most: int) -> int:
-    """Return how many bytes of memory a JSON value needs; the count stops soon after `most`."""
+    """Return how many bytes of memory a JSON value needs. Above `most`, the count is incomplete."""
     total, waiting = 0, [json]
     while waiting:
         value = waiting.pop()
@@ -86,7 +87,7 @@ def json_bytes(json: object, most: int) -> int:
 
 
 def bytes_of_all_caches() -> int:
-    """Return the most bytes that all caches of this process hold."""
+    """Return the most bytes that the entries of all caches of this process take."""
     return sum(cache.bytes for cache in _CACHES)
 
 
@@ -108,7 +109,7 @@ def cache_for_short_texts(most_bytes: int) -> Callable[[Function], Function]:
 
         @wraps(function)
         def called(*texts: str) -> Any:
-            answer = kept.newer.get(texts, _MISSING)  # without a call of `get`: dozens of look-ups a review
+            answer = kept.newer.get(texts, _MISSING)  # saves the call of `get`: a review has dozens of look-ups
             if answer is not _MISSING:
                 return answer
             if sum(map(len, texts)) > LONGEST_KEPT:
@@ -125,8 +126,8 @@ def cache_for_short_texts(most_bytes: int) -> Callable[[Function], Function]:
 
 
 class IdentityKey:
-    """A key that is equal to another key only if both have the identical object. Hundreds are made in each
-    request.
+    """A key that is equal to another key only if both have the identical object. Each request creates hundreds of these
+    keys.
     """
 
     __slots__ = ("held",)

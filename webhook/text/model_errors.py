@@ -1,6 +1,6 @@
 """Describes mistakes in the types and fields of a value, for authors of YAML.
 
-The names of mistakes are pydantic's (pydantic 2, "Validation Errors"), but this module imports no pydantic.
+The names of mistakes are pydantic's (pydantic 2, "Validation Errors"), but this module does not import pydantic.
 """
 
 from __future__ import annotations

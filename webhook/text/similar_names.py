@@ -1,7 +1,7 @@
 """Finds the known name that is closest to a misspelled name.
 
-For names of objects, any different letters count. Names of resources are similar on purpose (`npu` and `gpu`), so for
-them only typing errors count.
+For names of objects, every different letter is an edit. Names of resources are similar on purpose (`npu` and `gpu`), so
+nearest_resource accepts only edits that are probably typing errors.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ def nearest_resource(name: str, known: Iterable[str]) -> str:
 
 
 def _typing_errors_of_domain(domain: str, known: str) -> int:
-    # one error is also the company alone, or its words in another order: `nvidia`, `com.nvidia` for `nvidia.com`
+    # `nvidia` (the company alone) and `com.nvidia` (another order of the words) are one error for `nvidia.com`
     is_company = "." not in domain and known.startswith(f"{domain}.")
     is_turned = domain != known and sorted(_WORDS.findall(domain)) == sorted(_WORDS.findall(known))
     return 1 if is_company or is_turned else _typing_errors(domain, known)
 
 
 def _typing_errors(name: str, known: str) -> int:
-    # more than every limit if a word is different
+    # the result exceeds every limit if a word is different
     words, meant = _WORDS.findall(name), _WORDS.findall(known)
     if len(words) != len(meant):
         return _OTHER
@@ -91,7 +91,8 @@ def _typing_errors(name: str, known: str) -> int:
 
 
 def _typing_errors_of_word(word: str, meant: str) -> int:
-    # outside of digits; in a short word only a swap, a missing letter, or a letter added after the first one
+    # different digits are never a typing error; in a short word, only a swap, a missing letter, or a letter that is
+    # added after the first letter is a typing error
     if word == meant:
         return 0
     if _DIGITS.findall(word) != _DIGITS.findall(meant):

@@ -1,9 +1,9 @@
 r"""Makes text safe for a terminal, a CI log or a log file: control characters become visible and have no effect.
 
-Otherwise authors of names could deceive the readers of a log. A terminal obeys ESC, OSC and the C1 controls (ECMA-48).
-Bidirectional and invisible characters make a text look like another (Unicode Standard Annex 9, Technical Report 36). A
-line break turns a name into a line, and CI systems execute commands in lines. All become escapes: `\x1b`, `\u202e`,
-`\n`. Backslashes stay: the text is for people.
+Otherwise people who choose names could deceive the readers of a log. A terminal obeys ESC, OSC and the C1 controls
+(ECMA-48). Bidirectional and invisible characters make a text look like another (Unicode Standard Annex 9, Technical
+Report 36). A line break turns a name into a line, and CI systems execute commands in lines. All these characters become
+escapes: `\x1b`, `\u202e`, `\n`. Backslashes stay, because the text is for people.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def escape_json_text(text: str) -> str:
     r"""Return equal JSON with `\uXXXX` for characters that are not graphic; line breaks between tokens stay.
 
     Args:
-        text: of json.dumps, so characters below U+0020 are escaped already.
+        text: a result of json.dumps, in which characters below U+0020 are already escaped.
     """
     text = escape_ci_commands_in_quotes(text)
     if text.isascii() and "\x7f" not in text:
@@ -60,7 +60,7 @@ def escape_ci_commands_in_quotes(text: str) -> str:
     r"""Return equal JSON or YAML, with `\u0023` in the commands that CI systems execute anywhere in a line.
 
     Args:
-        text: with such commands only in double quotes, where no line begins.
+        text: JSON or YAML that has such commands only in double quotes, and not at the beginning of a line.
     """
     if "##" not in text:
         return text
@@ -95,6 +95,6 @@ def _in_json(character: str) -> str:
 
 
 def _escape_command_sign(match: re.Match[str]) -> str:
-    # the last character is escaped
+    # escapes the last character of the command
     sign = match[0][-1]
     return f"{match[0][:-1]}\\x{ord(sign):02x}"

@@ -1,6 +1,6 @@
-"""Writes numbers, lists and values in sentences; only this module makes plurals.
+"""Writes numbers, lists and values in sentences. Only this module makes plurals of words.
 
-The resource names of kinds (`pytorchjobs`) are made in apimachinery/attributes.py.
+apimachinery/attributes.py makes the resource names of kinds, such as `pytorchjobs`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def named(names: Sequence[str], noun: str, plural: str = "") -> str:
 
 
 def some_of(names: Sequence[str], most: int) -> str:
-    """Write the first of many names, and how many more: `a, b and 3 more`."""
+    """Write the first of many names, and the number of the others: `a, b and 3 more`."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
 

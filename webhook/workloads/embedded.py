@@ -1,7 +1,7 @@
-"""Finds objects inside other objects, such as those in an AppWrapper, or the TrainJob of an OptimizationJob.
+"""Finds objects inside other objects, such as the objects in an AppWrapper, or the TrainJob of an OptimizationJob.
 
-Rows of the table name their places. Objects at places with `embeds: object` name their own kind. Objects at places in
-`objects` have the kind that the row names, with the group and version of the row.
+Rows of the table name the places of these objects. Objects at places with `embeds: object` name their own kind. Objects
+at places in `objects` have the kind that the row names, with the group and version of the row.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DEEPEST = 4
 
 
 class EmbeddedObject(Struct, frozen=True):
-    """An object inside another, with its apiVersion and kind, its place, and the number of its copies."""
+    """An object inside another object, with its apiVersion and kind, its place, and the number of its copies."""
 
     path: FieldPath
     object: JSON
@@ -61,9 +61,9 @@ def may_hold_kind(row: Row, group: str, kind: str) -> bool:
 
 
 def object_rules(row: Row) -> Sequence[ObjectRule]:
-    """Return the rules for the places of whole objects; if a rule has no kind, the objects have their own."""
-    held = [rule for rule in row.podSets if rule.embeds == "object"]
-    inside = [ObjectRule(template=rule.template, kind="", groups=rule.groups) for rule in held]
+    """Return the rules for the places of whole objects. If a rule has no kind, the objects name their own kind."""
+    rules = [rule for rule in row.podSets if rule.embeds == "object"]
+    inside = [ObjectRule(template=rule.template, kind="", groups=rule.groups) for rule in rules]
     return (*inside, *row.objects)
 
 

@@ -27,9 +27,9 @@ class MadePod(Struct, frozen=True, kw_only=True):
     """The parts of one pod that are known from an object.
 
     pod is a Pod with the known fields. known_in_spec and known_in_container have the fields of its spec and its
-    container that are known, even if absent. hidden_limits are limits of the container that are not known. origins
-    has the fields of the object that set fields of the pod; the longest path that fits counts. `at` is the origin of
-    all other fields.
+    container that are known, even if they are absent. hidden_limits are limits of the container that are not known.
+    origins maps fields of the pod to the fields of the object that set them; the longest matching path is used. `at` is
+    the origin of all other fields.
     """
 
     name: str
@@ -49,7 +49,7 @@ class MadePod(Struct, frozen=True, kw_only=True):
 
 
 class PartialTemplate(Struct, frozen=True, kw_only=True):
-    """What is known of the pods of a template that a controller completes: the fields that the template has.
+    """The known parts of the pods of a template that a controller completes.
 
     hidden: paths of fields of the main container that may differ from the template; hidden_in_pod: paths of fields of
     the PodSpec that may differ. labels, annotations and node_selector replace entries of the template. whole_lists:
@@ -74,7 +74,7 @@ class PartialTemplate(Struct, frozen=True, kw_only=True):
 
 
 def partial_template(obj: JSON, rule: CompletionRule, deadline: Deadline) -> PartialTemplate:
-    """Return what is known of the pods of a template that the controller of an object completes."""
+    """Return the known parts of the pods of a template that the controller of an object completes."""
     device = paths.get(obj, _steps(rule.device)) if rule.device else None
     name = device.get("name") if isinstance(device, dict) else None
     sides = [f"resources.{side}.{name}" for side in ("limits", "requests")] if isinstance(name, str) else []
@@ -184,7 +184,7 @@ def _entries(obj: JSON, place: str, deadline: Deadline) -> Iterator[tuple[str, J
 
 
 def _resources(obj: JSON, rule: MadePodRule) -> JSON:
-    """Return the resources of the container; None if the controller may add others."""
+    """Return the resources of the container; None if the controller may add other resources."""
     if rule.device:
         device = paths.get(obj, _steps(rule.device))
         name, quantity = (device.get("name"), device.get("quantity")) if isinstance(device, dict) else (None, None)

@@ -2,9 +2,8 @@
 change.
 
 Any JSON is accepted, because controllers without omitempty store nulls, and fixtures may have any value. Values of
-unexpected types have no pods. The numbers are those of requested pods, not of running pods. kinds.yaml explains the
-values for a changed template. An object that is suspended before or after an update has no pods with the old
-template.
+unexpected types have no pods. The numbers count requested pods, not running pods. kinds.yaml explains the values for a
+changed template. An object that is suspended before or after an update has no pods with the old template.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ _DEEPEST = 4  # levels of objects in objects; an object with more levels is usel
 class PodSet(Struct, kw_only=True):
     """One pod template of an object.
 
-    template is `{metadata, spec}` as in the object. path is its place. If the object has a bare PodSpec there (`bare`),
-    the template is built around it, and `locate` omits the `spec`. A template that is not in the object (`elsewhere`,
-    the merge of a TrainJob with its runtime) has the place of its origin. count is the number of pods in a group, None
-    if it cannot be known. groups is the number of such groups that the object creates (LeaderWorkerSet replicas). A
-    patch (`is_patch`) is merged into a template of another object. metadata are the objects that give the pods labels
-    and annotations instead of the template. partial is what is known of the pods if the controller completes the
-    template.
+    template is `{metadata, spec}` as in the object. path is its place. If the object has only a PodSpec there (`bare`),
+    the template is built around the PodSpec, and `locate` omits the `spec`. A template that is not in the object
+    (`elsewhere`, the merge of a TrainJob with its runtime) has the place of its origin. count is the number of pods in
+    a group; None if the number cannot be known. groups is the number of groups that the object creates (LeaderWorkerSet
+    replicas). A patch (`is_patch`) is merged into a template of another object. metadata are the objects that give the
+    pods labels and annotations instead of the template. partial has the known parts of the pods if the controller
+    completes the template.
     """
 
     name: str
@@ -99,7 +98,7 @@ def group_kind(obj: JSON) -> tuple[str, str]:
 def pod_templates(obj: JSON, table: Table, deadline: Deadline | None = None) -> tuple[PodSet, ...]:
     """Return all pod templates of an object, in the order of its row and then of the object.
 
-    A kind that is not in the table has none; absent templates and nulls are left out.
+    A kind that is not in the table has no templates. Absent templates and nulls are left out.
     """
     row = table.row(*group_kind(obj))
     if row is None:
@@ -198,7 +197,7 @@ def _podset(place: TemplatePlace, rule: PodSetRule, obj: JSON, partial: PartialT
 
 
 def _metadata_paths(place: TemplatePlace, rule: PodSetRule, obj: JSON) -> tuple[FieldPath, ...]:
-    """Return the places of the metadata that give the pods their labels: those that exist, otherwise the first
+    """Return the places of the metadata that give the pods their labels: the places that exist, otherwise the first
     place.
     """
     below = len(_split_template_path(rule.template)[-1][0])
@@ -224,8 +223,8 @@ def _as_template(value: JSON, embeds: Embeds) -> JSON:
 def _podsets_of_inner_object(
     place: TemplatePlace, rule: PodSetRule, table: Table, deadline: Deadline, depth: int
 ) -> Iterator[PodSet]:
-    """Yield the pod sets of an object inside another: those that the element declares, otherwise those of the inner
-    object's row.
+    """Yield the pod sets of an object inside another object: the templates that the element declares, otherwise the pod
+    sets of the inner object's row.
     """
     if rule.declared and (items := _field(place.element, rule.declared.items)) and isinstance(items, list):
         yield from _declared(place, rule.declared, deadline.charge_for_items(items))

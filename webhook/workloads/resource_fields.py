@@ -23,14 +23,14 @@ class ResourceField(Struct, frozen=True, kw_only=True):
     """A field with resources outside the pod templates.
 
     Args:
-        path: its place.
+        path: the place of the field.
         resources: limits and requests; the resources of a device with a quantity.
-        podset: name of the pod set with the containers that get the resources, "" if the resources do not count as
+        podset: the name of the pod set with the containers that get the resources; "" if the resources do not count as
             devices.
-        container: name of the container.
-        count: pods of the pod set if it has no template, None if it cannot be known.
-        is_device: it is a device with a quantity, not limits and requests.
-        device: the name of that device, "" if it has none.
+        container: the name of the container.
+        count: the number of pods if the pod set has no template; None if the number cannot be known.
+        is_device: whether the field is a device with a quantity, not limits and requests.
+        device: the name of the device; "" without a name.
 
     """
 

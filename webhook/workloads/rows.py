@@ -25,10 +25,10 @@ class _StrictModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factor(_StrictModel):
-    """A factor of a count: a field, or the smallest of several fields. `default` is for a first field without a
-    value.
+    """A factor of a count: a field, or the smallest of several fields. `default` is the value of a first field that is
+    not set.
 
-    atMost, atLeast: fields that limit the factor if they are set. If they contradict each other, atLeast counts.
+    atMost, atLeast: fields that limit the factor if they are set. If they contradict each other, atLeast applies.
     """
 
     path: str = ""
@@ -56,15 +56,16 @@ class DeclaredTemplates(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionRule(_StrictModel):
-    """What is known of a pod template after its controller merged other fields into it.
+    """The known parts of a pod template after its controller merged other fields into the template.
 
-    A field that the template lacks is not known, unless it is `absent`: a field of the PodSpec that the controller
-    never sets. container: the name of the container that the controller completes, by default the first. sets: fields
-    of that container that the controller sets, whatever the template has. device: the name of a device and its
-    quantity, which it sets there too. setsInPod: fields of the PodSpec that it sets. labels, annotations, nodeSelector:
-    maps of the object that are added to those of the template, as in `made`. keeps: lists to which nothing is added,
-    each with the field of the object that adds elements, "" if there is none; other lists are not known. unless:
-    nothing is known of the pod if one of these holds, as in `made`.
+    A field that the template lacks is not known, unless the field is `absent`: a field of the PodSpec that the
+    controller never sets. container: the name of the container that the controller completes, by default the first
+    container. sets: fields of this container that the controller always sets. device: the field with the name and the
+    quantity of a device, which the controller also sets in the container. setsInPod: fields of the PodSpec that the
+    controller sets. labels, annotations, nodeSelector: maps of the object that are added to the maps of the template,
+    as in `made`. keeps: lists to which nothing is added, each with the field of the object that would add elements, ""
+    without such a field; other lists are not known. unless: conditions as in `made`; if one of them is true, no part of
+    the pod is known.
     """
 
     container: str = ""
@@ -83,9 +84,9 @@ class CompletionRule(_StrictModel):
 class PodSetRule(_StrictModel):
     """A place of pod templates. `count` is None if the number of pods cannot be known.
 
-    metadata: objects with labels and annotations that the controller gives to the pods, instead of those of the
-    template. Later objects override earlier ones. completion: what is known of the pods if the controller
-    completes the template.
+    metadata: objects with labels and annotations that the controller gives to the pods, instead of the labels and
+    annotations of the template. Later objects override earlier objects. completion: the known parts of the pods if the
+    controller completes the template.
     """
 
     template: str
@@ -105,24 +106,24 @@ class PodSetRule(_StrictModel):
 class MadePodRule(_StrictModel):
     """One pod that a controller creates from fields of the object, and the parts of the pod that these fields set.
 
-    Paths are those of the object.
+    All paths are paths in the object.
 
     Args:
         name: the name of the pod in messages.
         at: the place of the fields that no other path names.
         container: the name of the container.
         image: the first of these fields that is set gives the image; a map has `repository` and `tag`.
-        labels: maps with the labels; later maps override earlier ones.
-        annotations: maps with the annotations; later maps override earlier ones.
+        labels: maps with the labels; later maps override earlier maps.
+        annotations: maps with the annotations; later maps override earlier maps.
         resources: the field with the resources of the container.
-        resourcesNeed: if this resource is not set, the controller may add others.
+        resourcesNeed: if this resource is not set, the controller may add other resources.
         device: the field with the name of a device and its quantity, which become a limit.
         pod: fields of the PodSpec with the paths of the object that set them.
         fields: fields of the container with the paths of the object that set them.
         absent: fields of the PodSpec that the controller never sets.
-        absentInContainer: fields of the container that it never sets.
-        unless: nothing is known of the pod if one of these is set, has this value (`path=value`), or has a key with
-            this prefix (`path{prefix*}`).
+        absentInContainer: fields of the container that the controller never sets.
+        unless: fields; if one of them is set, has this value (`path=value`), or has a key with this prefix
+            (`path{prefix*}`), no part of the pod is known.
     """
 
     name: str
@@ -157,7 +158,8 @@ class ResourceRule(_StrictModel):
     """One place of resources outside the pod templates, which become the resources of a container.
 
     holds: limits and requests, or a device, which is a name with a quantity. podSet: the pod set with the containers
-    that get them; "" if they do not count as devices. The other fields are as in PodSetRule, relative to the object.
+    that get the resources; "" if the resources do not count as devices. The other fields are as in PodSetRule, relative
+    to the object.
     """
 
     path: str
@@ -171,7 +173,7 @@ class ResourceRule(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectRule(_StrictModel):
-    """One place of whole objects without apiVersion and kind. They have this kind, and the group of the row.
+    """One place of whole objects without apiVersion and kind. The objects have this kind, and the group of the row.
 
     `groups` is as in PodSetRule: the number of these objects that the outer object creates at a time.
     """
@@ -194,8 +196,8 @@ class PodSourceReference(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeKind(_StrictModel):
-    """A kind that the controller of the row's kind creates, and that creates other objects itself. `makes`: kinds
-    that its controller creates, as `Kind.group`.
+    """A kind that the controller of the row creates, and that has a controller of its own. `makes`: the kinds that this
+    second controller creates, as `Kind.group`.
     """
 
     kind: str
@@ -206,10 +208,10 @@ class MadeKind(_StrictModel):
 class Row(_StrictModel):
     """A kind with pods.
 
-    pods: whether its pod templates are whole pods. templates: how a changed pod template is treated. suspend: the field
-    that suspends the object. conversion: how the API server converts one version into another. makes: kinds of the
-    objects that its controller owns, as `Kind.group`. between: other kinds of objects that it creates and that create
-    further objects.
+    pods: whether the pod templates of the kind are whole pods. templates: how a changed pod template is treated.
+    suspend: the field that suspends the object. conversion: how the API server converts one version into another.
+    makes: kinds of the objects that the controller owns, as `Kind.group`. between: other kinds that the controller
+    creates and that create other objects.
     """
 
     group: str

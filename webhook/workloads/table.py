@@ -25,7 +25,7 @@ from webhook.yamltext import yamlfile
 from webhook.yamltext.unread import refuse_unread_part
 from webhook.yamltext.yamlfile import Document
 
-_WHERE: Final = "the top of webhook/workloads/kinds.yaml says what a row is"
+_WHERE: Final = "the top of webhook/workloads/kinds.yaml explains the fields of a row"
 _STEP: Final = r"[A-Za-z_][\w-]*"
 _FIELD: Final = re.compile(rf"{_STEP}(\.{_STEP})*")
 _TEMPLATE: Final = re.compile(rf"({_STEP}(\[\]|\{{\}})*(\.{_STEP}(\[\]|\{{\}})*)*)?")
@@ -35,8 +35,8 @@ _NAMES: Final = {
     "group": (re.compile(r"|[a-z0-9]([a-z0-9.-]*[a-z0-9])?"), "a group such as `kubeflow.org`, without a version"),
 }
 _POD_GROUP = ("scheduling.volcano.sh", "PodGroup")
-"""Volcano creates PodGroups for pods with the owner of the pods (pkg/controllers/podgroup), and so do operators for
-their pods.
+"""For pods, Volcano creates PodGroups that have the owner of the pods (pkg/controllers/podgroup). Operators also create
+PodGroups for their pods.
 """
 SHIPPED = Path(__file__).with_name("kinds.yaml")
 
@@ -72,10 +72,10 @@ class Table:
 
 
 def load_table(extra: Sequence[Path] = ()) -> Table:
-    """Read the shipped table and the rows of other files; a later row of a kind replaces an earlier one.
+    """Read the shipped table and the rows of other files. A later row of a kind replaces an earlier row.
 
     Raises:
-        InputError: all problems of all files, each with file, line and column.
+        InputError: the files have mistakes. The error lists all of them, with file, line and column.
     """
     rows: dict[tuple[str, str], Row] = {}
     problems: list[InputProblem] = []
@@ -135,8 +135,8 @@ def shape_mistakes(document: Document, errors: Sequence[Mapping[str, Any]]) -> l
 def _describe_shape_mistake(mistake: Mapping[str, Any]) -> str:
     if model_errors.is_unknown_field_error(mistake):
         return f"is not a field of a workload row; {_WHERE}"
-    said = model_errors.describe_model_error(mistake)
-    return said if mistake["loc"] else f"{said.replace('a list', 'a list of rows', 1)}; {_WHERE}"
+    text = model_errors.describe_model_error(mistake)
+    return text if mistake["loc"] else f"{text.replace('a list', 'a list of rows', 1)}; {_WHERE}"
 
 
 def row_mistakes(document: Document, rows: Sequence[Row], seen: set[tuple[str, str]]) -> list[InputProblem]:
@@ -145,10 +145,10 @@ def row_mistakes(document: Document, rows: Sequence[Row], seen: set[tuple[str, s
     """
     problems = []
     for index, row in enumerate(rows):
-        problems += [document.problem((index, *place), said) for place, said in _mistakes_of_row(row)]
+        problems += [document.problem((index, *place), text) for place, text in _mistakes_of_row(row)]
         if (row.group, row.kind) in seen:
-            said = f"`{row.kind}` of group `{row.group}` occurs twice in this file: keep one row"
-            problems.append(document.problem((index,), said))
+            text = f"`{row.kind}` of group `{row.group}` occurs twice in this file: keep one row"
+            problems.append(document.problem((index,), text))
         seen.add((row.group, row.kind))
     return problems
 
@@ -158,21 +158,21 @@ def _mistakes_of_row(row: Row) -> Iterator[tuple[FieldPath, str]]:
         if not pattern.fullmatch(text := getattr(row, name)):
             yield (name,), f"expected {expected}, found `{text}`"
     if not row.versions:
-        yield ("versions",), "expected one version or more, the preferred one first"
+        yield ("versions",), "expected one version or more, the preferred version first"
     yield from _check_field_paths(("suspend",), row.suspend)
     for index, rule in enumerate(row.podSets):
-        for place, said in _mistakes_of_podset_rule(rule):
-            yield ("podSets", index, *place), said
+        for place, text in _mistakes_of_podset_rule(rule):
+            yield ("podSets", index, *place), text
         if rule.completion != CompletionRule() and row.pods != "parts":
             yield ("podSets", index, "completion"), "is only for a kind with `pods: parts`"
     for index, fragment in enumerate(row.fragments):
         yield from _check_template_path(("fragments", index, "template"), fragment.template)
     for index, resources in enumerate(row.resources):
-        for place, said in _mistakes_of_resource_rule(resources):
-            yield ("resources", index, *place), said
+        for place, text in _mistakes_of_resource_rule(resources):
+            yield ("resources", index, *place), text
     for index, embedded in enumerate(row.objects):
-        for place, said in _mistakes_of_object_rule(embedded):
-            yield ("objects", index, *place), said
+        for place, text in _mistakes_of_object_rule(embedded):
+            yield ("objects", index, *place), text
 
 
 def _mistakes_of_resource_rule(rule: ResourceRule) -> Iterator[tuple[FieldPath, str]]:
@@ -180,8 +180,8 @@ def _mistakes_of_resource_rule(rule: ResourceRule) -> Iterator[tuple[FieldPath, 
     for name in ("when", "unless"):
         yield from _check_field_paths((name,), getattr(rule, name))
     for index, factor in enumerate(rule.count or ()):
-        for place, said in _mistakes_of_factor(factor):
-            yield ("count", index, *place), said
+        for place, text in _mistakes_of_factor(factor):
+            yield ("count", index, *place), text
 
 
 def _mistakes_of_object_rule(rule: ObjectRule) -> Iterator[tuple[FieldPath, str]]:
@@ -190,8 +190,8 @@ def _mistakes_of_object_rule(rule: ObjectRule) -> Iterator[tuple[FieldPath, str]
     if not pattern.fullmatch(rule.kind):
         yield ("kind",), f"expected {expected}, found `{rule.kind}`"
     for index, factor in enumerate(rule.groups):
-        for place, said in _mistakes_of_factor(factor):
-            yield ("groups", index, *place), said
+        for place, text in _mistakes_of_factor(factor):
+            yield ("groups", index, *place), text
 
 
 def _mistakes_of_podset_rule(rule: PodSetRule) -> Iterator[tuple[FieldPath, str]]:
@@ -201,13 +201,13 @@ def _mistakes_of_podset_rule(rule: PodSetRule) -> Iterator[tuple[FieldPath, str]
     yield from _check_field_paths(("completion", "device"), rule.completion.device)
     for name, factors in (("count", rule.count or ()), ("groups", rule.groups)):
         for index, factor in enumerate(factors):
-            for place, said in _mistakes_of_factor(factor):
-                yield (name, index, *place), said
+            for place, text in _mistakes_of_factor(factor):
+                yield (name, index, *place), text
 
 
 def _mistakes_of_factor(factor: Factor) -> Iterator[tuple[FieldPath, str]]:
     if bool(factor.path) == bool(factor.least):
-        yield (), "expected a field, or `path`, or `least` with several"
+        yield (), "expected a field, a `path`, or `least` with several fields"
     for name in ("path", "atLeast", "atMost"):
         yield from _check_field_paths((name,), getattr(factor, name))
     yield from _check_field_paths(("least",), *factor.least)
