@@ -127,7 +127,7 @@ def test_a_mistake_does_not_hide_other_mistakes(tmp_path, capsys):
     assert out.endswith("1 with findings (1 warn); not read: 1 template\n")
     assert err == (
         f"note: 1 file is a template and not audited, first {tmp_path}/chart.yaml: "
-        "audit what they make, for example with `helm template CHART | claimgate audit -`\n"
+        "render the templates and audit the result, for example with `helm template CHART | claimgate audit -`\n"
     )
 
 
@@ -174,7 +174,7 @@ def test_repositories_of_charts_and_kustomizations_get_no_false_findings(tree, c
     )
     assert err == (
         f"note: 2 files are templates and not audited, first {tree}/charts/web/templates/quoted.yaml: "
-        f"audit what they make, for example with `helm template {tree}/charts/web | claimgate audit -`\n"
+        f"render the templates and audit the result, for example with `helm template {tree}/charts/web | claimgate audit -`\n"
     )
 
 

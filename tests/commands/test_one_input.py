@@ -87,7 +87,7 @@ def test_a_repeated_key_is_a_finding_of_audit(tmp_path: Path, capsys):
     assert (
         f"Pod default/p\n"
         f"  ⚠ warn  {file}:13:5  manifest/repeated-key\n"
-        "    spec.containers[0]: key `resources` appears twice in one mapping, and kubectl uses the last\n"
+        "    spec.containers[0]: key `resources` appears twice in one mapping, and kubectl uses the last value\n"
         "    fix: keep one of them, or merge their values\n"
     ) in out
     assert "1 warn" in out
@@ -142,7 +142,7 @@ def test_the_keys_that_one_mapping_repeats_are_one_finding(tmp_path, capsys):
     run_command_line(["audit", str(file)])
     out = capsys.readouterr().out
     assert out.count("manifest/repeated-key") == 1
-    assert "key `labels` appears twice in one mapping, and kubectl uses the last (likewise `annotations`)\n" in out
+    assert "key `labels` appears twice in one mapping, and kubectl uses the last value (likewise `annotations`)\n" in out
 
 
 NAMED_POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: a, image: %s}]}\n"
@@ -185,7 +185,7 @@ def test_items_of_a_list_that_repeat_keys_are_one_finding(tmp_path, capsys):
     out = capsys.readouterr().out
     assert out.count("manifest/repeated-key") == 1
     assert "spec.containers[0]: key `name` appears twice" in out
-    assert "kubectl uses the last (likewise spec.containers[1])\n" in out
+    assert "kubectl uses the last value (likewise spec.containers[1])\n" in out
 
 
 def test_fields_of_the_object_before_a_missing_separator_are_not_reported(tmp_path, capsys):

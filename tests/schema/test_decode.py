@@ -15,8 +15,8 @@ from webhook.schema.decode import create_type_check
 from webhook.schema.kinds import Declarations
 from webhook.yamltext.unread import Unread
 
-UNREAD = Unread("1e999", "no double can hold the number")
-NOT_READ = "not a value that is not read because no double can hold the number"
+UNREAD = Unread("1e999", "the number is too large for a double")
+NOT_READ = "not a value that is not read because the number is too large for a double"
 THING = Declarations({"Part": {"id": "text", "size": "number"}}).resolve_type(
     {
         "name": "text",

@@ -53,7 +53,7 @@ def test_text_is_read(name, text, value):
 @all_rows(
     ("name", "text", "message"),
     [
-        ("kubernetes_version", "one", "`one` is not a version; write one such as `1.36`"),
+        ("kubernetes_version", "one", "`one` is not a version; write a version such as `1.36`"),
         ("kubernetes_version", "1.99", "`1.99` is a release with unknown CEL; write a release from 1.30 to 1.37"),
         ("max_body_bytes", "0", "`0` is not a size; write bytes, or a number with Ki, Mi or Gi"),
         ("worker_memory", "1Mi", "`1Mi` is too small; the least is 16Mi"),

@@ -68,7 +68,7 @@ def test_plain_scalars_have_the_values_that_kubectl_reads(text, value):
 
 @pytest.mark.parametrize("text", [".inf", "-.Inf", ".nan"])
 def test_numbers_json_cannot_hold_are_refused(text):
-    with pytest.raises(ValueError, match="JSON can hold"):
+    with pytest.raises(ValueError, match="JSON has no number"):
         scalars.resolve(text)
 
 
@@ -101,22 +101,22 @@ def test_yaml_texts_become_objects(text, values):
 @all_rows(
     "text, message",
     [
-        ("a: 1\na: 2", "f:2:1: key `a` appears twice in one mapping, and kubectl uses the last; expected it once"),
+        ("a: 1\na: 2", "f:2:1: key `a` appears twice in one mapping, and kubectl uses the last value; expected it once"),
         ("a: {b: [1, {c: 1, c: 2}]}", "f:1:19: a.b[1]: key `c` appears twice"),
         ('{"a":1,\n "b":{"a":1, "a":2}}', "f:2:14: key `a` appears twice in one object"),
-        ('{"a": NaN}', "f:1:1: `NaN` is not a number that JSON can hold"),
+        ('{"a": NaN}', "f:1:1: JSON has no number `NaN`"),
         ('{"a": 1}\n{"a": }', "f:2:7: not JSON: expecting value"),
         ("a: *x", "f:1:4: a: unknown alias `*x`; expected an anchor `&x` before it"),
         ("a: &x [*x]", "f:1:8: a[0]: alias `*x` contains itself"),
         ("? [a]\n: b", "f:1:3: a mapping or list cannot be a key"),
         ("null: 1", "f:1:1: null cannot be a key"),
         ("<<: 1", "`<<` needs a mapping or a list of mappings"),
-        ("a: .inf", "f:1:4: a: `.inf` is not a number that JSON can hold"),
+        ("a: .inf", "f:1:4: a: JSON has no number `.inf`"),
         ("a: !!int x", "f:1:4: a: `x` is not what its tag `!!int` says"),
         ("a: !!binary x", "f:1:4: a: "),
         ("a: [1", "f:2:1: not YAML: did not find expected ',' or ']'"),
         ("a: b: c", "f:1:5: not YAML: mapping values are not allowed in this context"),
-        ("a: 1\nb: \x01", "f:2: not YAML: a character that text cannot hold"),
+        ("a: 1\nb: \x01", "f:2: not YAML: it has a character that YAML does not allow"),
         ("- " * 201, "f:1:401: nested more than 200 levels deep"),
         ("[" * 50_000, "f:1:201: nested more than 200 levels deep"),
     ],

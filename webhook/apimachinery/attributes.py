@@ -1,4 +1,4 @@
-"""The request of one AdmissionReview, in the API server's words (k8s.io/api admission/v1/types.go), and the plurals of
+"""The request of one AdmissionReview, with fields named as in k8s.io/api admission/v1/types.go, and the plurals of
 kinds.
 """
 
@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
 JSON: TypeAlias = Any
-"""A decoded JSON value: dict, list, str, int, float, bool or None. Never changed in place."""
+"""A decoded JSON value: dict, list, str, int, float, bool or None. No code may change the value in place."""
 
 
 class Operation(StrEnum):
@@ -86,18 +86,18 @@ NOBODY: Final = UserInfo()
 
 @dataclass(slots=True, kw_only=True)  # frozen objects take twice as long to create
 class Attributes:
-    """One admission request; must not be changed.
+    """One admission request. No code may change a request.
 
     Attributes:
         object: None on DELETE.
         old_object: None on CREATE and CONNECT.
-        is_plain: built from an object alone, so no API server has chosen the object's version.
-        is_of_tests: the object is from a folder of tests.
-        is_decoded: from an API server, so objects of built-in kinds have the right types.
-        name: "" for generateName creates.
+        is_plain: whether claimgate made the request for an object of a file, so no API server chose the version.
+        is_of_tests: whether the object is from a folder of tests.
+        is_decoded: whether an API server sent the request, so the fields of built-in kinds have the right types.
+        name: "" on CREATE with `generateName`.
         namespace: "" for cluster-scoped objects.
         sub_resource: "" for the object itself.
-        request_kind, request_resource: what the client sent, before conversion.
+        request_kind, request_resource: the kind and the resource that the client sent, before conversion.
     """
 
     uid: str

@@ -1,8 +1,8 @@
 """Lists of the API, split into their objects: a `List` as kubectl prints it, or a typed list such as a `PodList`.
 
-As in kubectl, any object with a list of items is a list. So is an object with null items and a kind that ends in List.
-The items of a typed list get their kind from the list (k8s.io/apimachinery v0.36 pkg/apis/meta/v1/unstructured
-UnstructuredList).
+As in kubectl, an object with a non-empty list of objects in `items` is a list. An object of a kind that ends in `List`
+may also have null or an empty list in `items`. The items of a typed list get their kind from the list
+(k8s.io/apimachinery v0.36 pkg/apis/meta/v1/unstructured UnstructuredList).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from webhook.apimachinery.paths import FieldPath
 
 
 def objects_of_list(value: JSON, path: FieldPath = ()) -> Iterator[tuple[FieldPath, JSON]]:
-    """Yield the value itself, or the objects of a list and of inner lists, each with its path."""
+    """Yield each object of a list, and of the lists inside it, with its path. Yield a value that is no list itself."""
     opened: list[Iterator[tuple[FieldPath, JSON]]] = [iter([(path, value)])]  # a stack: nested generators are slow
     while opened:
         for at, item in opened[-1]:

@@ -1,7 +1,7 @@
-"""Field paths: the form for people, the form of patches, and the value at a path.
+"""Field paths: the printed form, the JSON Pointer of patches (RFC 6901), and the value at a path.
 
-The printed form is that of k8s.io/apimachinery pkg/util/validation/field/path.go, except that a key that is not a word
-is quoted (`limits["nvidia.com/gpu"]`), so that it can be parsed. JSON Pointer is RFC 6901.
+Paths are printed as in k8s.io/apimachinery pkg/util/validation/field/path.go, with one difference: a key that is not a
+word has quotes, as in `limits["nvidia.com/gpu"]`. With the quotes, `parse_path` can read every printed path.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ FieldPath: TypeAlias = tuple[str | int, ...]
 """Keys and list indices from the root: ("spec", "containers", 0)."""
 
 MAX_DEPTH: Final = 200
-"""The most levels of an object. A walk needs at most three nested Python calls a level, below the interpreter's limit
-of 1,000. A CustomResourceDefinition with a pod template has about 60 levels."""
+"""The most levels of an object. A walk through an object needs at most three nested Python calls for each level, which
+is below the interpreter's limit of 1,000. A CustomResourceDefinition with a pod template has about 60 levels."""
 
 _WORD = r"[A-Za-z_$][A-Za-z0-9_$-]*"
 _PLAIN = re.compile(_WORD)
@@ -27,7 +27,7 @@ _STEP = re.compile(
 )
 _AFTER = re.compile(r":(?=\s|$)|\s|$")
 _ROOTS = frozenset(("apiVersion", "kind", "metadata", "spec", "status", "data", "stringData", "binaryData", "webhooks"))
-"""The first steps of paths. `spec: …` starts with a path, and `error: …` does not."""
+"""The first steps of paths that messages begin with. `spec: …` begins with a path, and `error: …` does not."""
 
 
 def path_as_text(path: FieldPath) -> str:
@@ -48,14 +48,14 @@ def parse_path(text: str) -> FieldPath:
     """
     path, end = _longest_path_and_end(text)
     if len(path) > MAX_DEPTH:
-        raise ValueError(f"a field path has at most {MAX_DEPTH} steps, as many as an object has levels")
+        raise ValueError(f"a field path has at most {MAX_DEPTH} steps")
     if end != len(text):
         raise ValueError(f'`{text}` is not a field path: expected `.name`, `[0]` or `["key"]` at character {end + 1}')
     return path
 
 
 def _longest_path_and_end(text: str) -> tuple[FieldPath, int]:
-    # cut after MAX_DEPTH + 1 steps
+    # return at most MAX_DEPTH + 1 steps
     path: list[str | int] = []
     position = 0
     while len(path) <= MAX_DEPTH and (match := _STEP.match(text, position)):
@@ -83,7 +83,7 @@ def _unquoted_key(quoted: str) -> str:
 
 
 def split_off_leading_path(text: str) -> tuple[FieldPath, str]:
-    """Return the field path that a message starts with, and the rest with its separator.
+    """Return the field path at the beginning of a message, and the rest of the message with the separator.
 
     `spec.x[0].y: text` gives (("spec", "x", 0, "y"), ": text"), `spec.x text` gives (("spec", "x"), " text"). Without a
     leading path, the result is ((), text). `nvidia.com is …` has no path: a path without an index must start with a
@@ -108,7 +108,7 @@ def json_pointer(path: FieldPath) -> str:
 
 
 def path_of_json_pointer(pointer: str, root: JSON) -> FieldPath:
-    """Return the path of a JSON Pointer in `root`; digits are an index only in a list."""
+    """Return the path of a JSON Pointer in `root`. A step of digits is an index in a list, and otherwise a key."""
     path: list[str | int] = []
     for step in pointer.split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")
@@ -122,7 +122,7 @@ def _escaped_step(key: str) -> str:
 
 
 def get(value: JSON, path: FieldPath, default: JSON = None) -> JSON:
-    """Return the value at a path, or the default if a step is absent, null, or does not fit the value."""
+    """Return the value at a path. Return the default if a step is absent, null, or a key for a list."""
     for step in path:
         if isinstance(value, dict):
             value = value.get(step)
@@ -135,9 +135,9 @@ def get(value: JSON, path: FieldPath, default: JSON = None) -> JSON:
     return default if value is None else value
 
 
-_OTHER: Final = re.compile(r"(; |, |likewise )spec(?=[.])")
+_FURTHER_SPEC: Final = re.compile(r"(; |, |likewise )spec(?=[.])")
 
 
 def replace_spec_prefixes(text: str, spec: str) -> str:
-    """Replace the step `spec` by the path `spec` in each path of a text, such as `…; spec.x: …, spec.y`."""
-    return _OTHER.sub(lambda match: match[1] + spec, text) if "spec." in text else text
+    """Replace the first step `spec` of paths in the middle of a text, as in `…; spec.x: …, spec.y`, by another path."""
+    return _FURTHER_SPEC.sub(lambda match: match[1] + spec, text) if "spec." in text else text

@@ -1,12 +1,12 @@
 """Quantities: the exact arithmetic and spelling of resource.Quantity.
 
-Rules: k8s.io/apimachinery v0.36.1 pkg/api/resource/{quantity,amount,suffix,math}.go. Go keeps a small number as an
-int64 with a decimal scale, and every other number as a big decimal. Users see the difference: CEL's `isInteger` is
-false for `1000m` and for every big decimal.
+Source: k8s.io/apimachinery v0.36.1 pkg/api/resource/{quantity,amount,suffix,math}.go. Go stores a small number as an
+int64 with a decimal scale, and every other number as a big decimal. CEL shows users how Go stores a number: `isInteger`
+is false for `1000m` and for every big decimal.
 
-Three differences, for values that do not occur in practice: quantities are immutable; value() and milli_value() are
-right where Go overflows, or rounds a negative big decimal wrongly; texts over 1024 characters and exponents over 1024
-are refused, because Go calculates with them for minutes.
+Claimgate differs from Go in two points, for values that do not occur in practice. value() and milli_value() are right
+for numbers for which Go overflows or rounds a negative big decimal wrongly. Texts over 1024 characters and exponents
+over 1024 are refused, because Go calculates with such numbers for minutes.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Format: TypeAlias = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 
 MAX_INT64: Final = 2**63 - 1
 _MIN_INT64: Final = -(2**63)
-_FAST_DIGITS: Final = 18  # maxInt64Factors of Go: these digits always fit an int64
-_NANO: Final = -9  # the finest scale; anything finer is rounded away from zero
-_LIMIT: Final = 1024  # our limit of characters and of the exponent
+_FAST_DIGITS: Final = 18  # maxInt64Factors of Go: any number of 18 digits fits an int64
+_NANO: Final = -9  # the finest scale; a number with more decimal places is rounded away from zero
+_LIMIT: Final = 1024  # the limit of claimgate for characters and for the exponent
 
 _COUNT: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 _FORM = re.compile(r"([+-]?)0*+([0-9]*+)(?:\.([0-9]*+))?([eEinumkKMGTP]*+(?:[+-]?[0-9]*+))", re.ASCII)
@@ -38,7 +38,7 @@ _WRITTEN: Final = re.compile(r"([0-9]++(?:\.[0-9]++)?) *+([A-Za-z]*+)", re.ASCII
 _UNITS: Final = {
     f"{unit}{end}".lower(): unit for unit in (*"kMGTP", "Ki", "Mi", "Gi", "Ti", "Pi") for end in ("", "b", "bytes")
 }
-"""Units by other spellings, lower case."""
+"""The unit of Kubernetes for each spelling in lower case, such as `gb` or `gibytes`."""
 
 _WRONG_FORMAT: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _WRONG_NUMBER: Final = "unable to parse numeric part of quantity"
@@ -48,9 +48,11 @@ _WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
 @total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
 class Quantity:
-    """`unscaled` times ten to the `scale`. Equal and hashed by value: `1000m` is `1`.
+    """The number `unscaled` times ten to the power of `scale`. Quantities with the same number are equal: `1000m`, `1`.
 
-    `is_big`: Go stores a big decimal. `text`: the parsed text if Go keeps the text, else "".
+    Attributes:
+        is_big: whether Go stores the number as a big decimal.
+        text: the parsed text if Go keeps the text; "" if Go writes the number anew.
     """
 
     unscaled: int
@@ -80,13 +82,13 @@ class Quantity:
         return (self.unscaled > 0) - (self.unscaled < 0)
 
     def compare(self, other: Quantity) -> int:
-        """Return -1 if this quantity is less, 0 if equal, 1 if greater."""
+        """Return -1 if this quantity is less than the other, 0 if they are equal, 1 if this quantity is greater."""
         scale = min(self.scale, other.scale)
-        mine, theirs = self._unscaled_at_scale(scale), other._unscaled_at_scale(scale)
-        return (mine > theirs) - (mine < theirs)
+        left, right = self._unscaled_at_scale(scale), other._unscaled_at_scale(scale)
+        return (left > right) - (left < right)
 
     def add(self, other: Quantity) -> Quantity:
-        """Return the sum, in the format of this quantity, or of the other if this one is zero."""
+        """Return the sum. Its format is that of `self`, or that of `other` if `self` is zero."""
         form = self.format if self.unscaled else other.format
         if not (self.is_big or other.is_big):
             if not other.unscaled:
@@ -94,12 +96,12 @@ class Quantity:
             if not self.unscaled:
                 return replace(other, format=form, text="")
         scale = min(self.scale, other.scale)
-        mine, theirs = self._unscaled_at_scale(scale), other._unscaled_at_scale(scale)
-        is_big = self.is_big or other.is_big or not all(map(_fits_in_int64, (mine, theirs, mine + theirs)))
-        return Quantity(mine + theirs, scale, form, is_big)
+        left, right = self._unscaled_at_scale(scale), other._unscaled_at_scale(scale)
+        is_big = self.is_big or other.is_big or not all(map(_fits_in_int64, (left, right, left + right)))
+        return Quantity(left + right, scale, form, is_big)
 
     def sub(self, other: Quantity) -> Quantity:
-        """Return the difference, in the format of this quantity, or of the other if this one is zero."""
+        """Return the difference. Its format is that of `self`, or that of `other` if `self` is zero."""
         return self.add(other.neg())
 
     def neg(self) -> Quantity:
@@ -115,15 +117,15 @@ class Quantity:
         return _scale_away_from_zero(self.unscaled, self.scale + 3)
 
     def is_whole(self) -> bool:
-        """Return whether the number has no fraction: true of `1000m` and `2.0`, false of `1500m`."""
+        """Return whether the number has no fraction: true for `1000m` and `2.0`, false for `1500m`."""
         return self.scale >= 0 or self.unscaled % 10**-self.scale == 0
 
     def is_integer(self) -> bool:
-        """Return CEL's isInteger: whether Go has an int64 without a negative scale. False for `1000m`."""
+        """Return the result of CEL's isInteger: whether Go stores an int64 and no negative scale. False for `1000m`."""
         return not self.is_big and self.scale >= 0 and _fits_in_int64(self._unscaled_at_scale(0))
 
     def as_integer(self) -> int:
-        """Return CEL's asInteger.
+        """Return the result of CEL's asInteger.
 
         Raises:
             ValueError: is_integer() is false.
@@ -133,7 +135,7 @@ class Quantity:
         return self._unscaled_at_scale(0)
 
     def as_approximate_float(self) -> float:
-        """Return CEL's asApproximateFloat, equal in every bit: the unscaled number times Go's power of ten."""
+        """Return the result of CEL's asApproximateFloat, equal to Go's in every bit."""
         try:
             number = float(self.unscaled)
         except OverflowError:
@@ -141,7 +143,7 @@ class Quantity:
         return number if self.scale == 0 else number * _power_of_ten(self.scale)
 
     def _unscaled_at_scale(self, scale: int) -> int:
-        # `scale` is at most that of this quantity
+        # `scale` is at most `self.scale`
         return self.unscaled * _ten_to(self.scale - scale)
 
 
@@ -149,7 +151,7 @@ def parse_quantity(text: str) -> Quantity:
     """Read a quantity as ParseQuantity does.
 
     Raises:
-        ValueError: the text is not a quantity; the message is that of Kubernetes.
+        ValueError: the text is not a quantity; the message is the same as in Kubernetes.
     """
     if text == "0":
         return Quantity(0, text="0")
@@ -178,7 +180,7 @@ def read_quantity_or_none(value: JSON) -> Quantity | None:
 
 
 def read_whole_number_or_none(value: JSON) -> int | None:
-    """Return a quantity without a fraction as a number, such as a number of devices; None for other values."""
+    """Return a quantity without a fraction, such as a number of devices, as an int; None for other values."""
     read = read_quantity_or_none(value)
     if read is None or not read.scale:
         return None if read is None else read.unscaled
@@ -196,8 +198,8 @@ def _parse_or_none(text: str) -> Quantity | None:
 def nearest_quantity(text: str) -> str:
     """Return the quantity that a text probably means: `16G` for `16gb`, `100m` for `100 m`; "" if unclear.
 
-    Go accepts neither blanks nor other spellings of units. `100M` of cpu or `4m` of memory may be mistakes, but are
-    valid.
+    Go accepts neither blanks nor other spellings of units. Valid quantities are returned as they are, even probable
+    mistakes such as `4m` of memory.
     """
     parts = _WRITTEN.fullmatch(text.strip()) if len(text) <= _LIMIT else None
     if parts is None:
@@ -210,14 +212,14 @@ def nearest_quantity(text: str) -> str:
 def read_count(value: object) -> int | None:
     """Return the integer of a text or a number with at most 18 ASCII digits; None for other values.
 
-    `str.isdigit` also accepts `²` and thousands of digits.
+    A test with `str.isdigit` would also accept `²`, and thousands of digits.
     """
     text = str(value)
     return int(text) if _COUNT.fullmatch(text) else None
 
 
 def from_int(value: int) -> Quantity:
-    """Return the quantity of an int, as CEL's add and sub make it."""
+    """Return the quantity of an int, in the format that CEL's add and sub use for an int."""
     return Quantity(value, 0, "DecimalExponent")
 
 
@@ -236,7 +238,7 @@ def _format_of_suffix(suffix: str) -> tuple[int, int, Format]:
 
 
 def _parse_as_int64(number: tuple[str, str], base: int, exponent: int, form: Format, text: str) -> Quantity | None:
-    # to an int64 as Go does; None if Go makes a big decimal
+    # return the quantity that Go stores as an int64; None if Go stores a big decimal
     whole, fraction = number
     digits = whole + fraction
     if base == 10:
@@ -254,7 +256,7 @@ def _parse_as_int64(number: tuple[str, str], base: int, exponent: int, form: For
 
 
 def _parse_as_big_decimal(text: tuple[str, str], base: int, exponent: int, form: Format) -> Quantity:
-    # as Go does: rounded up to nano, and at most 2^63-1 with a binary suffix
+    # as Go does: the number is rounded away from zero to nano, and is at most 2^63-1 with a binary suffix
     number, scale = int("".join(text)), -len(text[1])
     if base == 10:
         scale += exponent
@@ -286,7 +288,7 @@ def _canonical_text(quantity: Quantity) -> str:
 
 
 def _divide_out_factor(number: int, factor: int) -> tuple[int, int]:
-    # as often as possible; zero is not divided
+    # divide the number as often as the factor divides it; zero is returned unchanged
     times = 0
     while number and number % factor == 0:
         number //= factor

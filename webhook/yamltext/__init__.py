@@ -1,7 +1,7 @@
 """YAML and JSON: reads files and texts with the place of each value, and writes values as YAML.
 
-Only this package imports the YAML library. It decides which files may be opened. It has no rules about objects of
-Kubernetes.
+Only this package imports the YAML library. The package decides which files may be opened, and has no rules about
+objects of Kubernetes.
 """
 
 from webhook.yamltext.documents import read_documents, split_documents

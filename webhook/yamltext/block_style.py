@@ -1,11 +1,12 @@
-"""Reads YAML quickly if it has the style of most manifests: one key, item or value in each line.
+"""Reads YAML documents quickly if they have the style of most manifests: one key, item or value in each line.
 
-Reads a part of block style, and collections in brackets that end in their line. Anything else stops this reader:
-anchors, tags, `<<`, plain scalars of several lines, tabs, a key that occurs twice. PyYAML's parser then reads the text.
-Both readers return the same values. docs/decisions/0008-two-readers-of-yaml.md gives the reasons for two readers.
+This reader accepts a part of block style, and collections in brackets that begin and end in one line. It refuses a
+document with anchors, tags, `<<`, plain scalars of several lines, tabs, or a key that occurs twice. PyYAML's parser
+then reads the document. Both readers return the same values. docs/decisions/0008-two-readers-of-yaml.md gives the
+reasons for two readers.
 
-A line has an indentation, dashes, a key and a value. Each pattern matches less than YAML 1.1 allows, and another line
-is an UnsupportedStyleError. Source: YAML 1.1 as libyaml 0.2.5 reads it (src/scanner.c).
+A line has an indentation, dashes, a key and a value. Each pattern matches less than YAML 1.1 allows. A line that does
+not match is an UnsupportedStyleError. Source: YAML 1.1 as libyaml 0.2.5 reads it (src/scanner.c).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from webhook.apimachinery.paths import MAX_DEPTH
 from webhook.yamltext import scalars
 
 _PLAIN: Final = r"(?:[A-Za-z0-9_/.+$(<~=^;\\]|-(?=[^ ]))(?:[^ :#]++|:(?=[^ ])|(?<! )#| ++(?=[^ #]))*+"
-"""Matches a plain scalar in one line, without ` #`, `: ` and a `:` at its end."""
+"""Matches a plain scalar in one line that has no ` #` and no `: `, and does not end with `:`."""
 _DOUBLE: Final = r'"(?:[^"\\]|\\["\\nt])*+"'
 _SINGLE: Final = r"'(?:[^']|'')*+'"
 _WORD: Final = r"(?:[A-Za-z0-9_./$]|-(?=[A-Za-z0-9-]))[A-Za-z0-9_./$=-]*+"
@@ -28,14 +29,14 @@ _ENTRY: Final = rf"(?:{_WORD}|{_DOUBLE}|{_SINGLE})"
 _LIST: Final = rf"\[ *+(?:{_ENTRY} *+(?:, *+{_ENTRY} *+)*+)?\]"
 _FLOW_ITEM: Final = rf"(?:{_WORD}(?::(?=[A-Za-z0-9/])[A-Za-z0-9_./$=-]*+)*+|{_DOUBLE}|{_SINGLE})"
 _FLOW: Final = rf"(?=[\[{{])(?: *+(?:[\[\]{{}},]|{_FLOW_ITEM}(?::(?= )|(?=[ ,\]}}]))))*+(?<=[\]}}])"
-"""Matches what may be a collection in brackets, for `read_flow`."""
+"""Matches a text that may be a collection in brackets. `read_flow` reads the text."""
 _KEY: Final = r"""[A-Za-z0-9_./$][A-Za-z0-9_./$-]*+|"[^"\\]++"|'[^']++'"""
 _LINE: Final = re.compile(
     rf"( *+)((?:- ++)*+)(?:({_KEY}):(?= |$) *+)?"
     rf"({_DOUBLE}|{_SINGLE}|{_LIST}|\{{\}}|{_FLOW}|\|-?|>-?|-(?= *$)|{_PLAIN})?"
     r" *+(?:(?<![^ ])#.*)?"
 )
-"""Matches indentation, dashes, key, value (each may be empty), and a comment."""
+"""Matches a line: indentation, dashes, key, value and comment. Each of these may be empty."""
 _PLAIN_LIST: Final = re.compile(_LIST)
 _ITEMS: Final = re.compile(_ENTRY)
 _FLOW_TOKEN: Final = re.compile(rf"({_FLOW_ITEM})(: ++)?|([\[\]{{}},])| ++")
@@ -46,35 +47,35 @@ _LONGEST_KEY: Final = 500
 """The most characters of a key: half of the limit of libyaml."""
 
 MOST_NESTED: Final = 8
-"""The most levels of collections in brackets."""
+"""The most levels of nested collections in brackets."""
 
 SCALAR, BELOW, BLANK, LIST, MAP, FLOW, LITERAL, FOLDED = range(8)
-"""The kinds of a line's value. BELOW means a value in the lines below, or null."""
-_BEGUN: Final = re.compile(r"---(?: +(?:#.*)?)?")
+"""The kinds of a line's value. BELOW means that the value is in the lines below, or is null."""
+_BEGIN: Final = re.compile(r"---(?: +(?:#.*)?)?")
 _FOREIGN: Final = re.compile("[\x00-\t\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-"""Matches tabs, and characters that YAML rejects or reads as the end of a line or a byte order mark."""
+"""Matches tabs, ends of lines other than `\\n`, byte order marks, and characters that YAML refuses."""
 _DEEPEST: Final = MAX_DEPTH - 1
-"""The most open collections. The parser reads deeper texts."""
+"""The most open collections. This reader leaves deeper texts to the parser."""
 _NOTHING: Final = object()
 _ITEM: Final = object()
-"""Replaces a key if the next value is an item, or if no key waits for a value."""
+"""Stands in place of a key if the next value is an item of a list or the whole document."""
 
 
 def read_block_document(text: str) -> JSON:
     """Return the value of a document, with or without a `---` above it.
 
     Raises:
-        UnsupportedStyleError: the document has another style or a mistake. The other reader finds out which.
+        UnsupportedStyleError: the document has another style, or a mistake.
     """
     if _FOREIGN.search(text):
         raise UnsupportedStyleError
     lines = text.split("\n")
-    return _read(lines, 1 if _BEGUN.fullmatch(lines[0]) else 0)
+    return _read(lines, 1 if _BEGIN.fullmatch(lines[0]) else 0)
 
 
 def _read(lines: Sequence[str], at: int) -> JSON:  # noqa: PLR0915 - one loop, because calls would take most of its time
     result: list[JSON] = []
-    # the innermost open collection, its column, and whether a value follows
+    # the innermost open collection, the column where it begins, and the key or _ITEM that waits for a value
     container: Any = result
     indent, pending = -1, _ITEM
     above: list[tuple[Any, int]] = []
@@ -171,7 +172,7 @@ def _literal(lines: Sequence[str], first: int, indent: int) -> tuple[str, int]:
 
 
 def _folded(text: str) -> str:
-    """Return folded text. Its lines begin at the same column, without blank lines and spaces at their ends."""
+    """Return the lines joined by spaces. A blank line, or a space at an end of a line, is an UnsupportedStyleError."""
     lines = text.split("\n")
     if any(not each or each[0] == " " or each[-1] == " " for each in lines):
         raise UnsupportedStyleError
@@ -179,16 +180,18 @@ def _folded(text: str) -> str:
 
 
 class UnsupportedStyleError(Exception):
-    """The style of a text is not supported by this reader."""
+    """A text has a style that only the parser reads."""
 
 
 Line: TypeAlias = tuple[int, tuple[int, ...], str | None, int, Any]
-"""A parsed line: the number of spaces before it; the width of each dash with the spaces after it; the key or None; the
-kind of the value; the value. The value is a scalar, the items of a list in brackets, or the text of another collection
-in brackets. For literal or folded text, it is the line break at the end.
+"""A parsed line: the number of spaces at its beginning; the width of each dash with the spaces after the dash; the key
+or None; the kind of the value; the value.
+
+The value is a scalar, the items of a list in brackets, or the text of another collection in brackets. If a literal or
+folded text follows in the next lines, the value is the line break at the end of that text, or "".
 """
 _SHORT: Final = 100
-"""The most characters of a cached line. 8192 lines take about 4 MB with their results."""
+"""The most characters of a cached line. A full cache of 8192 lines takes about 4 MB."""
 _BLANK: Final[Line] = 0, (), None, BLANK, None
 
 
@@ -196,7 +199,7 @@ def line(text: str) -> Line:
     """Return the parsed line. Short lines are cached, because manifests repeat them.
 
     Raises:
-        UnsupportedStyleError: the line has a style that is not read here.
+        UnsupportedStyleError: the line has another style.
     """
     return _short(text) if len(text) <= _SHORT else _line(text)
 
@@ -251,14 +254,14 @@ def read_flow(written: str) -> JSON:
     """Return the value of a collection in brackets that begins and ends in one line.
 
     Raises:
-        UnsupportedStyleError: the text has another form, or has more than keys, one-word or quoted scalars, commas and
-            brackets.
+        UnsupportedStyleError: the text is not a collection, or contains something other than keys, one-word or quoted
+            scalars, commas and brackets.
     """
     outermost: list[JSON] = []
     container: Any = outermost
     above: list[tuple[Any, str | None]] = []
     key: str | None = None
-    wants_value = True  # or a key; otherwise a comma or the end of a collection
+    wants_value = True  # a value or key may follow; if false, a comma or a closing bracket must follow
     for match in _FLOW_TOKEN.finditer(written):
         item, colon, mark = match.groups()
         if item is not None:

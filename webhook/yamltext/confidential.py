@@ -1,7 +1,7 @@
-"""Hides confidential values, which no report may show: those of Secrets and of environment variables.
+"""Hides the values of Secrets and of environment variables, which no report may show.
 
-In JSON they are replaced. In YAML texts, their places come from the nodes, for every occurrence of a repeated key and
-every use of an anchor.
+In an object, a text in place of a value hides the value. For a YAML text, this module returns the places of the values,
+also for every occurrence of a repeated key and every use of an anchor.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HIDDEN: Final = "***"
 VARIABLES: Final = frozenset(("env", "envVars", "env_vars", "environment"))
 """Fields with environment variables: a list of `name` and `value`, or a map."""
 WHOLE: Final = frozenset(("runtimeEnvYAML", "kubectl.kubernetes.io/last-applied-configuration"))
-"""Fields with confidential values in their texts: the environment of a RayJob, and the last object that kubectl
+"""Fields whose text contains confidential values: the environment of a RayJob, and the last object that kubectl
 applied."""
 OF_SECRETS: Final = frozenset(("data", "stringData"))
 _Inside: TypeAlias = Literal["", "secret", "variable"]
@@ -56,7 +56,7 @@ def confidential_spans(root: Any) -> list[Span]:
 
 
 def _without_nested_spans(spans: list[Span]) -> Iterator[Span]:
-    """Anchors cause spans inside other spans."""
+    """Leave out spans inside other spans. Anchors cause such spans."""
     end = (-1, -1)
     for span in spans:
         if span[2:] > end:
@@ -65,7 +65,9 @@ def _without_nested_spans(spans: list[Span]) -> Iterator[Span]:
 
 
 def _values_with_state(node: Any, inside: _Inside) -> Iterator[tuple[Any, _Inside | None]]:
-    """Yield the values of a mapping with the state of each. None marks a confidential value."""
+    """Yield each value of a mapping with the mapping that it is inside: a Secret, a variable or "" for another mapping.
+    None instead means that the value is confidential.
+    """
     if any(key.value == "<<" or (key.value == "kind" and value.value == "Secret") for key, value in node.value):
         inside = inside or "secret"  # `<<` may merge `kind: Secret`
     for key, value in node.value:
@@ -81,7 +83,7 @@ def _values_with_state(node: Any, inside: _Inside) -> Iterator[tuple[Any, _Insid
 
 
 def _spans_of_confidential_value(value: Any) -> Iterator[Span]:
-    """Yield the place of a confidential value. The keys of a mapping may be shown, so only its values have places."""
+    """Yield the place of a confidential value. Of a mapping, yield only the places of the values, not of the keys."""
     if isinstance(value, yaml.MappingNode):
         yield from (_span(inner) for _, inner in value.value)
     else:
@@ -112,12 +114,12 @@ def _hide_field(key: str, value: JSON, *, is_secret: bool) -> JSON:
 
 
 def _hide_variable(value: JSON) -> JSON:
-    """Return an environment variable with its value hidden. References are kept."""
+    """Return an environment variable with a hidden `value`. A `valueFrom` is kept."""
     if not isinstance(value, dict):
         return value
     return {key: HIDDEN if key == "value" else without_confidential(inner) for key, inner in value.items()}
 
 
 def _hide_values(value: JSON) -> JSON:
-    """Return a map with its values hidden, or HIDDEN for another value. Null stays."""
+    """Return a map with its values hidden. For another value, return HIDDEN, but null for null."""
     return dict.fromkeys(value, HIDDEN) if isinstance(value, dict) else value if value is None else HIDDEN

@@ -1,7 +1,8 @@
-"""Reads the documents of a YAML text. The quick reader reads each document, and the parser what the quick one refuses.
+"""Reads the documents of a YAML text with the quick reader of block_style.py. The parser reads the documents that the
+quick reader refuses.
 
 A line that begins with `---` always begins a document (YAML 1.1, l-forbidden in 1.2). So documents can be separated
-without the parser, except for a text with directives, `...` or rare ends of lines. The parser reads these texts whole.
+without the parser, except in a text with directives, `...` or rare ends of lines. The parser reads such a text whole.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ def read_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple[
     """Yield every document of a text with its number in the stream. Some empty documents are left out.
 
     Args:
-        places: the text, to which the extents of its documents are added.
-        repeated: gets notes about repeated keys. kubectl v1.36 uses the last value of a repeated key.
+        places: contains the text, and gets the extents of the documents.
+        repeated: gets an error for each repeated key that matters. kubectl v1.36 uses the last value of the key.
 
     Raises:
         YamlError: the text cannot be read.
@@ -72,7 +73,7 @@ def _part(places: Places, part: str, start: int, above: int, repeated: list[Yaml
 def _parse_part_with_shifted_places(
     places: Places, part: str, start: int, above: int, repeated: list[YamlError]
 ) -> Iterator[tuple[int, JSON]]:
-    """The parser reads only the part. Places count in the whole text."""
+    """Parse only the part, and make places and errors count in the whole text."""
     inside, twice = Places(part, refuses_repeats=places.refuses_repeats), list[YamlError]()
     try:
         for at, value in parse_documents(inside, twice):

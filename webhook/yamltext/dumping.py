@@ -17,11 +17,11 @@ _UNLIMITED: Final = 1 << 30
 
 
 def dump(value: JSON) -> str:
-    """Return the YAML of a value, with keys in order and without aliases. Texts that kubectl would read as another type
-    get quotes.
+    """Return the YAML of a value, with keys in their order and without aliases. Texts that kubectl would read as
+    another type get quotes.
 
-    A text with control or invisible characters has escapes for all characters outside ASCII. A possible command of a CI
-    system gets double quotes on one line and an escape.
+    If the YAML has control or invisible characters, all characters outside ASCII are escaped. A text that a CI system
+    may take for a command is written in double quotes on one line, with an escape in the command.
 
     Raises:
         UnreadPartError: the value has a part that was not read.
@@ -37,7 +37,7 @@ def _dumped(value: JSON, dumper: Any, *, is_ascii: bool = False, width: int = 12
     return str(yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=not is_ascii, width=width))
 
 
-class _Dumper(_DUMPER):  # type: ignore[misc]  # the base is C or Python, whichever is there
+class _Dumper(_DUMPER):  # type: ignore[misc]  # the base class is the C class of libyaml or a Python class
     def ignore_aliases(self, data: JSON) -> bool:  # noqa: ARG002
         return True
 
@@ -64,8 +64,7 @@ def _stays_text(text: str) -> bool:
 
 
 def _represent_unread_part(_: Any, part: Unread) -> Any:
-    """Claimgate could not read the part back from YAML."""
-    refuse_unread_part(part)
+    refuse_unread_part(part)  # claimgate could not read YAML with such a part
 
 
 _Dumper.add_representer(str, _represent_text)

@@ -1,7 +1,7 @@
 """Finds comments in YAML that ask for an exception, `# claimgate:ignore RULE reason`.
 
 A comment at the end of a line is about this line. A comment on a separate line is about the next line that is not a
-comment. Does not decide about rules or permissions.
+comment. This module does not check whether the rule exists and whether the exception is allowed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def ignore_comments(lines: Sequence[str]) -> Mapping[int, Sequence[IgnoreComment
 
 
 def _comment_in_line(line: str, number: int) -> IgnoreComment | None:
-    """In YAML, a comment begins the line or comes after a blank."""
+    """Return the comment of a line; None if the `#` is neither at the beginning of the line nor after a blank."""
     start = line.rindex("#", 0, line.index(MARK)) if "#" in line[: line.index(MARK)] else -1
     if start < 0 or line[start - 1 : start].strip():
         return None

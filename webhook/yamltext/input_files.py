@@ -1,8 +1,8 @@
 """Opens the files that users name, and files in folders that other people may have written.
 
-A path that a user named may be any file, such as a pipe or a device. Other files must be regular files below their
-folder, after links are resolved. Each step of a path is checked and opened with descriptors: a link that is replaced
-meanwhile is not followed. The number of bytes is always bounded.
+A path that a user named may be any file, such as a pipe or a device. Every other file must be a regular file below its
+folder, after links are resolved. Each step of a path is checked and opened by the descriptor of its folder, so a link
+that replaces a file after the check is not followed. The number of bytes is always bounded.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from msgspec import Struct
 from webhook.errors import InputProblem
 
 MAX_BYTES: Final = 128 * 1024 * 1024
-"""The most bytes of a file: enough for a dump of a large cluster. A device may never end."""
+"""The most bytes of a file, enough for a dump of a large cluster. A limit is needed because a device may never end."""
 PRIVATE_FOLDERS: Final = frozenset((".git",))
-"""Folders with credentials of the user who checked the files out. Links may not lead there."""
+"""Folders with credentials of the user who checked the files out. A link into such a folder is not followed."""
 _TEST_DATA: Final = "testdata"
 """The name that Go reserves for the inputs of tests, which may be wrong on purpose."""
 _OF_DEPENDENCIES: Final = frozenset(("node_modules", "bower_components", "site-packages"))
@@ -33,8 +33,8 @@ _OF_DEPENDENCIES: Final = frozenset(("node_modules", "bower_components", "site-p
 _VENDOR: Final = "vendor"
 _LOCKS_ABOVE: Final = ("Gopkg.lock", "glide.lock", "jsonnetfile.lock.json")
 _LISTS_INSIDE: Final = ("modules.txt", "vendor.json", "autoload.php")
-"""Files that package managers for Go, Jsonnet or PHP write in or beside the `vendor` that they fill. Other folders with
-this name, such as those of vendir, may have manifests.
+"""Files that package managers for Go, Jsonnet or PHP write into the folder `vendor` or beside it. A `vendor` without
+such a file, as vendir writes it, may have manifests.
 """
 _VIRTUAL_ENVIRONMENT: Final = "pyvenv.cfg"
 """The file by which Python recognizes virtual environments."""
@@ -49,7 +49,7 @@ _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_
 
 
 class NotReadError(OSError):
-    """A file of a folder is not read. `strerror` says why."""
+    """A file of a folder may not be read. `strerror` says why."""
 
 
 class InputFile(Struct, frozen=True):
@@ -64,22 +64,21 @@ class InputFile(Struct, frozen=True):
     root: str = ""
 
     def __str__(self) -> str:
-        """Return the path as it was found."""
         return self.name
 
     @property
     def is_named(self) -> bool:
-        """Return whether a user named the file, and not a folder above."""
+        """Return whether a user named the file itself and not a folder above it."""
         return not self.root
 
     @property
     def path(self) -> Path:
-        """Return the path."""
+        """Return the name as a Path."""
         return Path(self.name)
 
 
 AnyFile: TypeAlias = str | Path | InputFile
-"""A file to read. A plain path was named by the user."""
+"""A file to read. A str or Path means that the user named the file."""
 OpenFile: TypeAlias = Callable[[InputFile], IO[bytes]]
 
 
@@ -101,7 +100,8 @@ def open_file(file: InputFile) -> IO[bytes]:
 
 
 def read_start(file: AnyFile, open_file: OpenFile = open_file, max_bytes: int = MAX_BYTES) -> bytes:
-    """Return the bytes of a file, or a beginning that exceeds `max_bytes`. `-` is standard input.
+    """Return the bytes of a file. Of a larger file, return the first bytes, more than `max_bytes`. `-` is standard
+    input.
 
     Raises:
         OSError: the file cannot be read.
@@ -126,7 +126,7 @@ def read_whole(file: AnyFile, max_bytes: int = MAX_BYTES) -> bytes:
 
 
 def is_regular_file(file: InputFile) -> bool:
-    """Return whether a path is a regular file. A file of a folder must really be in the folder."""
+    """Return whether a path is a regular file. For a file of a folder, links must not lead out of the folder."""
     if file.is_named:
         return file.path.is_file()
     try:
@@ -148,8 +148,8 @@ class Listed(Struct, frozen=True, kw_only=True):
     """The named files and the files in named folders, each once.
 
     Attributes:
-        problems: places that do not exist or cannot be listed.
-        not_read: entries of folders that are not regular files or lead out of their folder.
+        problems: messages about places that do not exist or cannot be listed.
+        not_read: files and links in folders that are not read, because they are not regular or lead out of the folder.
     """
 
     files: tuple[InputFile, ...] = ()
@@ -165,15 +165,15 @@ def walk_folder(
     root: str = "",
     on_error: Callable[[OSError], None] | None = None,
 ) -> Iterator[FoundFile]:
-    """Yield the files below a folder in the order of their paths, and links to files and folders that lead out of it.
+    """Yield the files below a folder, and links that lead out of the folder.
 
-    Folders of dependencies and of test data are not entered.
+    Files of one folder are sorted by name. Folders of dependencies and of test data are not entered.
 
     Args:
         folder: where to begin. It may be a link, or itself a folder of dependencies.
         is_wanted: returns whether a file with a name is wanted.
         enters: returns whether the files of a folder with a name are wanted.
-        root: the folder that links may lead to; "" for the folder itself.
+        root: the folder out of which no link may lead; "" for `folder`.
         on_error: is called with the error of a folder that cannot be listed.
     """
     root = root or str(folder)
@@ -190,14 +190,14 @@ def walk_folder(
 
 
 def reason_not_entered(at: str, name: str, files: Sequence[str]) -> str:
-    """Return why the files of the folder `name` in the folder `at` are not read; "" if they are.
+    """Return why the files of the folder `name` in the folder `at` are not read; "" if they are read.
 
     `files` are the names of the files in `at`.
     """
     if name == _TEST_DATA:
-        return "it holds the inputs of tests; name it to read it"
+        return "it holds the inputs of tests; name the folder to read it"
     if _holds_dependencies(os.path.join(at, name), name, files):  # noqa: PTH118 - as os.walk writes its paths
-        return "a package manager fills it with files of others; name it to read it"
+        return "a package manager fills it with dependencies; name the folder to read it"
     return ""
 
 
@@ -212,7 +212,7 @@ def folders_not_entered(folder: Path, enters: Callable[[str], bool]) -> Iterator
 
 
 def _holds_dependencies(folder: str, name: str, files: Sequence[str]) -> bool:
-    """A package manager fills such a folder, and its files are not applied."""
+    """Return whether a package manager fills a folder. Users do not apply its files."""
     if name == _VENDOR:
         return any(lock in files for lock in _LOCKS_ABOVE) or any(map(partial(_has_file, folder), _LISTS_INSIDE))
     return name in _OF_DEPENDENCIES or _has_file(folder, _VIRTUAL_ENVIRONMENT)
@@ -223,7 +223,7 @@ def _has_file(folder: str, name: str) -> bool:
 
 
 def is_unicode(name: str) -> bool:
-    """Return whether a name can be written into reports. File systems allow any bytes."""
+    """Return whether a file's name is Unicode. File systems allow any bytes, and reports are UTF-8."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -252,7 +252,9 @@ def reason_not_read(file: InputFile) -> str:
 
 
 def leads_out_by_link(folder: Path) -> bool:
-    """Return whether a path below the working directory leads out by a link. The directory may be audited."""
+    """Return whether a path below the working directory leads out of it by a link, which an author of audited files may
+    have made.
+    """
     is_below = not folder.is_absolute() and ".." not in folder.parts
     return is_below and not Path(os.path.realpath(folder)).is_relative_to(os.path.realpath("."))
 
@@ -262,7 +264,7 @@ def write_file_of_folder(file: Path, text: str) -> None:
     part = file.with_name(f".{file.name}.part")
     part.unlink(missing_ok=True)
     try:
-        with open(part, "x", encoding="utf-8") as stream:  # noqa: PTH123 - Path.open cannot create alone
+        with part.open("x", encoding="utf-8") as stream:
             stream.write(text)
         part.replace(file)
     finally:
@@ -270,7 +272,7 @@ def write_file_of_folder(file: Path, text: str) -> None:
 
 
 def _read_pieces(stream: IO[bytes], max_bytes: int) -> bytes:
-    """Read in pieces until the end or beyond the bound. One large read() would reserve memory for the whole bound."""
+    """Read until the end of the stream, or more than `max_bytes`, in pieces. One read() would reserve `max_bytes`."""
     pieces, size = list[bytes](), 0
     for piece in iter(partial(stream.read, min(_PIECE_BYTES, max_bytes + 1)), b""):
         pieces.append(piece)
@@ -284,7 +286,7 @@ def _descriptor_below(root: str, path: PurePath) -> int:
     """Open a regular file below a folder. Links that stay in the folder are followed.
 
     Raises:
-        NotReadError: the file is not regular, or outside.
+        NotReadError: the file is not regular, or is outside of the folder.
         OSError: as open() does.
     """
     top = list(PurePath(os.path.realpath(root)).parts)
@@ -331,10 +333,12 @@ def _descriptor_below(root: str, path: PurePath) -> int:
 
 
 def _return_inside(root: str, top: list[str], at: list[str], waiting: deque[str]) -> None:
-    """Follow the steps of a path that left a folder, until they are in the folder again.
+    """Take the steps of a path that left the folder `root` from `waiting`, until the path is in the folder again.
+
+    `top` is the resolved path of the folder. `at` is the place outside, where the steps begin.
 
     Raises:
-        NotReadError: the steps lead elsewhere.
+        NotReadError: the steps do not lead into the folder.
     """
     while waiting and at != top:
         part = waiting.popleft()
@@ -349,7 +353,7 @@ def _return_inside(root: str, top: list[str], at: list[str], waiting: deque[str]
 
 
 def _regular_descriptor(name: str, mode: int, folder: int) -> int:
-    """Open a regular file of an open folder. Refuse another kind of file, even one that just replaced it."""
+    """Open a regular file of an open folder. Refuse another kind of file, also if it replaced the regular file."""
     if stat.S_ISREG(mode):
         descriptor = os.open(name, _FILE, dir_fd=folder)
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -359,12 +363,12 @@ def _regular_descriptor(name: str, mode: int, folder: int) -> int:
 
 
 def path_as_shown(file: str | Path) -> str:
-    """Return a path for messages, relative to the working directory if below it."""
+    """Return a path for messages. A path below the working directory is relative to that directory."""
     place, here = Path(file), Path.cwd()
     return str(place.relative_to(here)) if place.is_absolute() and place.is_relative_to(here) else str(file)
 
 
 def url_in_place_of_file(file: str | Path) -> str:
-    """Return the address that a user wrote in place of a file, or "". A Path keeps only one of two slashes."""
+    """Return the URL that a user wrote in place of a file; "" for a file. A Path has kept only one slash of `://`."""
     match = _ADDRESS.fullmatch(str(file))
     return f"{match[1]}://{match[2]}" if match else ""

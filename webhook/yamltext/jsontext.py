@@ -5,11 +5,11 @@ Go and Kubernetes differ from the standard library of Python:
 - NaN and Infinity are refused.
 - Numbers outside int64 become doubles (k8s.io/apimachinery v0.36.1 pkg/util/json).
 - Each byte that is not UTF-8, or half of a surrogate pair, becomes U+FFFD (encoding/json unquote).
-- The last of repeated keys counts. This reader adds a note.
+- The last of repeated keys counts. `values_with_offsets` also reports the repeated key.
 
-A part that is nested too deeply becomes an `Unread`, and so does a number that no double can hold. Go accepts such
-parts, with up to 10,000 levels, in fields that it does not decode. Brackets are counted before any recursion, in about
-a nanosecond for each byte.
+A part that is nested too deeply becomes an `Unread`, and so does a number that is too large for a double. In fields
+that Go does not decode, Go accepts such parts with up to 10,000 levels. Brackets are counted before any recursion, in
+about a nanosecond for each byte.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _HALF_PAIR: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _HIGH, _LOW = "u[dD][89abAB][0-9a-fA-F]{2}", "u[dD][c-fC-F][0-9a-fA-F]{2}"
 _ESCAPE: Final = re.compile(rf"\\(?:{_HIGH}\\{_LOW}|(?P<half>{_HIGH}|{_LOW})|.)", re.DOTALL)
 _TOO_DEEP: Final = f"it is nested deeper than {MAX_DEPTH} levels"
-_NO_DOUBLE: Final = "no double can hold the number"
+_NO_DOUBLE: Final = "the number is too large for a double"
 _INVALID_BYTES: Final = "claimgate: U+FFFD for each invalid byte"
 _LONGEST_INT: Final = 30
 _INT64 = range(-(2**63), 2**63)
@@ -49,11 +49,11 @@ _KEYS = json.JSONDecoder(strict=False)
 
 
 class JsonError(ValueError):
-    """Kubernetes refuses some JSON, or the JSON is too deep.
+    """Kubernetes does not accept the JSON, or an object has a key twice.
 
     Attributes:
         offset: the place in the text.
-        is_harmless: whether the error is about a repeated key, and its last value has all of the earlier values.
+        is_harmless: whether the error is about a repeated key whose last value contains all of the earlier values.
     """
 
     def __init__(self, message: str, offset: int = 0, *, is_harmless: bool = False) -> None:
@@ -64,12 +64,12 @@ class JsonError(ValueError):
 def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[JSON, int]]:
     """Yield every value of the text with its offset.
 
+    Args:
         text: one value, or several in a row.
-        repeated: gets a note for each value, about the first key that occurs twice in one object with different values.
+        repeated: gets one error for each value in which an object has a key twice with different values.
 
     Raises:
-        json.JSONDecodeError: not JSON.
-        JsonError: NaN or Infinity, or nesting beyond the decoder's limit.
+        json.JSONDecodeError: the text is not JSON. JsonError: the text has NaN or Infinity.
     """
     objects = _ObjectBuilder()
     readable, parts = _readable_text(text, Deadline())
@@ -88,11 +88,11 @@ def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[
 
 
 def decode_any_json(body: bytes, deadline: Deadline) -> JSON:
-    """Return the value of any JSON that an API server reads or keeps. msgspec refuses some of it, but is about ten
-    times faster.
+    """Return the value of any JSON that an API server reads or stores. msgspec is about ten times faster, but refuses
+    some of such JSON.
 
     Raises:
-        ValueError: not JSON.
+        ValueError: the body is not JSON.
     """
     text, parts = _readable_text(text_of_bytes(body), deadline)
     deadline.check_clock()  # the decoder cannot be interrupted
@@ -100,7 +100,7 @@ def decode_any_json(body: bytes, deadline: Deadline) -> JSON:
 
 
 def text_of_bytes(data: bytes) -> str:
-    """Each byte that is not UTF-8 becomes U+FFFD, as in Go's decoder."""
+    """Decode UTF-8. Each byte that is not UTF-8 becomes U+FFFD, as in Go's decoder."""
     return data.decode(errors=_INVALID_BYTES)
 
 
@@ -113,10 +113,11 @@ codecs.register_error(_INVALID_BYTES, _replace_invalid_bytes)
 
 
 def _readable_text(text: str, deadline: Deadline) -> tuple[str, Iterator[Unread]]:
-    """Return the text in a form for `_Decoder`, and the parts that are not read. Values stay at their places.
+    """Return the text with NaN in place of each part that is too deep, and these parts. Other values stay at their
+    offsets.
 
     Raises:
-        json.JSONDecodeError: NaN or Infinity.
+        json.JSONDecodeError: a text with such parts has NaN or Infinity.
     """
     if _HALF_PAIR.search(text):
         deadline.spend(len(text))
@@ -131,7 +132,7 @@ def _whole_escape(match: re.Match[str]) -> str:
 
 
 class _Decoder(json.JSONDecoder):
-    """Decodes text with NaN in place of each part that is not read."""
+    """Decodes a text of `_readable_text`. Each NaN in the text becomes the next of the parts that are not read."""
 
     def __init__(self, parts: Iterator[Unread], objects: _ObjectBuilder | None = None) -> None:
         super().__init__(
@@ -145,15 +146,15 @@ class _Decoder(json.JSONDecoder):
 def _next_unread_part(parts: Iterator[Unread], constant: str) -> Unread:
     for part in parts:
         return part
-    raise JsonError(f"`{constant}` is not a number that JSON can hold")
+    raise JsonError(f"JSON has no number `{constant}`")
 
 
 class _ObjectBuilder:
     """Builds the objects of a text.
 
     Attributes:
-        repeated: the repeated keys with different values.
-        lost: the repeated keys with a last value that lacks a part of an earlier value.
+        repeated: the keys that an object has twice with different values.
+        lost: the keys whose last value lacks a part of an earlier value.
     """
 
     def __init__(self) -> None:
@@ -184,8 +185,8 @@ def equal_as_json(one: JSON, other: JSON) -> bool:
 
 
 def keeps_value(last: JSON, earlier: JSON, key: str = "") -> bool:
-    """Return whether the last value of a repeated key has all of an earlier value. A null and a `description`, which
-    no program reads, are never missed.
+    """Return whether the last value of a repeated key contains all of an earlier value. The last value may lack an
+    earlier null, and may have another `description`, because no program reads these.
     """
     if earlier is None or earlier is last:
         return True
@@ -230,7 +231,7 @@ def offset_at_path(text: str, offset: int, path: FieldPath, *, has_repeated: boo
 
 
 def end_of_value(text: str, offset: int, longest: int) -> int:
-    """Return the end of the valid value at `offset`. Return 0 if it is longer than `longest`, or nested too deeply."""
+    """Return the offset after the valid value at `offset`; 0 if the value is longer than `longest` or too deep."""
     shown = text[offset : offset + longest]
     if is_deeper_than(MAX_DEPTH, shown.encode(errors="replace")):
         return 0
@@ -252,7 +253,7 @@ def item_offsets(text: str, offset: int, path: FieldPath) -> list[int]:
 
 
 def _error_of_repeated_key(text: str, offset: int, objects: _ObjectBuilder) -> JsonError:
-    """Return the error for the first repeated key, if possible one with a lost value."""
+    """Return the error for the first repeated key that loses a part of a value, or else for the first repeated key."""
     keys = objects.lost or objects.repeated
     seen: set[tuple[str | int, ...]] = set()
     for steps, place in _keys_with_offsets(text, offset):
@@ -260,15 +261,15 @@ def _error_of_repeated_key(text: str, offset: int, objects: _ObjectBuilder) -> J
             continue
         path = tuple(steps)
         if path in seen and path[-1] in keys:
-            message = f"key `{path[-1]}` appears twice in one object, and kubectl uses the last; expected it once"
+            message = f"key `{path[-1]}` appears twice in one object, and kubectl uses the last value; expected it once"
             return JsonError(message, place, is_harmless=not objects.lost)
         seen.add(path)
-    raise AssertionError("a value that was read has no key twice")  # pragma: no cover - it was read with one
+    raise AssertionError("no object has a key twice")  # pragma: no cover - the decoder saw a repeated key
 
 
 def _keys_with_offsets(text: str, offset: int) -> Iterator[tuple[list[str | int], int]]:
     """Yield path and offset of each key and item of the value at `offset`, in order."""
-    steps: list[str | int] = []  # one for each open bracket
+    steps: list[str | int] = []  # the current step inside each open bracket
     opened: list[str] = []
     expects_step = False
     for token in _TOKEN.finditer(text, offset):  # pragma: no branch - a value that was read closes its brackets
@@ -288,16 +289,18 @@ def _keys_with_offsets(text: str, offset: int) -> Iterator[tuple[list[str | int]
 
 
 def is_deeper_than(bound: int, body: bytes) -> bool:
-    """Return whether JSON is nested deeper than `bound` levels. Also true for many brackets that do not match.
+    """Return whether JSON is nested deeper than `bound` levels. The result is also true if the text has more opening
+    brackets than this and brackets do not match.
 
-    Nearly all bodies have too few opening brackets, even with those in `},{` left out. In other bodies, brackets are
-    steps up and down. The steps are added up part by part, and one by one only in a part near the bound.
+    Nearly all bodies have too few opening brackets to be deep, if a bracket in `},{` does not count. In other bodies,
+    each opening bracket is a step down and each closing bracket a step up. The steps are added up part by part, and one
+    by one only in a part that may exceed the bound.
     """
     opening = len(body.translate(None, _NO_OPENING_BRACKET))
     if opening <= bound or opening - body.count(b"},{") <= bound:
         return False
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    # an empty string, or the quotes between two strings, would make many pieces below, and does not matter
+    # two quotes in a row are removed, because they would make many pieces below and hide no bracket
     steps = unescaped.translate(_STEPS, _NO_BRACKET).replace(b'""', b"")
     depth, in_string = 0, 0
     for start in range(0, len(steps), _BLOCK):
@@ -311,7 +314,7 @@ def is_deeper_than(bound: int, body: bytes) -> bool:
 
 
 def _depth_after_brackets(steps: bytes, depth: int, bound: int) -> int | None:
-    """Return the depth after some brackets; None if they go deeper than `bound`."""
+    """Return the depth after some brackets; None if the depth exceeds `bound` among these brackets."""
     rest, rounds = _remove_innermost_bracket_pairs(steps)
     down = rest.count(b"\x01")
     if depth + down + rounds <= bound:
@@ -326,7 +329,7 @@ def _depth_after_brackets(steps: bytes, depth: int, bound: int) -> int | None:
 
 
 def _remove_innermost_bracket_pairs(steps: bytes) -> tuple[bytes, int]:
-    """Return the brackets without innermost pairs, and the number of rounds: the most levels that were removed."""
+    """Return the brackets without innermost pairs, and the number of rounds. A round removes at most one level."""
     for rounds in range(_ROUNDS):
         shorter = steps.replace(b"\x01\xff", b"")
         if len(shorter) * 4 > len(steps) * 3:

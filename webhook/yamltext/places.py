@@ -1,4 +1,6 @@
-"""Finds the places of paths in YAML documents and in JSON texts, and the lines at these places, only when needed."""
+"""Finds the places of paths in YAML documents and in JSON texts, and the lines at these places. Nothing is computed
+before a caller asks for a place.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from webhook.yamltext.source_line import Columns, SourceLine, Words, offset_of_w
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LONGEST_SHOWN: Final = 1 << 20
-"""The most characters of a document with shown lines. All nodes of such a document are visited first."""
+"""The most characters of a document whose lines are shown. Before a line is shown, all nodes of the document are
+visited to find confidential values.
+"""
 _MOST_SCALARS: Final = 5000
 """The most scalars of a field in which words are searched."""
 _COMMANDS: Final = ("command", "args")
@@ -44,7 +48,7 @@ class Extent(NamedTuple):
     place: tuple[int, int]
 
     def moved(self, characters: int, lines: int) -> Extent:
-        """Return the extent after this number of additional characters and lines."""
+        """Return the extent below this number of additional characters and lines."""
         line, column = self.place
         return Extent(
             self.start + characters, self.end + characters, self.line + lines, self.column, (line + lines, column)
@@ -52,9 +56,10 @@ class Extent(NamedTuple):
 
 
 def places_of_json(text: str, column: int) -> Places:
-    """Return the places of one JSON value that begins at this column, from 1. Lines are shown unchanged.
+    """Return the places of one JSON value that begins at this column, from 1.
 
-    YAML includes all of JSON except surrogates.
+    The YAML loader reads the value, with U+FFFD in place of surrogates, which YAML does not allow. Shown lines keep the
+    surrogates.
     """
     padded = " " * (column - 1) + text
     extents = {0: Extent(0, len(padded), 0, 0, (0, column - 1))}
@@ -67,10 +72,10 @@ class Places:
 
     Attributes:
         extents: the extent of each document, by its number.
-        nodes: the nodes of requested documents only. A file with a Deployment often also has definitions of some MB,
-            and their nodes would take seconds and gigabytes.
-        words_are_text: a plain `on` or `yes` is a text, as in YAML 1.2.
-        refuses_repeats: the program that reads the text refuses a repeated key.
+        nodes: the nodes of each document with a requested place. A file often has custom resource definitions of some
+            MB beside a Deployment, and their nodes would take seconds and gigabytes.
+        words_are_text: whether a plain `on` or `yes` is a text, as in YAML 1.2.
+        refuses_repeats: whether the program that reads the text refuses a repeated key.
     """
 
     text: str
@@ -103,9 +108,10 @@ class Places:
         return line + 1, column + 1
 
     def _place_of_word(self, node: Any, words: Words, begin: int) -> tuple[int, int] | None:
-        """Return line and column, from 0, of the first of `words` in a scalar below a node. Commands come first.
+        """Return line and column, from 0, of the first of `words` in a scalar below a node. Scalars of commands are
+        searched first.
 
-        The marks of the node count from `begin`.
+        The marks of the node count from the offset `begin`.
         """
         searched = islice(_scalars_below(node), _MOST_SCALARS)
         ordered = [scalar for _, scalar in sorted(searched, key=lambda each: not each[0])]
@@ -130,7 +136,7 @@ class Places:
         return self.comments.get(line, ())
 
     def line_at(self, at: int, line: int, column: int) -> SourceLine | None:
-        """Return the line at a known place of this document, without confidential values."""
+        """Return the line at a known place of a document, without confidential values; None for a long document."""
         extent = self.extents[at]
         if extent.end - extent.start > LONGEST_SHOWN or (node := self._node(at)) is None:
             return None
@@ -179,7 +185,7 @@ def _composed(document: str) -> Any:
     try:
         return yaml.compose(document, Loader=LOADER)
     except yaml.composer.ComposerError:
-        with suppress(yaml.YAMLError):  # the loader in Python refuses tabs that libyaml accepts: then no path is found
+        with suppress(yaml.YAMLError):  # the loader in Python refuses tabs that libyaml accepts
             return yaml.compose(document, Loader=_RepeatedAnchorLoader)
         return None
     except yaml.YAMLError:  # JSON with a character that YAML does not allow
@@ -187,7 +193,7 @@ def _composed(document: str) -> Any:
 
 
 class _RepeatedAnchorLoader(yaml.SafeLoader):
-    """Composes texts that define an anchor twice, which PyYAML rejects. An alias means the last anchor before it."""
+    """Composes texts that define an anchor twice, which PyYAML refuses. An alias means the last anchor above it."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if not self.check_event(yaml.AliasEvent):
@@ -196,7 +202,7 @@ class _RepeatedAnchorLoader(yaml.SafeLoader):
 
 
 def _child(node: Any, step: str | int) -> tuple[Any, Any] | None:
-    """Return the mark and the node one step below. The mark is at the key or the item."""
+    """Return the mark of a key or an item, and the node of its value; None if the node has no such key or item."""
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and 0 <= step < len(node.value):
         return node.value[step].start_mark, node.value[step]
     if not isinstance(node, yaml.MappingNode) or isinstance(step, int):
@@ -216,7 +222,9 @@ def _is_merge(scalar: Any) -> bool:
 
 
 _MOST_LISTS: Final = 8
-"""A value inside more lists gets the place of its list. No API of Kubernetes nests so many lists."""
+"""The most nested lists on a path. Any value inside more lists gets the place of a list above the value. No API of
+Kubernetes nests so many lists.
+"""
 
 
 _MOST_BLANKS: Final = 1000
@@ -224,15 +232,15 @@ _MOST_BLANKS: Final = 1000
 
 
 class JsonPlaces(Struct):
-    """The places in one JSON text. `text` is the whole text. `at` is always the offset of a value in it."""
+    """The places in one JSON text. `text` is the whole text. The `at` of a method is the offset of a value."""
 
     text: str
     lines: list[int] | None = None
     has_repeated: bool = False
     items: dict[tuple[int, FieldPath], list[int]] = struct_field(default_factory=dict)
-    """The offsets of the items of a list: a dump of a cluster is one list with thousands of items."""
+    """The offsets of the items of each list, by the offset of the value and the path of the list."""
     shown: dict[int, Places | None] = struct_field(default_factory=dict)
-    """The objects with shown lines. None means that an object is too long."""
+    """The places of each object whose lines are shown, by its offset. None means that an object is too long."""
 
     def position(self, at: int, path: FieldPath = (), words: Words = ()) -> tuple[int, int]:
         """Return line and column, from 1, of a path of the value at an offset, or of its nearest ancestor.
@@ -266,14 +274,16 @@ class JsonPlaces(Struct):
         return ()
 
     def _value_of_key(self, offset: int) -> int:
-        """At `offset` is the value, or the key of the value."""
+        """Return the offset of the value if a key is at `offset`. Otherwise return `offset`."""
         end = jsontext.end_of_value(self.text, offset, LONGEST_SHOWN) or offset
         rest = self.text[end : end + _MOST_BLANKS]
         is_key = self.text[offset : offset + 1] == '"' and rest.lstrip()[:1] == ":"
         return end + len(rest) - len(rest.lstrip(" \t\r\n:")) if is_key else offset
 
     def _offset(self, at: int, path: FieldPath) -> int:
-        """Many places in one list cost one walk over the text, because the offsets of items are kept."""
+        """Return the offset of a path. The offsets of the items of a list are stored, so the text of a list with
+        thousands of items, as in the dump of a cluster, is read only once.
+        """
         if self.has_repeated:
             return jsontext.offset_at_path(self.text, at, path, has_repeated=True)
         lists = [length for length, step in enumerate(path) if isinstance(step, int)]

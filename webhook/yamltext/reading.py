@@ -1,8 +1,9 @@
-"""Builds the values of any YAML text from the events of the parser. Without recursion, no text can exhaust the stack.
+"""Builds the values of any YAML text from the events of the parser. The code has no recursion, so no text can exhaust
+the stack.
 
-Values are read as kubectl v1.36 reads them (scalars.py). The last of repeated keys counts. A note is added if a value
-is lost, or if kustomize refuses the file because of the key. A `<<` overrides the keys before it, unlike in YAML 1.1
-and kustomize. This also adds a note.
+Values are read as kubectl v1.36 reads them (scalars.py). The last of repeated keys counts. A repeated key is reported
+if a value is lost, or if kustomize refuses the file because of the key. The keys of a `<<` override the same keys above
+the `<<`, unlike in YAML 1.1 and kustomize. Such keys are reported too.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _LONGEST_PATH: Final = 1_000
 _LONGEST_KEY: Final = 300
 _EXPECTED: Final = "; expected it once"
 _OF_EVERY_OBJECT: Final = frozenset(("apiVersion", "kind"))
-"""A document that has both keys twice is two objects."""
+"""The keys of every object. A document that has both keys twice is two objects without a `---` between them."""
 NO_SEPARATOR: Final = "a line `---` is missing above, so several objects are one document"
 """The beginning of a message about a document with several objects."""
 _VALUES: Final = (yaml.NodeEvent, yaml.CollectionEndEvent)
@@ -35,14 +36,14 @@ _VALUES: Final = (yaml.NodeEvent, yaml.CollectionEndEvent)
 
 
 class YamlError(Exception):
-    """The text is not YAML, or Kubernetes does not accept it. Line and column count from 1; 0 is unknown."""
+    """A text is not YAML, or Kubernetes does not accept the text. Line and column count from 1; 0 means unknown."""
 
     def __init__(self, message: str, line: int = 0, column: int = 0, path: str = "") -> None:
         super().__init__(message)
         self.line, self.column, self.path = line, column, path
 
     def with_lines_above(self, lines: int) -> YamlError:
-        """Return the same error below this number of lines."""
+        """Return the same error for a text with this number of lines above."""
         return YamlError(str(self), self.line and self.line + lines, self.column, self.path)
 
 
@@ -50,12 +51,13 @@ class _Frame(Struct):
     """A mapping or list that is being read.
 
     Attributes:
-        key: the key of the next value; None before a key.
-        merge: the event of the key if it is a `<<`.
-        repeated: the event of the key if it occurred before.
-        repeats: all keys that occurred before.
-        merged: the keys with the value of a `<<`.
-        overridden: the keys that had another value before a `<<`, with its event.
+        size: the number of values of the document before this mapping or list.
+        key: the key of the next value; None if a key comes next, and in a list.
+        merge: the event of the current key if the key is a `<<`.
+        repeated: the event of the current key if the mapping already has the key.
+        repeats: the keys that occur more than once.
+        merged: the keys whose value comes from a `<<`.
+        overridden: the keys to which a `<<` gave another value, with the event of the `<<`.
     """
 
     container: Any
@@ -81,8 +83,8 @@ def parse_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple
     """Yield every document of a text with its number in the stream. Empty documents are included.
 
     Args:
-        places: the text, to which the extents of its documents are added.
-        repeated: gets notes about repeated keys, if a value is lost or kustomize refuses the file.
+        places: contains the text, and gets the extents of the documents.
+        repeated: gets an error for each repeated key, if a value is lost or kustomize refuses the file.
 
     Raises:
         YamlError: the text cannot be read.
@@ -105,11 +107,11 @@ def parse_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple
         raise YamlError(f"not YAML: {error.problem or error.context}", line, column) from None
     except yaml.reader.ReaderError as error:
         before = places.text[: error.position]
-        raise YamlError("not YAML: a character that text cannot hold", before.count("\n") + 1) from None
+        raise YamlError("not YAML: it has a character that YAML does not allow", before.count("\n") + 1) from None
 
 
 def _extent(begun: Any, first: Any, ended: Any) -> Extent:
-    """The events are the document's beginning, first value and end."""
+    """Return the extent of a document, from the events of its beginning, its first value and its end."""
     start, value = begun.start_mark, first.start_mark
     return Extent(start.index, ended.start_mark.index, start.line, start.column, (value.line, value.column))
 
@@ -175,7 +177,7 @@ class _Reader:
         return value
 
     def _put(self, value: JSON, event: Any) -> None:
-        """A finished value is the document, an item, a key, or the value of a key."""
+        """Put a complete value where it belongs: the value is the document, an item, a key, or the value of a key."""
         self.size += 1
         if not self.frames:
             self.result = value
@@ -193,7 +195,7 @@ class _Reader:
             frame.key = None
 
     def _set(self, frame: _Frame, key: str, value: JSON) -> None:
-        """If the key had a value before, note whether a part of that value is lost."""
+        """Set the value of a key. If the mapping already has the key, remember whether a part of that value is lost."""
         if frame.repeated is not None:
             repeat = frame.repeats.setdefault(key, _Repeat())
             repeat.count += 1
@@ -203,13 +205,13 @@ class _Reader:
         frame.merged.discard(key)
 
     def _note_repeated_keys(self, frame: _Frame) -> None:
-        """Add notes about the repeated keys of a mapping that just ended. A long path is left out."""
+        """Report the repeated keys of a mapping that just ended. A long path is left out of the errors."""
         is_long = sum(len(each.key or "") for each in self.frames) > _LONGEST_PATH
         path = "" if is_long else self._path()
-        result = "kustomize refuses the file" if self.refuses_repeats else "kubectl uses the last"
+        result = "kustomize refuses the file" if self.refuses_repeats else "kubectl uses the last value"
         noted = {key: repeat for key, repeat in frame.repeats.items() if repeat.loses or self.refuses_repeats}
         if noted and not self.frames and frame.repeats.keys() >= _OF_EVERY_OBJECT:
-            of_each_key = "" if self.refuses_repeats else " value of each key"
+            of_each_key = "" if self.refuses_repeats else " of each key"
             notes = [
                 _error_at(frame.repeats[key].event, f"{NO_SEPARATOR}, and {result}{of_each_key}", path)
                 for key in _OF_EVERY_OBJECT
@@ -222,7 +224,8 @@ class _Reader:
             self.repeated.append(_error_at(repeat.event, message, path))
         for key, event in frame.overridden.items():
             message = (
-                f"key `{_shown(key)}` comes before a `<<` that also sets it, and kubectl uses that value{_EXPECTED}"
+                f"key `{_shown(key)}` comes before a `<<` that also sets it, and kubectl uses the value of the `<<`"
+                f"{_EXPECTED}"
             )
             self.repeated.append(_error_at(event, message, path))
 
@@ -237,7 +240,9 @@ class _Reader:
         frame.key = key
 
     def _merge(self, frame: _Frame, value: JSON, event: Any) -> None:
-        """Set the keys of `<<`, which override the keys before it. The first of several mappings takes precedence."""
+        """Set the keys of a `<<`, also those that the mapping already has. If several mappings of the `<<` have a key,
+        the first of them counts.
+        """
         sources = value if isinstance(value, list) else [value]
         if not all(isinstance(source, dict) for source in sources):
             raise self._fail(event, "`<<` needs a mapping or a list of mappings")
@@ -252,7 +257,7 @@ class _Reader:
         frame.merged |= merged.keys()
 
     def _scalar(self, event: Any) -> JSON:
-        """The tag decides; without a tag the style, so quotes make a text."""
+        """Return the value of a scalar. The tag gives the type. A scalar without a tag is a text if it has quotes."""
         if event.style and not event.tag:
             return event.value
         tag = (event.tag or "").removeprefix("tag:yaml.org,2002:")

@@ -1,4 +1,4 @@
-"""Reads a plain YAML scalar as kubectl does: as null, a boolean, a number or a text.
+"""Reads a plain YAML scalar as kubectl does. The result is null, a boolean, a number or a text.
 
 Source: sigs.k8s.io/yaml v1.6.0 with go.yaml.in/yaml/v2 v2.4.3 resolve.go, and its conversion to JSON. `yes`, `on` and
 `y` are true, `017` is octal, `1_000` is a number, `1.0` is the integer 1. Dates and `12:30` stay texts.
@@ -36,14 +36,14 @@ def resolve(text: str) -> JSON:
     """Return the value of a plain scalar.
 
     Raises:
-        ValueError: a number that JSON cannot hold, such as `.inf` or `.nan`.
+        ValueError: the text is `.inf` or `.nan`, which JSON does not have.
     """
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in "+-.0123456789":
         return text
     if _NO_JSON.fullmatch(text):
-        raise ValueError(f"`{text}` is not a number that JSON can hold")
+        raise ValueError(f"JSON has no number `{text}`")
     return _number(text, text.replace("_", "") if text[0] != "." else text)
 
 
@@ -60,15 +60,14 @@ def _number(text: str, plain: str) -> JSON:
 
 
 def _whole(plain: str) -> int:
-    """A single leading zero means octal."""
     sign, digits = (-1, plain[1:]) if plain[0] == "-" else (1, plain.removeprefix("+"))
-    if digits[0] == "0" and digits[1:].isdigit():
+    if digits[0] == "0" and digits[1:].isdigit():  # octal without the `o` that int() needs
         return sign * int(digits, 8)
     return sign * int(digits, 0)
 
 
 def key(value: JSON) -> str:
-    """Return a mapping key as a text. JSON has no other keys.
+    """Return a mapping key as a text, because keys are always texts in JSON.
 
     Raises:
         ValueError: null is not a key.

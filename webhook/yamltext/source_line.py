@@ -1,4 +1,4 @@
-"""Defines a line of a file for reports, with the place of a finding. Long lines are cut here."""
+"""Defines a line of a file for reports, with the place of a finding. A long line is cut."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ Lines: TypeAlias = Callable[[str, Words], SourceLine | None]
 
 
 def offset_of_word(text: str, word: str) -> int:
-    """Return the offset of a whole word, -1 if absent. `_` and `-` are equal, as in flags."""
+    """Return the offset of a whole word; -1 if the text does not have the word. `_` and `-` are equal, as in flags."""
     text, word = text.replace("_", "-"), word.replace("_", "-")
     at = text.find(word)
     while at >= 0 and (_continues(text[at - 1 : at]) or _continues(text[at + len(word) : at + len(word) + 1])):

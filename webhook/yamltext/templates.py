@@ -23,7 +23,7 @@ _ACTION: Final = re.compile(
 
 - the start of an action: `{{`, `{%`, `<%`, or Terraform's `%{` at the start of a line
 - a line with only a variable or a constant, such as `$NAME` or `NODE_SELECTOR`, which stands for other lines
-- a value that begins with `%NAME%`, `@NAME@`, `[NAME]/` or `{NAME}/`, as no YAML value does
+- a value that begins with `%NAME%`, `@NAME@`, `[NAME]/` or `{NAME}/`, which is not valid YAML
 """
 
 
@@ -67,7 +67,7 @@ def summarize_templates(templates: Sequence[ChartTemplate]) -> str:
     some = counted(len(templates), "file is a template", "files are templates")
     first = f", first {templates[0].file}"
     how = f"`helm template {chart or 'CHART'} | claimgate audit -`"
-    return f"{some} and not audited{first}: audit what they make, for example with {how}"
+    return f"{some} and not audited{first}: render the templates and audit the result, for example with {how}"
 
 
 _KEYS: Final = re.compile(
@@ -84,6 +84,6 @@ _MIME: Final = re.compile(rb"(?i)(?:MIME-Version:|Content-Type:[ \t]*multipart/)
 
 
 def looks_like_manifest(data: bytes) -> bool:
-    """Return whether a file has a key `apiVersion` or `kind`, in an encoding of ASCII or in UTF-16."""
+    """Return whether a file has a key `apiVersion` or `kind`. The encoding may be UTF-16 or one that extends ASCII."""
     text = data.replace(b"\0", b"").replace(b"\r", b"\n")
     return not _MIME.match(text) and any(pattern.search(text) for pattern in (_KEYS, _JSON, _FLOW))

@@ -1,7 +1,7 @@
-"""Represents parts of JSON that are not decoded. API servers store JSON that is too deep for recursive code.
+"""Represents parts of JSON that are not decoded, because API servers store JSON that is too deep for recursive code.
 
-An `Unread` keeps the text of its part, so the part is written unchanged. Reading inside it is an error, never an empty
-answer. Two `Unread` can be compared.
+An `Unread` contains the text of the part, so the part can be written unchanged. A program that reads a field inside the
+part gets an error, and not an empty value. Two `Unread` can be compared.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _CUT: Final = "NaN"
 _TEXT: Final = json.JSONDecoder(strict=False)
 _CONTAINERS: Final = {"{": "}", "[": "]"}
 NO_FIELD: Final = "claimgate: not read"
-"""The name of a field that only an `Unread` has. msgspec reads objects of other classes as mappings, and treats every
-error of `__getitem__` as a missing field."""
+"""The name of a field that only an `Unread` has. msgspec takes an error of `__getitem__` for a missing field, so a
+caller of msgspec recognizes an `Unread` by this field."""
 
 
 class _UnreadType(type):
@@ -38,13 +38,13 @@ class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - `__hash__` is assigned b
     """A part of an object that was not decoded.
 
     Attributes:
-        text: its JSON.
-        reason: why it was not decoded, such as `it is nested deeper than 200 levels`.
+        text: the JSON of the part.
+        reason: why the part was not decoded, such as `it is nested deeper than 200 levels`.
     """
 
     __slots__ = ("_digest", "reason", "text")
     cel_size: ClassVar[int] = 1
-    """The size for the costs of CEL, as for every value without a size."""
+    """The size of a part for the costs of CEL: 1, as for a number."""
 
     def __init__(self, text: str, reason: str) -> None:
         self.text = text
@@ -62,7 +62,7 @@ class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - `__hash__` is assigned b
         return self._refuse() if isinstance(other, dict | list) else False
 
     def _value_digest(self) -> bytes:
-        """Equal values share a digest. It is computed once, without recursion."""
+        """Return a digest that is the same for parts with equal values. The first call computes the digest."""
         if not self._digest:
             self._digest = _digest_of_json(self.text)
         return self._digest
@@ -87,7 +87,7 @@ class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - `__hash__` is assigned b
         """Return None for NO_FIELD.
 
         Raises:
-            UnreadPartError: any other name.
+            UnreadPartError: the key is another name.
         """
         if key != NO_FIELD:
             self._refuse()
@@ -98,7 +98,7 @@ class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - `__hash__` is assigned b
 
 
 def refuse_unread_part(value: object) -> None:
-    """Refuse a part that was not read. Other code would take it for an absent field.
+    """Raise an error for a part that was not read, because other code would take the part for an absent field.
 
     Raises:
         UnreadPartError: the value is an `Unread`.
@@ -108,11 +108,12 @@ def refuse_unread_part(value: object) -> None:
 
 
 def cut_deep_parts(text: str, deepest: int, reason: str, deadline: Deadline) -> tuple[str, Iterator[Unread]]:
-    """Return JSON text with NaN instead of every part below `deepest` levels, and these parts in order.
+    """Return JSON text with NaN in place of every part below `deepest` levels, and these parts in order.
 
-    Other values stay at their places.
+    Other values stay at their offsets.
 
-    Raises: json.JSONDecodeError: the text itself has NaN or Infinity.
+    Raises:
+        json.JSONDecodeError: the text itself has NaN or Infinity.
     """
     pieces: list[str] = []
     parts: list[Unread] = []
@@ -137,7 +138,7 @@ def cut_deep_parts(text: str, deepest: int, reason: str, deadline: Deadline) -> 
 
 
 def _digest_of_json(text: str) -> bytes:
-    """The digest does not depend on the order of keys, the form of numbers, or escapes in texts."""
+    """Return a digest that does not depend on the order of keys, the form of numbers, or escapes in texts."""
     opened: list[tuple[str, list[bytes]]] = [("[", [])]
     for token in _VALUE.finditer(text):
         mark = token[0]
@@ -145,8 +146,8 @@ def _digest_of_json(text: str) -> bytes:
             opened.append((mark, []))
             continue
         if mark in ("}", "]"):
-            bracket, held = opened.pop()
-            digest = _digest_of_parts(bracket, _entries_by_key(held) if bracket == "{" else held)
+            bracket, parts = opened.pop()
+            digest = _digest_of_parts(bracket, _entries_by_key(parts) if bracket == "{" else parts)
         else:
             digest = _digest_of_parts("", [_plain_value(mark).encode()])
         opened[-1][1].append(digest)
@@ -154,7 +155,7 @@ def _digest_of_json(text: str) -> bytes:
 
 
 def _plain_value(mark: str) -> str:
-    """Equal values have the same result. Integers of any size keep all digits."""
+    """Return a text that is the same for equal values. Integers of any size keep all digits."""
     if mark[0] == '"':
         return f'"{_TEXT.decode(mark)}'
     if mark in ("true", "false", "null"):
@@ -167,9 +168,11 @@ def _as_integer(number: float) -> str:
     return str(int(number)) if number.is_integer() else repr(number)
 
 
-def _entries_by_key(held: list[bytes]) -> Iterable[bytes]:
-    """`held` has keys and values alternately. The last value of a key counts."""
-    entries = dict(zip(held[::2], held[1::2], strict=True))
+def _entries_by_key(parts: list[bytes]) -> Iterable[bytes]:
+    """Return the entries of an object in the order of the keys. `parts` has keys and values alternately. The last value
+    of a key counts.
+    """
+    entries = dict(zip(parts[::2], parts[1::2], strict=True))
     return (key + entries[key] for key in sorted(entries))
 
 

@@ -1,7 +1,7 @@
 """Reads the objects of YAML and JSON files, with the place of every path of an object.
 
-A file that cannot be read as a whole is read in pieces: documents between `---`, or lines of JSON. One mistake then
-does not hide the rest of the file. reading.py reads YAML texts, and jsontext.py reads JSON texts.
+A file that cannot be read as a whole is read in pieces: documents between `---`, or lines of JSON. Then one mistake
+does not hide the rest of the file. documents.py reads YAML texts, and jsontext.py reads JSON texts.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ __all__ = [
 _LINES = (".ndjson", ".jsonl")
 _JSON = (".json", *_LINES)
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""The beginnings of a file that PowerShell wrote with `>`"""
+"""The first two bytes of a file in UTF-16, as PowerShell writes with `>`."""
 _ENDINGS = (".yaml", ".yml", *_JSON)
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
@@ -74,12 +74,12 @@ class Document:
 
     def position(self, path: FieldPath = (), words: Words = ()) -> tuple[int, int]:
         """Return line and column, from 1, of a path or its nearest ancestor, or of the first of `words` in the field.
-        Return (0, 0) if the value has no text.
+        Return (0, 0) if the value comes from no text.
         """
         return self._source.position(self._at, path, words) if self._source else (0, 0)
 
     def source_line(self, path: FieldPath = (), words: Words = ()) -> SourceLine | None:
-        """Return the line at the place of `position`; None if it cannot be shown. Confidential values are hidden."""
+        """Return the line at the place of `position`, without confidential values; None if no line can be shown."""
         return self._source.source_line(self._at, path, words) if self._source else None
 
     def ignore_comments(self, line: int) -> Sequence[IgnoreComment]:
@@ -93,10 +93,10 @@ class Document:
 
 
 class FileParts(Struct, frozen=True):
-    """The documents of a file that could be read, in order, and the problems.
+    """The documents of a file that could be read, in order, and the problems of the others.
 
-    `repeated` are keys that a mapping has twice, if a value is lost or the reader of the text refuses the key. kubectl
-    also uses the last value.
+    `repeated` are the problems of keys that a mapping has twice, if a value is lost or kustomize refuses the file. The
+    documents have the last value of such a key, as in kubectl.
     """
 
     documents: tuple[Document, ...] = ()
@@ -115,7 +115,7 @@ def load(text: str, file: str = "") -> tuple[Document, ...]:
     """Return the objects of a text: YAML, JSON, or JSON values in a row.
 
     Raises:
-        InputError: the text cannot be read, or a mapping has a key twice. Has file, line and column.
+        InputError: the text cannot be read, or a mapping has a key twice. The error has file, line and column.
     """
     return _documents_or_error(read_parts_of_text(text, file))
 
@@ -129,8 +129,8 @@ def read_parts_of_text(
         text: YAML, JSON, or JSON values in a row.
         file: the source of the text.
         above: the number of lines of the file above the text.
-        by_kustomize: whether kustomize reads the text. A plain `on` or `yes` is then a text: sigs.k8s.io/kustomize api
-            v0.20 kyaml on go.yaml.in/yaml/v3.
+        by_kustomize: whether kustomize reads the text. For kustomize, a plain `on` or `yes` is a text (kustomize api
+            v0.20 kyaml on go.yaml.in/yaml/v3).
         refuses_repeats: whether the text is a resource of kustomize, which refuses a mapping with a key twice.
     """
     dialect = _Dialect(by_kustomize and scalars.WORD_OF_YAML_1_1.search(text) is not None, refuses_repeats)
@@ -153,7 +153,7 @@ def read(path: AnyFile) -> tuple[Document, ...]:
     """Return the objects of a file. `-` is standard input.
 
     Raises:
-        InputError: the file cannot be read, is not UTF-8, or not YAML or JSON, or a mapping has a key twice.
+        InputError: the file cannot be read, is not UTF-8, is neither YAML nor JSON, or has a mapping with a key twice.
     """
     return _documents_or_error(read_parts(path))
 
@@ -176,7 +176,7 @@ def text(path: AnyFile, max_bytes: int = MAX_BYTES) -> str:
     """Return the text of a file. `-` is standard input.
 
     Raises:
-        InputError: the file cannot be read, is too large, or not UTF-8.
+        InputError: the file cannot be read, is too large, or is not UTF-8.
     """
     file = shown(path)
     try:
@@ -189,16 +189,16 @@ def text(path: AnyFile, max_bytes: int = MAX_BYTES) -> str:
         problem = InputProblem(message=f"cannot be read: {reason}", file=file)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        told = "but UTF-16; save the file as UTF-8" if data[:2] in _UTF_16 else "text; expected YAML or JSON"
-        problem = InputProblem(message=f"is not UTF-8 {told}", file=file, line=line)
+        advice = "but UTF-16; save the file as UTF-8" if data[:2] in _UTF_16 else "text; expected YAML or JSON"
+        problem = InputProblem(message=f"is not UTF-8 {advice}", file=file, line=line)
     raise InputError(problem)
 
 
 def decode_text(data: bytes, file: str) -> str:
-    """Return the text of a file. In JSON, each byte that is not UTF-8 becomes U+FFFD, as for an API server.
+    """Return the text of a file. In JSON, each byte that is not UTF-8 becomes U+FFFD, as in an API server.
 
     Raises:
-        UnicodeDecodeError: another file is not UTF-8.
+        UnicodeDecodeError: a file that is not JSON is not UTF-8.
     """
     try:
         return data.decode()
@@ -223,17 +223,17 @@ def _documents_or_error(parts: FileParts) -> tuple[Document, ...]:
 
 
 def discover(places: Iterable[str | Path]) -> tuple[Path, ...]:
-    """List the paths of the named files and the files in named folders. Raises as `required_files`."""
+    """List the paths of the files that `required_files` lists, with the same errors."""
     return tuple(each.path for each in required_files(places))
 
 
 def required_files(places: Iterable[str | Path], root: str = "") -> tuple[InputFile, ...]:
-    """List the files in files and folders. All of these must exist.
+    """List the named files and the files in named folders. Every place must exist.
 
-    If another file named the places, `root` is the folder in which they must be.
+    If another file names the places, `root` is the folder in which the places must be.
 
     Raises:
-        InputError: a path does not exist, a folder cannot be listed, or something in a folder is not read.
+        InputError: a path does not exist, a folder cannot be listed, or a file or link in a folder may not be read.
     """
     listed = listing(places, root)
     if problems := (*listed.problems, *map(problem_of_file_not_read, listed.not_read)):
@@ -242,13 +242,14 @@ def required_files(places: Iterable[str | Path], root: str = "") -> tuple[InputF
 
 
 def listing(places: Iterable[str | Path], root: str = "") -> Listed:
-    """List the files in files and folders. A folder gives its YAML and JSON files, sorted, each once. `-` stays `-`.
+    """List the named files, and the YAML and JSON files in named folders, sorted, each once. `-` is standard input.
 
-    Endings are .yaml, .yml, .json, .ndjson and .jsonl. These are left out below a named folder:
+    A YAML or JSON file has the ending .yaml, .yml, .json, .ndjson or .jsonl. These are left out below a named folder:
 
-    - hidden files and folders, such as `..data` of a mounted ConfigMap, whose files have other names
+    - hidden files and folders, such as `..data` of a mounted ConfigMap, because its files also have names outside
     - folders of dependencies and of test data
-    If another file named the places, `root` is the folder in which they must be.
+
+    If another file names the places, `root` is the folder in which the places must be.
     """
     files: dict[str, InputFile] = {}
     problems: list[InputProblem] = []
@@ -271,8 +272,8 @@ def listing(places: Iterable[str | Path], root: str = "") -> Listed:
 
 
 def hidden_listing(places: Iterable[str | Path]) -> Listed:
-    """List the YAML and JSON files that `listing` leaves out because they, or a folder above them, are hidden. `.git`
-    and `..data` are left out.
+    """List the YAML and JSON files that `listing` leaves out because the file or a folder above the file is hidden.
+    Files in `.git` and in folders that begin with `..` are not listed.
     """
     files: dict[str, InputFile] = {}
     for place in map(Path, places):
@@ -290,7 +291,7 @@ def listing_of_folders_not_entered(places: Iterable[str | Path]) -> Listed:
 
 
 def problem_of_file_not_read(file: FoundFile) -> InputProblem:
-    """Return the problem that a file or link in a folder is not read."""
+    """Return a message that a file or link in a folder is not read, with the reason."""
     fix = "; name a folder that holds both" if "outside" in file.reason else ""
     return InputProblem(message=f"is not read: {file.reason}{fix}", file=file.file.name)
 
@@ -309,7 +310,7 @@ def _may_hide_manifests(name: str) -> bool:
 
 
 def problem_of_absent_file(place: str | Path) -> InputProblem:
-    """Return the problem that a file or folder does not exist. An address gets its own text."""
+    """Return a message that a file or folder does not exist. A URL gets a message of its own."""
     if address := input_files.url_in_place_of_file(place):
         return InputProblem(
             message="is an address, and only files, folders and `-` are read: download it", file=address
@@ -333,7 +334,7 @@ def _is_not_hidden(name: str) -> bool:
 
 
 class _Source(Protocol):
-    """A text with objects. `at` names an object, and places count from 1."""
+    """A text with objects. The number `at` identifies an object. Lines and columns count from 1."""
 
     def position(self, at: int, path: FieldPath = (), words: Words = ()) -> tuple[int, int]: ...
 
@@ -362,7 +363,10 @@ def _problem_of_yaml_error(file: str, error: yamltext.YamlError) -> InputProblem
 
 
 def _json(text: str, file: str, *, is_sure: bool) -> FileParts | None:
-    """Return the JSON values of a text. Other text gives None, or an error if it `is_sure` to be JSON."""
+    """Return the JSON values of a text. For another text, return None, or raise an InputError if `is_sure`.
+
+    `is_sure` means that the text must be JSON because of the file's name.
+    """
     source = yamltext.JsonPlaces(text)
     documents: list[Document] = []
     repeated: list[jsontext.JsonError] = []
@@ -400,7 +404,7 @@ class _Piece(Struct, frozen=True):
 
 
 class _ShiftedSource(Struct, frozen=True):
-    """The places of a piece in the whole text."""
+    """Returns places in the whole text for a piece of the text."""
 
     source: _Source
     above: int
@@ -417,7 +421,7 @@ class _ShiftedSource(Struct, frozen=True):
 
 
 def _pieces(text: str, file: str) -> list[_Piece]:
-    """The pieces are lines of JSON, or documents of a YAML stream."""
+    """Return the pieces of a text: lines of JSON, or documents of a YAML stream. An indented JSON text has none."""
     if file.endswith(_LINES) or _is_json_lines(text):
         lines = text.split("\n")
         return [_Piece(line, above, is_line=True) for above, line in enumerate(lines) if line.strip()]
@@ -432,7 +436,7 @@ def _pieces(text: str, file: str) -> list[_Piece]:
 
 
 def _is_json_lines(text: str) -> bool:
-    """A line of indented JSON never has a whole object."""
+    """Return whether a line is an object of JSON. No line of an indented JSON text is a whole object."""
     return any(_is_object(line) for line in text.split("\n") if line.startswith('{"'))
 
 
@@ -463,7 +467,7 @@ def _read_pieces(pieces: Sequence[_Piece], file: str, dialect: _Dialect) -> File
 
 
 def _moved(read: FileParts, above: int) -> FileParts:
-    """`above` is the number of lines of the file above the parts."""
+    """Return the parts with places for a file that has `above` lines above the text."""
     documents = tuple(
         replace(each, _source=_ShiftedSource(each._source, above)) if each._source else each  # noqa: SLF001 - of this module
         for each in read.documents
@@ -474,5 +478,5 @@ def _moved(read: FileParts, above: int) -> FileParts:
 
 
 def _shift_problems(problems: Iterable[InputProblem], above: int) -> Iterator[InputProblem]:
-    """Make lines count in the whole text. Above the part are `above` lines."""
+    """Yield the problems with lines of the whole text, which has `above` lines above the part."""
     return (structs.replace(each, line=each.line and each.line + above) for each in problems)
