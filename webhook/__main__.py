@@ -13,7 +13,7 @@ from webhook.cli import run_command_line, run_with_traceback
 def main() -> None:
     """Run the command line and exit with its code."""
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # otherwise every installed package is read
-    gc.set_threshold(200_000)  # modules and policies stay: to collect them takes a tenth of a start
+    gc.set_threshold(200_000)  # collecting modules and policies, which stay, takes a tenth of a start
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # for a terminal without UTF-8

@@ -209,7 +209,7 @@ def read_policy_sources(chosen: Settings) -> PolicySources:
         engine=chosen.cel_engine,
         version=how.version,
         table=how.table,
-        # the shipped policies certainly compile, and one review needs few of 30
+        # the shipped policies certainly compile, and one review needs few of them
         lazy=not (chosen.policies or chosen.only),
         own_namespace=chosen.own_namespace,
         configuration=chosen.configuration,

@@ -37,7 +37,7 @@ class Deadline:
     __slots__ = ("at", "left", "overrun")
 
     def __init__(self, at: float = math.inf, overrun: type[Exception] = BudgetExceeded) -> None:
-        """`overrun` makes the exception after the moment `at`, from the API server's text."""
+        """After the moment `at`, raise the exception that `overrun` makes from the API server's text."""
         self.at = at
         self.left = STEP
         self.overrun = overrun

@@ -89,7 +89,7 @@ class DependencyChanged(ConfigurationError):
     def __init__(self, package: str, what: str) -> None:
         from importlib.metadata import version
 
-        fix = "install a version that claimgate's package metadata allows, such as that of requirements.lock"
+        fix = "install a version that claimgate's package metadata allows, such as the version in requirements.lock"
         super().__init__(f"{package} {version(package)} does not work here: {what} has changed; {fix}")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from webhook.cluster.connection import fix_of_refused_token
 
-ELSEWHERE = "write other credentials into the kubeconfig: those in it are not valid or have expired"
+ELSEWHERE = "write other credentials into the kubeconfig: the present credentials are not valid or have expired"
 EXISTS = (
     "check that the ServiceAccount exists: `kubectl -n gpu-guard get serviceaccount checker`; "
     "if it was deleted and created again, "

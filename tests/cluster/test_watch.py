@@ -171,7 +171,7 @@ def test_a_kind_of_kubernetes_that_is_not_served_has_no_definition_to_install(st
     view = started(GroupVersionKind("resource.k8s.io", "v1", "ResourceSlice"))
     assert view.wait_until_synced(5)
     (reason,) = view.failures().values()
-    assert reason == "not served by the API server; this release of Kubernetes lacks the kind, or has it off"
+    assert reason == "not served by the API server; this release of Kubernetes lacks or disables the kind"
 
 
 def test_a_kind_that_is_no_longer_served_fails_again(server, started):

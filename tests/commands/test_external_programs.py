@@ -377,7 +377,7 @@ def test_a_kustomization_uses_the_named_folders(tmp_path, capsys):
     assert audit(capsys, tmp_path / "overlay", tmp_path / "base", "--render")[0] == 2
     code, _, err = audit(capsys, tmp_path / "overlay", "--render")
     assert code == 2
-    assert "uses `../base`, which is outside of the audited folder; name a folder that holds both" in err
+    assert "uses `../base`, which is outside of the audited folder; name a folder that contains both" in err
 
 
 # --- git itself ---

@@ -168,12 +168,12 @@ def test_without_these_settings_nothing_is_reported(folder: Path, capsys: pytest
     [
         pytest.param(
             ["--no-config", "--config=claimgate.yaml"],
-            "each says which configuration holds",
+            "each chooses the configuration",
             id="--no-config with --config",
         ),
         pytest.param(
             ["--config-from=.", "--no-config"],
-            "each says which configuration holds",
+            "each chooses the configuration",
             id="--no-config with --config-from",
         ),
         pytest.param(["--config-from=nowhere"], "`nowhere` is not a folder", id="--config-from without a folder"),

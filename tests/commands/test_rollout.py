@@ -124,7 +124,7 @@ def test_a_file_without_records_is_not_a_success(tmp_path: Path, capsys: Capture
     assert "expected a number with s, m, h, d or w" in capsys.readouterr().err
     file.write_text("\n".join(log_lines(asked("good", cpu="1"), "warn", 1)))
     assert run_command_line(["rollout", str(file)]) == 0
-    assert "nothing would be refused or warned of" in capsys.readouterr().out
+    assert "no request in these files would be refused or get a warning" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

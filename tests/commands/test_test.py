@@ -99,7 +99,7 @@ def test_a_suite_names_no_file_outside_the_folder_of_the_run(name, suite, tmp_pa
     folder = suite({"name": "a case", "input": name.format(out=tmp_path), "expect": {"allowed": True}})
     assert run_command_line(["test", folder]) == 2
     said = "".join(capsys.readouterr())
-    assert ("is outside" in said and "name the folder that holds both" in said) or "loop" in name
+    assert ("is outside" in said and "name the folder that contains both" in said) or "loop" in name
     assert "s3cret" not in said
 
 

@@ -66,7 +66,7 @@ def note_replicas_on_two_nodes(server: ApiServer, namespace: str = NAMESPACE) ->
 def must_be_allowed_to_enforce(server: ApiServer) -> None:
     until(lambda: has_bundles(server), "all webhooks have the bundle")
     told = claimgate("webhook-config", "--check", "--kubeconfig", str(server.kubeconfig))
-    assert told.startswith("nothing is missing in what was read ")
+    assert told.startswith("nothing is missing in the objects that you may read")
 
 
 def left(server: ApiServer) -> list[str]:

@@ -82,7 +82,7 @@ def test_the_check_allows_enforcing_when_a_dry_run_is_answered_in_time(cluster: 
     assert claimgate(*live, code=1).startswith(f"Service {NAMESPACE}/claimgate: 0 replicas ready")
     server.apply(endpoints("a", "b"))  # the Service is an external name, so no server is called
     told = claimgate(*live)
-    assert told.startswith("nothing is missing in what was read ")
+    assert told.startswith("nothing is missing in the objects that you may read")
     assert "replicas: 2 of 2 ready behind Service claimgate-system/claimgate" in told
     assert "failurePolicy as stored: if no replica answered, " in told
     assert "sagemaker.amazonaws.com" not in told, "this API server serves no such kind"

@@ -67,7 +67,7 @@ def test_text_is_read(name, text, value):
         ("timeout", "0", "`0` is not a number of 0.1 or more seconds"),
         ("drain", "nan", "`nan` is not a number of 0 or more seconds"),
         ("tls_cert", "https://h/x", "`https://h/x` is an address; write the name of a file"),
-        ("context", "https://h/x", "`https://h/x` holds an address; write names of files and folders"),
+        ("context", "https://h/x", "`https://h/x` contains an address; write names of files and folders"),
         ("context", "nowhere", "`nowhere` does not exist; write files and folders, separated by `:`"),
         (
             "context",

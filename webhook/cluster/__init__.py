@@ -1,6 +1,6 @@
 """The other objects of the cluster, from files or from a live API server.
 
-Only reads objects. Knows their kind, namespace and name, and not the meaning of their fields.
+Only reads objects. Knows the kind, namespace and name of an object, and not the meaning of its fields.
 """
 
 from webhook.cluster.lookup import Cluster

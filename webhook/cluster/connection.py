@@ -297,7 +297,7 @@ class _HttpConnection(Struct, frozen=True):
         place = f"the API server at {self.configuration.host.rpartition('//')[2]}"
         shown = ["token"] * bool(self.configuration.auth_settings())
         shown += ["client certificate"] * bool(self.configuration.cert_file)
-        return f"{place} refuses the {' and the '.join(shown)} of claimgate" if shown else f"{place} wants credentials"
+        return f"{place} refuses the {' and the '.join(shown)} of claimgate" if shown else f"{place} needs credentials"
 
 
 def _status_of_refusal(response: Any) -> Mapping[str, Any]:
@@ -369,7 +369,7 @@ class _HttpLineStream(Struct, frozen=True):
 
 
 _SUBJECT: Final = "system:serviceaccount:"
-_ELSEWHERE: Final = "write other credentials into the kubeconfig: those in it are not valid or have expired"
+_ELSEWHERE: Final = "write other credentials into the kubeconfig: the present credentials are not valid or have expired"
 
 
 def fix_of_refused_token(authorization: str) -> str:

@@ -2,9 +2,9 @@
 
 The fields of a list come in the order kind, apiVersion, metadata, items; for a custom kind, in alphabetical order.
 
-API servers accept 10,000 levels, for example in `opaque.parameters` of a claim. Python decodes fewer: then TOO_DEEP
-replaces everything below DEEPEST levels. Code that keeps an object must search it for TOO_DEEP and for deeper values
-(`is_too_deep`).
+API servers accept 10,000 levels, for example in `opaque.parameters` of a claim. Python decodes fewer levels, so
+TOO_DEEP replaces everything below DEEPEST levels. Code that keeps an object must search it for TOO_DEEP and for deeper
+values (`is_too_deep`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _TooDeep:
 
 
 TOO_DEEP: Final = _TooDeep()
-"""Stands for a value that is nested too deeply to be decoded."""
+"""Replaces a value that is nested too deeply to be decoded."""
 _PLACEHOLDER: Final = "NaN"
 """The text of TOO_DEEP. JSON does not have this constant, so Python's decoder calls a function for it."""
 

@@ -1,4 +1,4 @@
-"""Finds the version and the path of a kind on an API server. Without the wanted version, the preferred one counts.
+"""Finds the version and the path of a kind on an API server: the wanted version if served, else the preferred version.
 
 Source of the paths and documents: the API server's discovery (meta/v1 APIResourceList, APIGroup).
 """
@@ -21,7 +21,7 @@ from webhook.cluster.known_kinds import KNOWN_KINDS, is_built_in
 from webhook.cluster.lookup import NOT_SERVED
 from webhook.errors import LookupFailed
 
-_NOT_OF_THIS_RELEASE: Final = "not served by the API server; this release of Kubernetes lacks the kind, or has it off"
+_NOT_OF_THIS_RELEASE: Final = "not served by the API server; this release of Kubernetes lacks or disables the kind"
 
 
 class KindNotServed(LookupFailed):

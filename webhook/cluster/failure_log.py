@@ -1,8 +1,8 @@
 """Writes log lines about failures of the watches of a cluster: one line for each cause, for any number of watches.
 
-The beginning of an outage is logged for the first watch that fails, and the end for the last that recovers. At a start,
-one line names all kinds that are not installed, and one line all kinds that claimgate may not read. A server's lines
-also say what happens to reviews meanwhile.
+The beginning of an outage is logged for the first watch that fails, and the end for the last watch that recovers. At a
+start, one line names all kinds that are not installed, and one line all kinds that claimgate may not read. A server's
+lines also say what happens to reviews meanwhile.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _outage_of_error(error: LookupFailed) -> _Outage | None:
 
 
 class FailureLog:
-    """Writes the lines for all watches of a process, from any thread; any object may stand for a watch."""
+    """Writes the lines for all watches of a process, from any thread. Any object may identify a watch."""
 
     def __init__(self, log: Log, policies_of_kind: PoliciesOfKind | None = None) -> None:
         """Begin without failures.

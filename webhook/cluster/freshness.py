@@ -1,4 +1,4 @@
-"""How long a watch may be silent before claimgate reports it, and why an API server does not answer.
+"""Says how long a watch may be silent before claimgate reports it, and why an API server does not answer.
 
 The other end of a connection may disappear silently, for example on a node without power. client-go sends HTTP/2 pings
 every 30 s and waits 15 s, but urllib3 has only HTTP/1.1. So each watch asks for a short duration, and the API server
@@ -27,8 +27,8 @@ class WatchTimes(Struct, frozen=True):
 
     Attributes:
         least_s: the shortest requested duration of a watch.
-        slack_s: from the end of a watch until the connection is closed.
-        retry_s: until objects that did not fit into the view are listed again.
+        slack_s: the time from the end of a watch until the connection is closed.
+        retry_s: the time until objects that did not fit into the view are listed again.
         discovery_s: how long watches share a discovery document.
     """
 
@@ -43,7 +43,7 @@ class WatchTimes(Struct, frozen=True):
 
     @property
     def stale_s(self) -> float:
-        """Return the age at which a view is stale: one watch must have ended, and the next did not begin."""
+        """Return the age at which a view is stale: by then, a watch has ended, and the next watch has not begun."""
         return self.least_s * 3 // 2 + 2 * self.slack_s
 
 

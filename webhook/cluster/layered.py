@@ -1,5 +1,6 @@
-"""Views of the cluster on top of another view: files over a live cluster, namespaces that are assumed to exist, and
-the cluster before the reviewed request. All raise LookupFailed when a view that must answer does not know.
+"""Views of the cluster on top of another view: files over a live cluster, namespaces that are assumed to exist, and the
+cluster before the reviewed request. All views raise LookupFailed if the view that has to answer does not know the
+answer.
 
 NamespaceLifecycle refuses requests into a missing namespace before any webhook is called (k8s.io/apiserver v1.36
 pkg/admission/plugin/namespace/lifecycle). So a namespace that no file has is assumed, with only its standard label.
@@ -28,7 +29,7 @@ class LayeredCluster:
         self._then = then
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return the object of the first view, or else of the second view."""
+        """Return the object of the first view; if it has none, the object of the second view."""
         obj = self._first.get(gvk, namespace, name)
         return self._then.get(gvk, namespace, name) if obj is None else obj
 

@@ -1,8 +1,8 @@
 """The final names of objects in files after kustomizations, and the objects that a name may refer to.
 
 A kustomization sets the namespace of its objects, and adds a prefix and a suffix to their names. Without
-metadata.namespace, the namespace is unknown: `kubectl apply` may use any. Objects with placeholders as names are left
-out.
+metadata.namespace, the namespace is unknown, because `kubectl apply` may use any namespace. Objects with placeholders
+as names are left out.
 
 Source: sigs.k8s.io/kustomize api v0.20 internal/konfig/builtinpluginconsts (namespace, nameprefix, namesuffix), and
 internal/builtins/PrefixTransformer.go for kinds that keep their names. For a Namespace, the namespace of a
@@ -96,9 +96,9 @@ class FileObject(Struct, frozen=True):
     """An object of a file.
 
     Args:
-        file: of the object.
+        file: the name of the file.
         namespace: "" for a cluster-scoped kind, UNSAID if unknown.
-        name: in the file.
+        name: the name of the object in the file.
         value: the object.
         is_named: `name` is certainly also the name in the cluster.
     """

@@ -53,7 +53,7 @@ class ObjectReader:
     Attributes:
         interest: what is kept.
         resource: the kind as the API server serves it.
-        memory: of the view; `memory.decoding` is held while one object is decoded and reduced.
+        memory: the memory of the view. The lock `memory.decoding` is held while one object is decoded and reduced.
     """
 
     interest: Interest
@@ -89,7 +89,7 @@ class ObjectReader:
         return Event(kind, version, *self._place_and_kept_fields(obj)) if kind in CHANGES else Event(kind, version)
 
     def _place_and_kept_fields(self, obj: JSON) -> tuple[Place, HeldObject]:
-        # of an unreadable object, only the reason is kept: no object may end the watch
+        # an unreadable object must not end the watch, so only the reason is kept
         place = _namespace_and_name_of_object(obj)
         try:
             return place, self._kept_fields_of_object(place, obj)

@@ -15,7 +15,7 @@ Found = tuple[GroupVersionKind, str, str]
 
 
 class RecordingCluster:
-    """Answers from another view and records the lookups; raises LookupFailed as the other view.
+    """Answers from another view, and records the lookups. Raises the LookupFailed of the other view.
 
     Attributes:
         objects: the existing objects, by kind, namespace and name.

@@ -60,7 +60,7 @@ class Reflector:
     """The objects of one interest, and the thread that keeps them up to date.
 
     Attributes:
-        failure, cause: of the last attempt (`cause_of_error`).
+        failure, cause: why the last attempt failed (`cause_of_error`).
         before: the reflector of an earlier interest in the same objects, which answers until the first list is
             complete.
         heard_at: the last message from the API server about the objects, on the monotonic clock.
@@ -242,7 +242,7 @@ class Reflector:
         # a start does not wait for a kind that is not served, or that the API server refuses
         cause = cause_of_error(error)
         is_same = self.cause == cause if isinstance(error, ServerRefused) else self.failure == str(error)
-        is_new = not (self.failure and is_same)  # without its role, first a watch fails, then each list
+        is_new = not (self.failure and is_same)  # without the role, first the watch fails, then each list
         self.failure, self.cause = str(error), cause
         if isinstance(error, KindNotServed):
             self._store.clear()

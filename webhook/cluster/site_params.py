@@ -1,7 +1,7 @@
 """Knows ConfigMaps with parameters in the namespace where claimgate runs, and the site's ConfigMap `claimgate-site`.
 
-Policies, bindings and facts name this namespace `claimgate-system`. Policies are loaded (policy/load.py) and views are
-made with the real namespace.
+Policies, bindings and facts name this namespace `claimgate-system`. When policies are loaded (policy/load.py) and views
+are made, the real namespace replaces this name.
 
 claimgate ships a ConfigMap for each policy with parameters, and an upgrade replaces it. `claimgate-site` is not
 shipped, so operators set parameters there: its key `kueue.deny` replaces the key `deny` of ConfigMap `kueue`.

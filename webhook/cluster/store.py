@@ -1,8 +1,8 @@
 """The objects of one watch. The thread of the watch writes them, any thread reads them.
 
-Readers never wait: every step is one assignment or one change of a dict or a list. So a process that is forked at any
-moment has a readable view. If the kept fields of an object do not change, its Python object and the list of its
-namespace stay the same. Writers use a lock: if the view is full, threads of other watches also write here
+Readers never wait: every step of a writer is one assignment or one change of a dict or a list. So a process that is
+forked at any moment has a readable view. If the kept fields of an object do not change, its Python object and the list
+of its namespace stay the same. Writers use a lock: if the view is full, threads of other watches also write here
 (view_memory.py).
 """
 

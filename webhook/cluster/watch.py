@@ -218,7 +218,7 @@ class WatchCluster:
         raise LookupFailed(f"{describe_lookup(gvk, namespace, name)}: {_UNWATCHED}")
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
-        """Return the objects of a kind, sorted by namespace and name; maybe more than the selector selects.
+        """Return the objects of a kind, sorted by namespace and name, perhaps also objects without the labels.
 
         Raises:
             LookupFailed: not all objects are watched, or the kind is not served or not synced yet.
@@ -366,7 +366,8 @@ class WatchedCluster(Struct, frozen=True):
             interests: what is looked up.
             log: for failures.
             most_bytes: of kept objects; None means no bound.
-            failure_log: of a server, which stops waiting if the API server is unreachable; None for a command.
+            failure_log: the log of a server. A server stops waiting if the API server is unreachable. None for a
+                command.
         """
         cluster = WatchCluster(connection, interests, log, most_bytes=most_bytes, failure_log=failure_log)
         cluster.start()

@@ -1,6 +1,6 @@
 """`claimgate audit`: reviews every object of files, stdin or a cluster, and reports findings with their lines.
 
-The report lists each finding at once, then the sums. Ctrl-C ends the audit early.
+The report lists the findings, then the totals. Ctrl-C ends the audit early.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def command(
     Policies look up other objects in --context and in files that are applied together, or with --live in the cluster.
 
     Exits with 1 if there is a finding, and with 2 if a policy or a named input cannot be read. --fail-on changes this.
-    After Ctrl-C the report has the objects that were audited.
+    After Ctrl-C, the report has the objects that were already audited.
     """
     named = options.named_files(path, filename)
     flags = live_options.LiveFlags(

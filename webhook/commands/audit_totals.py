@@ -117,7 +117,7 @@ class AuditTotals:
         self._found.is_undecided |= any(not each.is_folder for each in files)
         if files:
             some = counted(len(files), "file or folder is", "files or folders are")
-            fix = ": name a folder that holds both" if "outside" in files[0].reason else ""
+            fix = ": name a folder that contains the file and the link" if "outside" in files[0].reason else ""
             self._print_to_stderr([f"note: {some} not read, first {files[0].file}: {files[0].reason}{fix}"])
 
     def report_lack_of_objects(self, named: Sequence[str], otherwise: str) -> None:

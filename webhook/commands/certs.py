@@ -39,10 +39,11 @@ KubeContext: TypeAlias = Annotated[
 Cluster: TypeAlias = tuple[str | None, str | None]
 """A kubeconfig and one of its contexts. None means the default."""
 Names: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--name", metavar="NAME", help="DNS name or IP address to serve; repeatable.")
+    list[str] | None,
+    typer.Option("--name", metavar="NAME", help="Include this DNS name or IP address in the certificate; repeatable."),
 ]
 Service: TypeAlias = Annotated[
-    str, typer.Option(metavar="NAMESPACE/NAME", help="Serve under all names of this Service, as well as any --name.")
+    str, typer.Option(metavar="NAMESPACE/NAME", help="Include all names of this Service, in addition to --name.")
 ]
 Days: TypeAlias = Annotated[int, typer.Option(min=1, metavar="DAYS", help="How long a serving certificate is valid.")]
 CaDays: TypeAlias = Annotated[int, typer.Option(min=2, metavar="DAYS", help="How long an authority is valid.")]
@@ -57,7 +58,7 @@ Owner: TypeAlias = Annotated[
     typer.Option(
         "--owner-namespace",
         metavar="NAME",
-        help="Delete the webhook configurations together with this namespace, so that they block nothing.",
+        help="If this namespace is deleted, Kubernetes deletes the webhook configurations too, so they block nothing.",
     ),
 ]
 
@@ -143,9 +144,9 @@ def rotate(
 ) -> int:
     """Renew certificates in the last third of their life.
 
-    Run this command daily, or with --every, and always with --inject. At first, a new authority is only added to the
+    Run this command daily, or with --every, and always with --inject. The first run adds a new authority only to the
     trusted bundle. A run at least an hour later signs a certificate with the new authority. By then, all API servers
-    trust the authority. After another hour, the former authority leaves the bundle.
+    trust the authority. After another hour, a run removes the former authority from the bundle.
 
     If the certificates were deleted, --inject finds the former authorities in the configurations. API servers trust
     them for another hour. Without --name and --service, the certificate keeps its names.

@@ -57,10 +57,8 @@ def check(
     """
     settings = read_settings(Settings, {"config": file}, os.environ)
     code = _check_rules_and_exceptions(settings)
-    where = settings.configuration.path or "no configuration file"
-    sys.stdout.write(
-        terminal.lines([f"{where}: no mistake found" if settings.configuration.path else f"{where} holds"])
-    )
+    path = settings.configuration.path
+    sys.stdout.write(terminal.lines([f"{path}: no mistake found" if path else "no configuration file is in use"]))
     return code
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -26,6 +28,10 @@ from webhook.yamltext import input_files
 
 START_S: Final = 30
 """The most seconds until the server answers. A slow machine needs about one second."""
+_WIDTH: Final = 80
+"""The most characters of a line, also in a pipe and on a wider terminal."""
+_CONTINUED: Final = " \\"
+"""The end of a line that the next line continues, as in a shell."""
 _CLAIMGATE: Final = (sys.executable, "-P", "-m", "webhook")
 """Starts claimgate as a separate process. With -P, Python imports nothing from the current folder."""
 
@@ -47,6 +53,7 @@ def command(
     Exits with 0 if every scene ran. Some scenes show mistakes on purpose.
     """
     samples = Path(input_files.path_as_shown(shipped.samples_folder()))
+    os.environ["COLUMNS"] = str(min(_WIDTH, shutil.get_terminal_size().columns))
     if serve:
         _issue_certificate(directory)
         return _replace_process_by_server(directory, samples / "context")
@@ -65,9 +72,7 @@ def command(
     return 0
 
 
-_NEXT: Final = """Next: `claimgate audit DIR` checks your own manifests, `claimgate ui` opens the
-playground, and deploy/README.md installs the webhook in a cluster.
-"""
+_NEXT: Final = "Next: `claimgate audit DIR` checks your files, `claimgate ui` opens a playground\n"
 
 
 def _print_scene(number: int, sentence: str) -> None:
@@ -75,17 +80,23 @@ def _print_scene(number: int, sentence: str) -> None:
 
 
 def _print_command(*arguments: str) -> None:
-    sys.stdout.write(f"$ claimgate {shlex.join(arguments)}\n")
+    """Print a command line. A shell accepts the lines of a long command line, each with a backslash at its end."""
+    first, *options = shlex.join(arguments).split(" --")
+    line = f"$ claimgate {first}"
+    for option in options:
+        if len(f"{line} --{option}") > _WIDTH - len(_CONTINUED):
+            sys.stdout.write(f"{line}{_CONTINUED}\n")
+            line = "   "
+        line = f"{line} --{option}"
+    sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
 def _issue_certificate(directory: Path) -> None:
-    if (directory / "tls.crt").exists():
-        _print_command("certs", "rotate", "--dir", str(directory))
-        certs.rotate(directory=directory)
-    else:
-        _print_command("certs", "issue", "--dir", str(directory))
-        certs.issue(directory=directory)
+    exists = (directory / "tls.crt").exists()
+    _print_command("certs", "rotate" if exists else "issue", "--dir", str(directory))
+    with redirect_stdout(StringIO()):  # names and dates of certificates would only distract
+        (certs.rotate if exists else certs.issue)(directory=directory)
 
 
 def _server_arguments(directory: Path, port: int) -> list[str]:

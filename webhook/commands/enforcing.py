@@ -225,7 +225,7 @@ def check_service(cluster: ClusterReader, service: ServiceReference, without_rep
             yield from lines
             yield f"{counted(len(ready), 'replica')} ready, and {counted(len(lines), 'Pod')} not; meanwhile {meanwhile}"
         if len({one.get("nodeName") for one in ready}) < _REPLICAS <= len(cluster.items("/api/v1/nodes")):
-            yield "all replicas run on one node, and end with it; delete one Pod, so that a new one runs on another"
+            yield "all replicas run on one node, and end with it: delete one Pod, so a new Pod runs on another node"
 
 
 def _pods_behind_service(

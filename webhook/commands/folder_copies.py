@@ -173,7 +173,8 @@ def _folders_of_kustomization(
             target = os.path.realpath(path)
             if not (copies.root_of(path) and copies.root_of(target)):
                 raise ProgramError(
-                    f"`{folder}` uses `{entry}`, which is outside of the audited folder; name a folder that holds both"
+                    f"`{folder}` uses `{entry}`, which is outside of the audited folder; "
+                    "name a folder that contains both"
                 )
             if os.path.isdir(target):  # noqa: PTH112 - a text
                 yield target

@@ -29,7 +29,7 @@ KubeContext: TypeAlias = Annotated[
     typer.Option(
         "--kube-context",
         metavar="NAME",
-        help="Use this context of the kubeconfig. --context names files.",
+        help="Use this context of the kubeconfig.",
     ),
 ]
 Namespaces: TypeAlias = Annotated[

@@ -158,8 +158,8 @@ def check(
 
     - mutations that change their own result
 
-    Objects of a custom kind are made from its CustomResourceDefinition in the same files. If the definition is missing,
-    the report names the kind, and only expressions about metadata are evaluated.
+    Makes valid objects of a custom kind from its CustomResourceDefinition in the same files. If the definition is
+    missing, the report names the kind, and only expressions about metadata are evaluated.
 
     Also checks the PolicyExceptions in the files: fields, rules, kinds, last day, and whether claimgate.yaml allows
     them.
@@ -202,8 +202,8 @@ def export(folder: Folders = None, *, settings: Settings) -> int:
     """Print policies that API servers can evaluate without claimgate.
 
     The output is for `kubectl apply -f -`. A validating policy that needs claimgate only for `expand` becomes several
-    policies: one for Pods, and one for each place of pod templates in workloads. Other policies are named on stderr,
-    with the reason.
+    policies: one for Pods, and one for each place of pod templates in workloads. The command names other policies on
+    stderr, with the reason.
     """
     from webhook.commands.export import collect_exportable_policies as collect
 
@@ -232,8 +232,8 @@ def convert(
 
     - Kubewarden: policies with the module `cel-policy`
 
-    Policies that cannot be converted exactly are named on stderr, with the reason. Then the exit code is 1. It is 2 if
-    a file cannot be read or has no policy.
+    Names policies that cannot be converted exactly on stderr, with the reason. If there are such policies, the exit
+    code is 1. If a file cannot be read, or has no policy, the exit code is 2.
     """
     from webhook.conversion.convert import convert_documents
 

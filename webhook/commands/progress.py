@@ -21,8 +21,9 @@ _QUIET_S: Final = 1.0
 class Progress:
     """A bar on stderr with rate and time left. A context manager, which removes the bar at the end.
 
-    Only terminals show the bar. With the variable CI it is not shown, because logs of CI keep each line.
+    Only terminals show the bar. With the variable CI, no bar is shown, because logs of CI keep each line.
 
+    Args:
         total_bytes: the number of bytes to read; 0 if unknown.
         what: the name of the counted things, in the plural.
         is_shown: whether a bar may be shown: no text goes to the same terminal meanwhile.

@@ -62,7 +62,7 @@ def command(
 
     For each resource of a flavor, a queue shows its quota, its usage, and the most that it can use if no other job
     runs. A cohort shows the quota that its members share. An obstacle says why a queue admits nothing, for example
-    because it is stopped. A missing object is an obstacle in a cluster, or with --context-is-whole.
+    because the queue is stopped. A missing object is an obstacle in a cluster, or with --context-is-whole.
 
     Exits with 0 if every queue can admit something, 1 if a queue has an obstacle, and 2 if nothing could be read.
     """

@@ -307,13 +307,13 @@ def lines_of_counts(counts: WithheldCounts) -> Iterator[str]:
     """Yield the lines of the report as text."""
     since = f" since {counts.since:%Y-%m-%dT%H:%M:%SZ}" if counts.since else ""
     yield from _lines_of_rules(f"would be refused{since}", counts.denials)
-    yield from _lines_of_rules(f"would be warned of{since}", counts.warnings)
-    for action, title in (("would_deny", "refused"), ("would_warn", "warned of")):
+    yield from _lines_of_rules(f"would get a warning{since}", counts.warnings)
+    for action, title in (("would_deny", "be refused"), ("would_warn", "get a warning")):
         if listed := counts.metrics.get(action):
-            yield f"would be {title}, by the metrics of servers since their start:"
+            yield f"would {title}, by the metrics of servers since their start:"
             yield from (f"  {count:6}  {rule}" for rule, count in listed.most_common())
     if not (counts.denials or counts.warnings or any(map(counts.metrics.get, ("would_deny", "would_warn")))):
-        yield f"nothing would be refused or warned of{since}, in what was read"
+        yield f"no request in these files would be refused or get a warning{since}"
     if counts.undated:
         yield f"not counted, because the time cannot be read: {counted(counts.undated, 'line')}"
 

@@ -83,10 +83,10 @@ def command(
 ) -> int:
     """Say whether a job can ever start, and if not, why.
 
-    Reviews the job as if it were created now, and compares it with queues, quota, claims, nodes and volumes. They are
-    read from FILE, and from --context or the cluster (--live). Creates and changes nothing.
+    Reviews the job as if it were created now, and compares it with queues, quota, claims, nodes and volumes. Reads
+    these objects from FILE, and from --context or the cluster (--live). Creates and changes nothing.
 
-    If FILE has several jobs, the worst exit code counts:
+    Exit codes; if FILE has several jobs, the worst of these counts:
 
     - 0: nothing prevents the start
 

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 _DOMAIN: Final = ".claimgate.dev"
 _SOUND: Final = (
-    "nothing is missing in what was read with your credentials: configurations, certificate, rights and parameters"
+    "nothing is missing in the objects that you may read: configurations, certificate, rights and parameters"
 )
-_NOT_ASKED: Final = "not checked: what a replica itself can reach; its /readyz?verbose and its log say so"
+_NOT_ASKED: Final = "not checked: what a replica can reach; see /readyz?verbose and the log of the replica"
 _ENFORCEMENT_ACTION: Final = ("--enforcement-action", "CLAIMGATE_ENFORCEMENT_ACTION")
 
 

@@ -104,7 +104,7 @@ def command(
     ca_bundle: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Certificates to trust, PEM. Without it, `claimgate certs inject` adds them."
+            metavar="FILE", help="Certificates to trust, PEM. Without this flag, use `claimgate certs inject`."
         ),
     ] = None,
     failure_policy: Annotated[

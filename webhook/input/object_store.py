@@ -18,7 +18,8 @@ from webhook.yamltext.input_files import FoundFile, InputFile, Listed
 
 _BLOCK: Final = 1 << 20
 _LOCAL: Final = ("file:", "local:")
-"""Addresses of files of this machine begin so. They are refused, because fsspec would follow links and open devices."""
+"""The beginnings of addresses of files on this machine. These are refused: fsspec would follow links and open
+devices."""
 _LOGS: Final = (".log", ".json", ".ndjson")
 
 

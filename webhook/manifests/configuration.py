@@ -210,8 +210,8 @@ class ReportSettings(CamelCaseModel):
 
     fail_on: FailOn | tuple[FailOn, ...] = Field(
         default="warn",
-        description="The least severe finding with which a verb exits with 1. With `undecided`: exit with 3 if a rule "
-        "that may deny was not evaluated.",
+        description="`deny`: exit with 1 if a finding denies. `warn`: also for a warning. `never`: for no finding. "
+        "`undecided`: exit with 3 if a rule that may deny was not evaluated.",
     )
     min_severity: Severity | None = Field(default=None, description="The least severity that is reported.")
     skip: tuple[Rule, ...] = Field(default=(), description="Ids of rules that are not reported.")

@@ -88,7 +88,7 @@ class ScreenAwareWriter(Protocol):
 
 
 def screen_of(stream: TextIO, variables: Mapping[str, str] = os.environ) -> Screen:
-    """Return the screen of a stream. Of the variables, NO_COLOR, FORCE_COLOR, TERM and COLUMNS count."""
+    """Return the screen of a stream. Reads the variables NO_COLOR, FORCE_COLOR, TERM and COLUMNS."""
     is_terminal, term = stream.isatty(), variables.get("TERM", "")
     is_colored = is_terminal and term != "dumb"
     if variables.get("FORCE_COLOR", "0") not in ("", "0", "false"):

@@ -21,7 +21,7 @@ _ORDER: Final = ("fail", "warn", "error", "advice")
 
 
 class _RuleCount(Struct):
-    """The number of findings of one rule with one result, and of `objects` with a finding."""
+    """The number of findings of one rule with one result, and the number of `objects` with such a finding."""
 
     rule: Rule
     result: Result

@@ -74,7 +74,7 @@ def _variables_of(kind: type[Settings]) -> set[str]:
 def _refuse_several_configurations(chosen: Settings) -> None:
     given = [chosen.origins[name] for name in ("config", "no_config", "config_from") if getattr(chosen, name)]
     if len(given) > 1:
-        raise ConfigurationError(f"{given[0]}, {given[1]}: each says which configuration holds; give one of them")
+        raise ConfigurationError(f"{given[0]}, {given[1]}: each chooses the configuration; give only one of them")
 
 
 def settings_from_changed_file(chosen: S) -> S:

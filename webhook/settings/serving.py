@@ -63,7 +63,7 @@ class ServerSettings(ReportSettings):
     max_connections: int = declare_setting(
         1000,
         values.whole_number_type("COUNT", 1),
-        "Open connections for reviews. At the limit, the address with the most connections loses one.",
+        "Open connections for reviews. At the limit, the server closes a connection of the address with the most.",
     )
     live: bool = declare_setting(False, values.switch_type(), "Look up objects in the cluster of this server.")
     kubeconfig: Path | None = declare_setting(
@@ -72,14 +72,14 @@ class ServerSettings(ReportSettings):
     kube_context: str | None = declare_setting(
         None,
         values.text_type("NAME"),
-        "Use this context of the kubeconfig. --context names files.",
+        "Use this context of the kubeconfig.",
         unset="the current context",
     )
     view_memory: int = declare_setting(
         96 << 20,
         values.byte_size_type(least=1 << 20),
-        "Memory for objects that policies look up. If the memory is full, the server drops the objects of the largest "
-        "namespace, and policies report that they do not know these objects.",
+        "Memory for objects that policies look up. If the memory is full, the server drops the largest kind of objects "
+        "in the largest namespace, and policies report that they do not know these objects.",
     )
     live_policies: bool = declare_setting(
         False,
@@ -92,7 +92,7 @@ class ServerSettings(ReportSettings):
     events: bool = declare_setting(
         False,
         values.switch_type(),
-        "Write an Event if an object breaks a rule and passes with a warning. The Event is about its top owner.",
+        "If an object breaks a rule and passes with a warning, write an Event on the top owner of the object.",
     )
     timeout: float = declare_setting(
         10.0, values.seconds_type(0.1), "Time for one review; `?timeout=` of a call may be shorter."
@@ -109,12 +109,12 @@ class ServerSettings(ReportSettings):
     worker_memory: int = declare_setting(
         32 << 20,
         values.byte_size_type(least=16 << 20),
-        "Memory of each worker, beyond what it shares with the server.",
+        "Memory of each worker, in addition to the memory that it shares with the server.",
     )
     memory: int | None = declare_setting(
         None,
         values.byte_size_type(least=64 << 20),
-        "Memory of the server. If the bounds of its parts add up to more, the server does not start.",
+        "Memory of the server. If the bounds of its parts add up to more than this, the server does not start.",
         unset="the limit of the container",
     )
     drain: float = declare_setting(
@@ -130,7 +130,8 @@ class ServerSettings(ReportSettings):
     log_denials: DenialLevel = declare_setting(
         "never",
         values.choice_type(*DENIAL_LEVELS),
-        "Log the texts of denials, which quote objects: never, only with --log-level debug, or also with info.",
+        "Log the texts of denials, which quote objects. debug: only with --log-level debug. info: also with "
+        "--log-level info.",
     )
     traces: bool = declare_setting(
         False,

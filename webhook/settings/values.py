@@ -145,7 +145,7 @@ def switch_type() -> ValueType:
 
 def _paths(value: str) -> tuple[Path, ...]:
     if "://" in value:  # the colon of an address would separate two paths
-        raise ValueError("holds an address; write names of files and folders")
+        raise ValueError("contains an address; write names of files and folders")
     named = tuple(Path(part) for part in value.split(os.pathsep) if part)
     missing = [str(path) for path in named if str(path) != "-" and _does_not_exist(path)]
     if missing:  # reported here with the name of the variable, because users forget that it is set

@@ -62,7 +62,7 @@ _REASONS: Final[Mapping[str, tuple[Standing, str, str]]] = {
     "WaitingForPodsReady": ("waits", "Kueue waits until the pods of an earlier job are ready", ""),
     "AdmissionGated": (
         "waits",
-        "another controller gates its admission",
+        "another controller keeps it from admission by an admission gate",
         "ask the administrator of that controller",
     ),
     "PendingEvaluation": ("waits", "Kueue has not evaluated it yet", ""),

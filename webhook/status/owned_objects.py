@@ -253,7 +253,7 @@ def find_named_object(text: str, namespace: str, reading: ClusterReading, table:
     kinds = list(_kinds_of_text(kind_text.lower(), table))
     if not kinds:
         known = nearest_name(kind_text.lower(), {each.kind.lower() for each in _known_kinds(table)}) or ""
-        fix = did_you_mean(known, "name a kind that makes pods, or what Kueue and schedulers make for it")
+        fix = did_you_mean(known, "name a kind that makes pods, or a kind that Kueue or a scheduler creates")
         raise ConfigurationError(f"why: kind `{kind_text}` is not known: {fix}")
     for kind in kinds:
         obj = reading.get(kind, namespace, name)

@@ -55,7 +55,7 @@ _WAITING: Final[Mapping[str, tuple[str, str]]] = {
     "InvalidImageName": ("has an image name that cannot be read", "correct the name of the image"),
     "ImageInspectError": ("has an image that the node cannot read", "ask the administrator of the node"),
     "RegistryUnavailable": ("cannot reach the registry of its image", "wait, or use another registry"),
-    "SignatureValidationFailed": ("has an image whose signature is not accepted", "use a signed image"),
+    "SignatureValidationFailed": ("has an image with a signature that the node does not accept", "use a signed image"),
     "CreateContainerConfigError": (
         "cannot be created, because something that it refers to is missing",
         "create the ConfigMap, Secret or key that the message names",

@@ -139,7 +139,7 @@ _REASONS: Final = (
         "has a pod that the anti-affinity keeps away",
         "add nodes, or weaken the anti-affinity",
     ),
-    ("didn't satisfy existing pods anti-affinity", "has a pod whose anti-affinity keeps this one away", "add nodes"),
+    ("didn't satisfy existing pods anti-affinity", "has a pod with an anti-affinity to this pod", "add nodes"),
     ("didn't match pod affinity", "does not have the pods that the affinity requires", "correct podAffinity"),
     ("topology spread constraints", "would break the topology spread of the pod", "weaken topologySpreadConstraints"),
     ("free ports", "has a host port of the pod in use", "use another hostPort, or none"),

@@ -77,5 +77,5 @@ class Suite:
         raise InputError(self._problem_of_file_not_read(FoundFile(InputFile(name), f"it is outside `{self.root}`")))
 
     def _problem_of_file_not_read(self, file: FoundFile) -> InputProblem:
-        fix = "name the folder that holds both on the command line, or copy the file into the folder of the suite"
+        fix = "name the folder that contains both on the command line, or copy the file beside the suite"
         return InputProblem(message=f"`{file.file}` is not read: {file.reason}; {fix}", file=str(self.file))

@@ -96,7 +96,11 @@ def _row(entry: StatedRule) -> str:
 
 def _table_of_uncovered_failures(left: Sequence[UncoveredFailure]) -> Iterator[str]:
     if left:
-        yield from (_NOT_COVERED, "| topic | what happens | why no rule tells it | reported in |", "|---|---|---|---|")
+        yield from (
+            _NOT_COVERED,
+            "| topic | what happens | why no rule reports it | reported in |",
+            "|---|---|---|---|",
+        )
         for each in left:
             cells = (
                 _heading(each.topic),

@@ -60,9 +60,7 @@ class CaseModel(CamelCaseModel):
         description="Whether the defaults of Kubernetes are added; by default, to objects and not to reviews.",
     )
     context: list[Any] = Field(default=[], description="Objects of the cluster, or names of files and folders.")
-    context_is_whole: bool = Field(
-        default=False, description="An object that the context does not have does not exist."
-    )
+    context_is_whole: bool = Field(default=False, description="Whether objects that are not in `context` do not exist.")
     params: list[Any] = Field(default=[], description="The params of policies, or names of files and folders.")
     authorizer: list[AuthorizerAnswer] = Field(
         default=[], description="Answers to the questions of policies to `authorizer`."
