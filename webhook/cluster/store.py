@@ -392,8 +392,8 @@ class ObjectStore:
 
 
 def _is_same_json(held: JSON, obj: JSON) -> bool:
-    # CEL distinguishes 1, 1.0 and true, which are equal in Python
-    # one by one, because a single call of C, such as `json.dumps`, would block the event loop
+    # CEL distinguishes 1, 1.0 and true, which are equal in Python. Values are compared one by one, because a single
+    # call of C, such as `json.dumps`, would block the event loop.
     if type(held) is not type(obj):
         return False
     if isinstance(held, PackedObject):

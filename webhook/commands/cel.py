@@ -60,8 +60,8 @@ def command(
 ) -> int:
     """Evaluate a CEL expression as kube-apiserver would, and print its value, type and cost.
 
-    Without an expression, starts a prompt on a terminal. Exits with 0 if there is a value, 1 if the expression fails
-    or a row of --cases is wrong, and 2 if the expression or an input is refused.
+    Without an expression, starts a prompt on a terminal. Exits with 0 if there is a value, and with 1 if the expression
+    fails or a row of --cases is wrong. Exits with 2 if the expression or an input is refused.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     made = celpy_engine() if settings.cel_engine == "celpy" else compiled_engine()

@@ -157,8 +157,8 @@ class CopiesWriter:
         """Return the number of the earlier finding with the same mistake; None if this finding is the first.
 
         Within a file, findings are joined only for objects from one template or of one API version, for a series of
-        objects, and for pod templates of one object. Other findings of a mistake are counted: the second one in a
-        file is compared with the second one in another file.
+        objects, and for pod templates of one object. For other findings of a mistake, the second finding in a file is
+        compared with the second finding in another file.
         """
         is_of_version = finding.path == _API_VERSION
         if finding.result not in FINDINGS or self._remembered >= _MOST_REMEMBERED:
