@@ -1,7 +1,7 @@
-"""Makes admission requests from parsed files, without an API server. Each has its view of the cluster.
+"""Makes admission requests from parsed files, without an API server. Each request has a view of the cluster.
 
-A file has AdmissionReviews, bare requests or plain objects. For a plain object, this module makes the request of an API
-server. The workload table has the resource names and scopes that cannot be guessed.
+A file has AdmissionReviews, bare requests or plain objects. For a plain object, this module makes the request that an
+API server would send. The workload table has the resource names and scopes that cannot be guessed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class KindRow(Protocol):
 
     @property
     def resource(self) -> str:
-        """Return the plural, lower case."""
+        """Return the plural in lower case."""
         ...
 
     @property
@@ -67,12 +67,12 @@ def is_review(value: JSON) -> bool:
 
 
 def is_request(value: JSON) -> bool:
-    """Return whether this is a review's bare `request`: it has an operation and no apiVersion."""
+    """Return whether a value is the bare `request` of a review: it has an operation and no apiVersion."""
     return isinstance(value, dict) and "operation" in value and "apiVersion" not in value
 
 
 def is_review_or_request(value: JSON) -> bool:
-    """Return whether this is a review or a bare request."""
+    """Return whether a value is a review or a bare request."""
     return is_review(value) or is_request(value)
 
 
@@ -96,9 +96,9 @@ def attributes_of_fixture(
     Args:
         value: an AdmissionReview, a bare request or a plain object, parsed.
         row: returns the entry of a kind in the workload table; None guesses plurals.
-        operation: for a plain object.
-        namespace: for a plain object without a namespace.
-        fills_defaults: a plain object gets the defaults of an API server.
+        operation: the operation on a plain object.
+        namespace: the namespace of a plain object that has none.
+        fills_defaults: whether a plain object gets the defaults of an API server.
 
     Raises:
         CallError: 400 if the value has another form, or cannot be decoded.
@@ -167,7 +167,7 @@ def attributes_of_object(
     """
     kind = group_version_kind_of_object(value)
     if key := _key_in_parentheses(value):
-        raise CallError(400, "BadRequest", f"key `{key}` is an assertion, as of Chainsaw, and no field of an object")
+        raise CallError(400, "BadRequest", f"key `{key}` is an assertion of Chainsaw, not a field of an object")
     known = row(kind.group, kind.kind) if row else None
     resource = GroupVersionResource(kind.group, kind.version, known.resource if known else plural_of_kind(kind.kind))
     metadata = value.get("metadata") if isinstance(value.get("metadata"), dict) else {}
@@ -209,14 +209,14 @@ def with_defaults_filled_in(recorded: Attributes) -> Attributes:
 def _objects_as_sent(
     value: JSON, old: JSON, kind: GroupVersionKind, *, fills_defaults: bool
 ) -> tuple[JSON, JSON, bool]:
-    # both objects as an API server sends them, and True; if one cannot be decoded, both unchanged and False
+    # both objects as an API server sends them, and True; if an object cannot be decoded, both unchanged and False
     now = _object_as_sent(value, kind, fills_defaults=fills_defaults)
     before = now if old is value else _object_as_sent(old, kind, fills_defaults=fills_defaults)
     return (value, old, False) if now is None or before is None else (now, before, True)
 
 
 def _object_in_namespace(obj: JSON, namespace: str) -> JSON:
-    # as an API server fills in the namespace of the request
+    # an API server also fills in the namespace of the request
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     if not isinstance(metadata, dict) or metadata.get("namespace"):
         return obj
@@ -247,7 +247,7 @@ def group_version_kind_of_object(value: JSON) -> GroupVersionKind:
 
 
 def _completed_review(review: Mapping[str, Any], row: RowOf | None) -> Mapping[str, Any]:
-    # as v1; missing fields of a hand-written review come from its object
+    # the review in version v1; missing fields of a hand-written review come from its object
     request = review.get("request")
     completed = (
         {"request": _completed_request(request, row)} if isinstance(request, dict) and request.get("operation") else {}
@@ -259,10 +259,10 @@ def _completed_request(request: Mapping[str, Any], row: RowOf | None) -> Mapping
     # missing kind, resource, namespace or uid come from the object
     if all(request.get(key) for key in ("uid", "kind", "resource")):
         return request
-    held = request.get("object") or request.get("oldObject")
-    if not isinstance(held, dict) or not isinstance(held.get("kind"), str):
+    obj = request.get("object") or request.get("oldObject")
+    if not isinstance(obj, dict) or not isinstance(obj.get("kind"), str):
         return request
-    derived = attributes_of_object(held, row)
+    derived = attributes_of_object(obj, row)
     kind = {"group": derived.kind.group, "version": derived.kind.version, "kind": derived.kind.kind}
     resource = {"group": kind["group"], "version": kind["version"], "resource": derived.resource.resource}
     missing = {"uid": derived.uid, "kind": kind, "resource": resource, "namespace": derived.namespace}
@@ -302,7 +302,7 @@ class Submissions:
         """Return the submitted object of a plain object or a recorded review.
 
         Raises:
-            CallError: the document is neither, or cannot be decoded.
+            CallError: the document is neither a plain object nor a review, or cannot be decoded.
         """
         file, value = document.source, document.value
         if is_review_or_request(value):
@@ -326,18 +326,19 @@ class Submissions:
         is_stated = self._files.knows_namespace(file) if is_written else bool(self._namespace)
         return "" if is_stated or attributes.kind == NAMESPACE else attributes.namespace
 
-    def _view(self, file: str, unsaid: str) -> Cluster:
-        # only the views of the last file are cached: the objects of a file come together
+    def _view(self, file: str, assumed_namespace: str) -> Cluster:
+        # only the views of the last file are cached, because the objects of a file come together
         if self._views[0] != file:
             self._views = file, {}
         views = self._views[1]
-        if unsaid not in views:
-            views[unsaid] = ClusterWithAssumedNamespaces(self._files.cluster_view_of_file(file, unsaid))
-        return views[unsaid]
+        if assumed_namespace not in views:
+            view = self._files.cluster_view_of_file(file, assumed_namespace)
+            views[assumed_namespace] = ClusterWithAssumedNamespaces(view)
+        return views[assumed_namespace]
 
 
 def object_in_request_namespace(obj: JSON, review: JSON) -> JSON:
-    """Return the object, with the namespace of the request if it comes from a review and has none."""
+    """Return the object. An object of a review that has no namespace gets the namespace of the request."""
     namespace = get(review, (*object_path(review)[:-1], "namespace")) if is_review_or_request(review) else None
     metadata = obj.get("metadata")
     if not namespace or not isinstance(metadata, dict) or metadata.get("namespace"):
@@ -346,7 +347,7 @@ def object_in_request_namespace(obj: JSON, review: JSON) -> JSON:
 
 
 def is_complete(inputs: documents.InputDocuments) -> bool:
-    """Return whether every file was read: only then is a missing object absent."""
+    """Return whether every file was read, so that an object that is not in the files does not exist."""
     return not inputs.problems and not inputs.templates
 
 

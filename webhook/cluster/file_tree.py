@@ -1,9 +1,9 @@
 """The view of the cluster for an object of the named files. Its layers are the objects of --context, of the object's
 own file, and of the files that are applied together with this file (the unit).
 
-The first layer with the name decides. The answer is unknown if this layer has several different objects with the name,
-or an object with an unknown namespace. An object that no file has may exist, unless the user says that the files are
-whole. Whole files have all objects, and an object without a namespace is in `default`.
+The first layer with an object of the name decides. The answer is unknown if this layer has several different objects
+with the name, or an object with an unknown namespace. An object that no file has may exist, unless the user says that
+the files are whole. Whole files have all objects of the cluster, and an object without a namespace is in `default`.
 
 CustomResourceDefinitions and Deployments of controllers are used from all files: a tree may define a kind, or install
 its controller, in one folder, and use the kind in another.
@@ -197,7 +197,7 @@ class FileTree:
                 yield from map(self._units.name_changes_of_file(file).apply_to_object, objects)
 
     def mark_as_recorded(self, what: str) -> None:
-        """Note that an object has a recorded review: its different definitions are not reported."""
+        """Note that an object has a recorded review, so its different definitions are not reported."""
         self._recorded.add(what)
 
     def notes_on_differing_objects(self) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Recognizes placeholders: texts that a shell, a template engine, a controller or a person replaces later.
 
-Only this module defines placeholders. A placeholder may replace a value of any type. Rules about names or amounts skip
-placeholders.
+Only this module defines placeholders. A placeholder may stand in place of a value of any type. Rules about names or
+amounts skip placeholders.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _BLANKS: Final = (
     ("@", re.compile(r"@[A-Z][A-Z0-9_]*@")),
     ("%", re.compile(r"%[A-Z][A-Z0-9_]*%")),
 )
-"""The signs with which blanks begin, each with its pattern. On 100,000 such signs, a pattern takes 2 milliseconds, and
-one pattern for all signs would take 10.
+"""The signs with which blanks to fill in begin, each with its pattern. On 100,000 such signs, one pattern takes 2
+milliseconds, and a common pattern for all signs would take 10.
 """
 _SIGN_OF_BLANK: Final = re.compile(r"[<@%]|__|\[\[|\(\(")
 _WORD_IN_BRACKETS: Final = re.compile(r"[A-Za-z_][\w. -]*")
@@ -41,11 +41,11 @@ _OF_VALS: Final = "ref+"
 _WORDS: Final = ("PLACEHOLDER", "REPLACEME", "CHANGEME")
 _DOTS: Final = frozenset(("...", "…"))
 _SIGN: Final = re.compile("|".join(map(re.escape, ("$", "{{", *(sign for sign, _ in _BLANKS), *_WORDS, *_DOTS))))
-"""Matches a part that every placeholder has. Few texts have one."""
+"""Matches a sign or word that every placeholder has, and few other texts."""
 
 
 def is_placeholder(text: str) -> bool:
-    """Return whether a text is a placeholder, or contains one.
+    """Return whether a text is or contains a placeholder.
 
     Placeholders are `gpu-${N}`, `<queue>`, `[[queue]]`, `__NUM_NODES__`, `@NODES@`, `PLACEHOLDER_QUEUE` and `...`.
     Names and amounts that Kubernetes accepts have none of these signs, so `gpu-1` is not a placeholder.
@@ -54,9 +54,10 @@ def is_placeholder(text: str) -> bool:
 
 
 def is_placeholder_for_non_text(text: str) -> bool:
-    """Return whether a text in place of a number or boolean is a placeholder. As a string, such a word may be final.
+    """Return whether a text in place of a number or boolean is a placeholder.
 
-    Also placeholders are `NUM_NODES`, `PORT` and `(port)` for sed, `ref+vault://a` for vals, and the type `Boolean`.
+    In addition to the texts of `is_placeholder`, these are `NUM_NODES`, `PORT` and `(port)` for sed, `ref+vault://a`
+    for vals, and the type `Boolean`. In a field for text, such a word may be the final value.
     """
     is_word = any(words.fullmatch(text) is not None for words in (_CONSTANT, _CAPITALS, _IN_PARENTHESES, _TYPE))
     return is_word or text.startswith(_OF_VALS) or is_placeholder(text)
@@ -73,8 +74,9 @@ def is_placeholder_for_name(text: str) -> bool:
 def is_unquoted_bracket_placeholder(value: JSON) -> bool:
     """Return whether YAML read a list or a mapping from a placeholder without quotes: `[[name]]`, `{name}`, `[VpcId]`.
 
-    A list of one list of one word is never meant as a number, a text or a boolean. A mapping of one word to nothing is
-    never meant as one either. References of all fields have `[Always | Never]`, and `[{name: String}]` for labels.
+    In a field for a number, a text or a boolean, nobody writes a list of one list of one word, or a mapping of one word
+    to nothing, except as a placeholder. References of all fields have `[Always | Never]`, and `[{name: String}]` for
+    labels.
     """
     if isinstance(value, dict):
         name, held = next(iter(value.items()), (None, None))

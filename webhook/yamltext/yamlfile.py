@@ -291,8 +291,8 @@ def listing_of_folders_not_entered(places: Iterable[str | Path]) -> Listed:
 
 
 def problem_of_file_not_read(file: FoundFile) -> InputProblem:
-    """Return a message that a file or link in a folder is not read, with the reason."""
-    fix = "; name a folder that holds both" if "outside" in file.reason else ""
+    """Return the problem that a file or link in a folder is not read."""
+    fix = "; name a folder that contains both" if "outside" in file.reason else ""
     return InputProblem(message=f"is not read: {file.reason}{fix}", file=file.file.name)
 
 
