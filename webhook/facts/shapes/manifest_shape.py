@@ -119,6 +119,8 @@ _SPEC: Final = ("spec",)
 _MAPS: Final = frozenset(("data", "stringData", "labels", "annotations"))
 """Fields with keys that users choose."""
 _MOST_NAMED: Final = 4
+_REPLACED: Final = {"IngressBackend": "write service.name and service.port.number, or service.port.name"}
+"""The fix for unknown fields of a type whose fields have other names in an earlier version."""
 
 
 class _WorkloadSpec(Typed):
@@ -289,23 +291,26 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str
             others.append(each.name)
     for place, names in moved.items():
         at = (*unknown.at, names[0]) if len(names) == 1 else unknown.at
-        yield UNKNOWN.problem(at, *_message_and_fix_of_moved_fields(unknown, place, names, schema))
+        owner = "" if subject.template_of is None else " of the pod template"
+        to = f"{path_as_text(place) or 'the object itself'}{owner}"
+        yield UNKNOWN.problem(at, *_message_and_fix_of_moved_fields(unknown, to, names, schema))
     if not others or (not unknown.at and "metadata" not in subject.object):
         return
     if len(others) == 1:
-        yield UNKNOWN.problem((*unknown.at, others[0]), _message(unknown, schema), "remove the field")
+        fix = _REPLACED.get(unknown.type_name, "remove the field")
+        yield UNKNOWN.problem((*unknown.at, others[0]), _message(unknown, schema), fix)
     else:
         message = f"{_names(others)} {_message(unknown, schema, 'are not fields', 'the fields have')}"
-        yield UNKNOWN.problem(unknown.at, message, "remove the fields, or move them to the object that has them")
+        fix = _REPLACED.get(unknown.type_name, "remove the fields, or move them to the object that has them")
+        yield UNKNOWN.problem(unknown.at, message, fix)
 
 
 def _message_and_fix_of_moved_fields(
-    unknown: UndeclaredFields, place: FieldPath, names: Sequence[str], schema: str
+    unknown: UndeclaredFields, to: str, names: Sequence[str], schema: str
 ) -> tuple[str, str]:
     """Return the message and the fix of fields that another object should have. A wrong indentation moves several
     fields.
     """
-    to = path_as_text(place) or "the object itself"
     if len(names) == 1:
         return _message(unknown, schema), f"move `{names[0]}` to {to}"
     message = f"{_names(names)} {_message(unknown, schema, 'are not fields', 'the fields have')}"
@@ -318,7 +323,7 @@ def _fix(unknown: UndeclaredField, template_of: GroupVersionKind | None) -> str:
         return did_you_mean(unknown.nearest, "")
     spec = type_at_path(type_of(template_of), _SPEC) if template_of is not None else None
     if template_of is not None and isinstance(spec, Fields) and unknown.name in spec.fields:
-        return f"move `{unknown.name}` to the spec of the {template_of.kind}"
+        return f"set `{unknown.name}` in the spec of the {template_of.kind} instead"
     return ""
 
 
