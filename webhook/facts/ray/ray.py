@@ -49,6 +49,15 @@ CLUSTER_REQUIRED: Final = RAY.rule(
     why="KubeRay creates no pod without a Ray cluster, and sets the RayJob to failed.",
     function="ValidateRayJobSpec",
 )
+HEAD_REQUIRED: Final = RAY.rule(
+    "ray/head-required",
+    title="The Ray cluster has no head group",
+    why="The API server refuses a Ray cluster without headGroupSpec.",
+    refused_by="the API server",
+    source="ray-project/kuberay@feeaf72f ray-operator/config/crd/bases",
+    level="warn",
+    fails="create",
+)
 SUSPEND: Final = RAY.rule(
     "ray/suspend",
     title="The suspended RayJob does not shut down its cluster",
@@ -116,6 +125,8 @@ PARAMETER_TYPE: Final = RAY.rule(
     source="ray-project/kuberay@feeaf72f ray-operator/config/crd/bases",
     fails="create",
 )
+_KIND_OF_FIELD: Final = {"rayClusterSpec": "RayJob", "rayClusterConfig": "RayService"}
+"""The kinds that have a Ray cluster in a field of their spec."""
 _LONGEST: Final[Mapping[str, int]] = {"RayCluster": 53, "RayJob": 47, "RayService": 47}
 _QUOTE: Final = "put it in quotes"
 _SELECTED: Final = "ray.io/cluster"
@@ -166,6 +177,18 @@ def check_cluster_required(subject: Subject) -> Iterator[Problem]:
         message = "has neither rayClusterSpec nor clusterSelector, so the job has no Ray cluster to run on"
         fix = "set rayClusterSpec, or select a Ray cluster with clusterSelector"
         yield CLUSTER_REQUIRED.problem("spec", message, fix)
+
+
+def check_head_required(subject: Subject) -> Iterator[Problem]:
+    """Require a head group, as the CustomResourceDefinitions do. The fields may show that the kind is wrong."""
+    spec = ray_cluster_spec_of(subject)
+    if not spec.json or spec.has("headGroupSpec"):
+        return
+    fix = "add headGroupSpec"
+    if subject.group_kind[1] == RayCluster.gvk.kind:
+        kinds = [kind for field, kind in _KIND_OF_FIELD.items() if spec.has(field)]
+        fix = f"write kind: {kinds[0]}, which has the fields of this spec" if kinds else fix
+    yield HEAD_REQUIRED.problem(spec.at, "has no headGroupSpec, so the API server refuses the object", fix)
 
 
 def check_time_to_live(subject: Subject) -> Iterator[Problem]:
@@ -307,6 +330,7 @@ CHECKS: Final = (
     Check(group="ray", run=validate_ray_job_spec, kinds=group_kinds_of_types(RayJob)),
     Check(group="ray", run=check_time_to_live, kinds=group_kinds_of_types(RayJob, RayCronJob)),
     Check(group="ray", run=check_cluster_required, kinds=group_kinds_of_types(RayJob, RayService)),
+    Check(group="ray", run=check_head_required, kinds=_RAY),
     Check(group="ray", run=check_replica_bounds, kinds=_RAY),
     Check(group="ray", run=validate_parameter_types, kinds=_RAY),
     Check(group="ray", run=check_groups_have_containers, kinds=_RAY),
