@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from webhook.apimachinery.attributes import CRD, POD, GroupVersionKind
-from webhook.apimachinery.paths import FieldPath, parse_path, path_as_text
+from webhook.apimachinery.paths import FieldPath, get, parse_path, path_as_text
 from webhook.apimachinery.quantity import nearest_quantity
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.shapes.object_shape import POD_KIND, problems_of_wrong_types
@@ -93,6 +93,14 @@ VOLUME_EXISTS: Final = MANIFEST_SHAPE.rule(
     function="ValidateVolumeMounts",
     level="warn",
 )
+SERVICE_PORT: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/service-port",
+    title="A port of a Service is not a port number",
+    why="The API server refuses the Service, because each of its ports needs a number. A port without a value is 0.",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    function="validateServicePort",
+    level="warn",
+)
 _KUBERNETES: Final = "Kubernetes 1.36"
 """The release of Kubernetes with the types of the package `schema`."""
 _AMOUNTS: Final = "core.v1.ResourceRequirements"
@@ -112,6 +120,8 @@ _WORKLOADS: Final = frozenset(
 )
 """Kinds with a pod template that the API server checks. Controllers of other kinds may add volumes to templates."""
 _CRON_JOB: Final = ("batch", "CronJob")
+_SERVICE: Final = ("", "Service")
+_LAST_PORT: Final = 65535
 _NO_VOLUME: Final = "is not the name of a volume of the pod"
 _KNOWN: Final = ("status", "sops")
 """Fields that are not checked. Controllers write the status, and SOPS removes `sops` when it decrypts the object."""
@@ -157,11 +167,25 @@ def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
         subject.deadline, is_closed, left_out, known=_KNOWN, removed=_REMOVED, left_out_at=frozenset(templates)
     )
     yield from _problems_of_reading(reader, subject, of, _KUBERNETES if defined is None else defined.name)
-    if subject.group_kind == _CRON_JOB:
+    if subject.group_kind == _SERVICE:
+        yield from _problems_of_service_ports(subject)
+    elif subject.group_kind == _CRON_JOB:
         yield from _problems_of_mounts(subject.typed(CronJob).spec.job_template.spec.template.spec, ())
     elif subject.group_kind in _WORKLOADS:
         spec = subject.typed(_Workload).spec
         yield from _problems_of_mounts(spec.template.spec, {each.name for each in spec.volume_claim_templates})
+
+
+def _problems_of_service_ports(subject: Subject) -> Iterator[Problem]:
+    """Yield a problem for the first port of a Service that is not a port number. A chart without a value for the port
+    writes `port:` without a number, which the API server reads as 0.
+    """
+    ports = get(subject.object, ("spec", "ports"))
+    for index, port in enumerate(subject.deadline.charge_for_items(ports if isinstance(ports, list) else [])):
+        number, at = port.get("port", 0) if isinstance(port, dict) else None, ("spec", "ports", index, "port")
+        if isinstance(number, int) and not 0 < number <= _LAST_PORT and at not in subject.omitted:
+            yield SERVICE_PORT.problem(at, "must be a number from 1 to 65535", "set the number of the port")
+            return
 
 
 class _DefinedType(NamedTuple):
