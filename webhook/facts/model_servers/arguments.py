@@ -40,6 +40,13 @@ _NUMBERS: Final = frozenset(
 _WHOLE: Final = re.compile(r"\+?[0-9]{1,6}", re.ASCII)
 _ATTACHED: Final = re.compile(r"(-[a-z])([0-9]+)", re.ASCII)
 """A short flag of one letter with its number attached, which every parser splits: `-p8080`."""
+_FLAGS_OF_DOCKER: Final = {
+    "--shm-size": "remove it, and mount an emptyDir with medium Memory at /dev/shm",
+    "--gpus": "remove it, and request the GPUs in resources",
+    "--ipc": "remove it, and mount an emptyDir with medium Memory at /dev/shm",
+    "--ulimit": "remove it",
+}
+"""Flags of `docker run`, which no server has, with the fix."""
 _END: Final = "--"
 """The word after which every word is positional."""
 _GLUED: Final = re.compile(r"(-[a-z]{2,3})([0-9]{1,4})", re.ASCII)
@@ -87,7 +94,12 @@ class FlagTable:
         """Return whether every release of the server refuses a value after `=` of this flag."""
         return self.bare is not None and self.bare.fullmatch(name.lstrip("-")) is not None
 
-    def meant_flag(self, name: str) -> str:
+    def fix_of_unknown_flag(self, name: str) -> str:
+        """Return what to write in place of a flag that the server does not know; "" if that is not known."""
+        meant = self._meant_flag(name)
+        return f"write {meant}" if meant else _FLAGS_OF_DOCKER.get(name, "")
+
+    def _meant_flag(self, name: str) -> str:
         """Return the flag that the user probably meant by an unknown flag; "" without a probable flag."""
         glued = _GLUED.fullmatch(name)
         if glued is not None and name not in self.meanings and glued[1] in self.meanings:
@@ -121,7 +133,7 @@ class Arguments:
         joined: words in which a space joins a flag and its value. The server does not know a flag with this name.
         ambiguous: abbreviations of several flags.
         repeated: known flags that are given more than once, as written.
-        mistaken: flags that the server does not know, with the flags that were probably intended.
+        mistaken: flags that the server does not know, with the fix.
         removed: flags that some release of the server no longer has, by their names.
         valued_switches: words that give a value to a flag that has none.
         is_open: whether a running shell may add more arguments.
@@ -286,8 +298,8 @@ class _ArgumentReader:
         return name in self._table.valued or name in self._table.also
 
     def _note(self, flags: Sequence[str], written: str, value: str) -> None:
-        meant = "" if flags else self._table.meant_flag(written)
-        if not flags and not meant:
+        fix = "" if flags else self._table.fix_of_unknown_flag(written)
+        if not flags and not fix:
             return
         meanings = {self._table.meanings.get(flag) for flag in flags}
         if len(flags) > 1 and (len(meanings) > 1 or None in meanings):
@@ -297,8 +309,8 @@ class _ArgumentReader:
                 self._repeated.append(written)
             self._values[meaning] = value
             self._spellings[meaning] = written if _is_spelling_of(written, flags[0]) else flags[0]
-        elif meant:
-            self._mistaken[written] = meant
+        elif fix:
+            self._mistaken[written] = fix
 
     def _read_positional(self, word: str) -> None:
         if self._is_in_script and is_variable(word):

@@ -127,9 +127,9 @@ def check_words_of_command(container: Container, server: StartedServer | None, p
         yield _problem_of_joined_words(path, message, fix, flag)
     if not (server.is_in_script or "$" in container.image):  # with `$` in the image the file is a template
         yield from _check_unexpanded(container, path)
-    for name, meant in server.arguments.mistaken.items():
+    for name, fix in server.arguments.mistaken.items():
         message = f"{server.name} does not know the flag {name}"
-        yield UNKNOWN_FLAG.problem(path, message, f"write {meant}", words=(name,))
+        yield UNKNOWN_FLAG.problem(path, message, fix, words=(name,))
     yield from _check_valued_switches(server, path)
     for name in server.arguments.ambiguous[:1]:
         message = f"{name} is the beginning of several flags of {server.name}, which refuses it"
