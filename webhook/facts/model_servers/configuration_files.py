@@ -17,6 +17,7 @@ from typing import Any, Final
 from webhook.apimachinery.paths import get
 from webhook.errors import InputError
 from webhook.facts.model_servers.arguments import is_variable
+from webhook.facts.model_servers.server_candidates import text_of_mounted_file
 from webhook.facts.model_servers.started_servers import (
     NIM,
     SGLANG,
@@ -29,14 +30,12 @@ from webhook.facts.model_servers.started_servers import (
 from webhook.facts.subject import Subject
 from webhook.typed.objects import ConfigMap
 from webhook.typed.pods import Container, PodSpec
-from webhook.typed.volumes import Volume, VolumeMount
 from webhook.yamltext import yamlfile
 
 _REFERENCE: Final = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 _READ_VARIABLES: Final = frozenset((TGI, NIM))
 """The servers that read their parallel sizes from variables."""
 _SERVERS: Final = frozenset((VLLM, SGLANG, TENSORRT_LLM))
-_LONGEST: Final = 64 * 1024
 _SECONDS_A_CHARACTER: Final = 4e-5
 """Seconds to parse a character of YAML."""
 
@@ -102,14 +101,8 @@ def _data_of_config_map(name: Any, subject: Subject) -> Mapping[str, str]:
 
 def _settings_of_file(path: str, container: Container, spec: PodSpec, subject: Subject) -> Mapping[Any, Any] | None:
     """Return the content of a mounted file; None if the file is not known."""
-    mount = next((each for each in container.volume_mounts if path.startswith(f"{each.mount_path.rstrip('/')}/")), None)
-    volume = next((each for each in spec.volumes if mount is not None and each.name == mount.name), None)
-    if mount is None or volume is None or mount.sub_path or mount.sub_path_expr:
-        return None
-    name, key = get(volume.json, ("configMap", "name")), _key_of_file(path, mount, volume)
-    held = subject.cluster_view().get_without_noting(ConfigMap.gvk, subject.namespace, name) if name else None
-    text = ConfigMap.of(held).data.get(key, "")
-    if not text or len(text) > _LONGEST or "{{" in text:
+    text = text_of_mounted_file(path, container, spec, subject)
+    if not text or "{{" in text:
         return None
     subject.deadline.require_time_for_call(len(text) * _SECONDS_A_CHARACTER)
     try:
@@ -118,14 +111,3 @@ def _settings_of_file(path: str, container: Container, spec: PodSpec, subject: S
         return None
     value = documents[0].value if len(documents) == 1 else None
     return value if isinstance(value, dict) else None
-
-
-def _key_of_file(path: str, mount: VolumeMount, volume: Volume) -> str:
-    """Return the key of the ConfigMap that a volume mounts at a path; "" if no key is mounted there."""
-    file = path[len(mount.mount_path.rstrip("/")) + 1 :]
-    items = get(volume.json, ("configMap", "items"))
-    if not isinstance(items, list):
-        return file
-    listed = [item for item in items if isinstance(item, dict) and item.get("path") == file]
-    key = listed[0].get("key") if listed else ""
-    return key if isinstance(key, str) else ""

@@ -9,7 +9,8 @@ sets it, and no other container of the pod may listen on it. The port of a NIM i
 
 Source: vllm-project/vllm vllm/entrypoints/openai/cli_args.py@00522333; PyPI sglang 0.5.23 sglang/srt/server_args.py;
 huggingface/text-generation-inference@db931fcf Dockerfile; NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py;
-triton-inference-server/server@0299e638 src/command_line_parser.cc.
+triton-inference-server/server@0299e638 src/command_line_parser.cc; ai-dynamo/dynamo
+components/frontend/src/dynamo/frontend/main.py.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.facts.model_servers.servers_of_object import ServerContainer, pods_of_template_in_group
 from webhook.facts.model_servers.services import BY_LABEL, AlphaInferencePool, InferencePool, Service
 from webhook.facts.model_servers.started_servers import (
+    DYNAMO_FRONTEND,
     LLAMA,
     LMDEPLOY,
     SGLANG,
@@ -120,9 +122,9 @@ _READS_PORT_VARIABLE: Final = (0, 4, 3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Default:
-    """The default address and port of a server."""
+    """The default address and port of a server. The port is None where it differs between releases."""
 
-    port: int
+    port: int | None
     host: str = ""
     variable: str = ""
 
@@ -134,6 +136,7 @@ _DEFAULTS: Final[Mapping[str, _Default]] = {
     TENSORRT_LLM: _Default(port=8000, host="localhost"),
     LMDEPLOY: _Default(port=23333),
     LLAMA: _Default(port=8080, host="127.0.0.1", variable="LLAMA_ARG_PORT"),
+    DYNAMO_FRONTEND: _Default(port=None, variable="DYN_HTTP_PORT"),
 }
 POOL_PORT: Final = MODEL_SERVER.rule(
     "model-server/pool-port",
@@ -166,9 +169,13 @@ _OF_VERTEX_AI: Final = "AIP_MODE"
 """The variable with which Triton serves Vertex AI on another port."""
 _LONGEST_LABEL: Final = 63
 _LOOPBACK: Final = frozenset(("127.0.0.1", "localhost", "::1"))
-_PROBES: Final = ("readinessProbe", "livenessProbe", "startupProbe")
-_PORT_FLAG: Final = {LMDEPLOY: "--server-port", TRITON: "--http-port"}
-_HOST_FLAG: Final = {TGI: "--hostname 0.0.0.0", LMDEPLOY: "--server-name 0.0.0.0"}
+PROBES: Final = ("readinessProbe", "livenessProbe", "startupProbe")
+_PORT_FLAG: Final = {LMDEPLOY: "--server-port", TRITON: "--http-port", DYNAMO_FRONTEND: "--http-port"}
+_HOST_FLAG: Final = {
+    TGI: "--hostname 0.0.0.0",
+    LMDEPLOY: "--server-name 0.0.0.0",
+    DYNAMO_FRONTEND: "--http-host 0.0.0.0",
+}
 _STATEFUL_SET: Final = ("apps", "StatefulSet")
 _KSERVE: Final = "KServe"
 _ADDS_PROBE: Final = {
@@ -184,6 +191,8 @@ _WORKER_SET: Final = "leaderworkerset.sigs.k8s.io/"
 _OTHER_PORT: Final = re.compile(r"(?::|-port[= ]+)([0-9]{2,5})(?![0-9])")
 """A port in a command: in an address, or the value of a flag for a port."""
 _PORT_OF_FLAG: Final = re.compile(r"-port[= ]+([0-9]{1,5})\b")
+_STATUS_OF_DYNAMO: Final = frozenset(("DYN_SYSTEM_PORT", "DYN_SYSTEM_ENABLED"))
+"""Variables with which processes of Dynamo answer requests for their health on a further port."""
 _SPEAKS_TLS: Final = frozenset((VLLM, SGLANG))
 _RAY_PORTS: Final = frozenset((6379, 8265, 10001, 44217, 44227, 52365))
 """Ports on which a node of Ray listens by default (https://docs.ray.io/en/latest/ray-core/configure.html)."""
@@ -234,6 +243,8 @@ def _port_of_server(member: ServerContainer) -> int | None:
     if default is None or arguments.is_open or arguments.joined or server.is_of_dynamo:
         return None
     if arguments.has("config", "socket", "headless"):
+        return None
+    if server.name == DYNAMO_FRONTEND and not _STATUS_OF_DYNAMO.isdisjoint(member.container.environment.names):
         return None
     if arguments.has("port"):
         return arguments.number("port")
@@ -325,6 +336,13 @@ def _check_probes(member: ServerContainer, ports: Sequence[int], *, has_service:
         yield _problem_of_probe(at, f"{message}, so the probe never succeeds", fix)
 
 
+def check_probes_of_frontend(member: ServerContainer, at: FieldPath) -> Iterator[Problem]:
+    """Report a probe of a frontend of Dynamo that connects to another port; `at` is the path of its probes."""
+    ports = _ports_of_server(member)
+    for probe, message, fix in _wrong_port(member, ports, _asked_ports(member)) if ports else ():
+        yield _problem_of_probe((*at, probe), f"{message}, so the probe never succeeds", fix)
+
+
 def _problem_of_probe(path: FieldPath, message: str, fix: str) -> Problem:
     return PROBE_PORT.problem(path, message, fix)
 
@@ -356,7 +374,7 @@ def _wrong_port_of_path(member: ServerContainer) -> Iterator[tuple[str, str, str
         return
     http, container = arguments.number("port", default), member.container
     probes = (container.readiness_probe, container.liveness_probe, container.startup_probe)
-    for name, probe in zip(_PROBES, probes, strict=True):
+    for name, probe in zip(PROBES, probes, strict=True):
         path, port = probe.http_get.url_path, _number_of_port(probe.http_get.port, member)
         if path.startswith("/v2/") and port in ports and port != http:
             message = f"asks port {port} for {path[:_LONGEST_LABEL]}, which Triton answers on port {http}"
@@ -492,7 +510,7 @@ def _asked_ports(member: ServerContainer) -> Iterator[tuple[str, int, str]]:
     """Yield the probes of a container that connect to a port, with its number, and the scheme of HTTP probes."""
     container = member.container
     probes = (container.readiness_probe, container.liveness_probe, container.startup_probe)
-    for name, probe in zip(_PROBES, probes, strict=True):
+    for name, probe in zip(PROBES, probes, strict=True):
         for handler in probe.connections:
             number = _number_of_port(handler.port, member)
             if number is not None:

@@ -17,12 +17,13 @@ from typing import Any, Final
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.apimachinery.quantity import read_count
 from webhook.facts.model_servers.gpus import COMPARABLE
+from webhook.facts.model_servers.listening import PROBES, check_probes_of_frontend
 from webhook.facts.model_servers.processes import GPUS_UNUSED, NO_GPU, problem_of_parallel_size
 from webhook.facts.model_servers.server_candidates import MODEL_SERVER, may_start_server
 from webhook.facts.model_servers.server_checks import check_server
 from webhook.facts.model_servers.server_groups import problem_of_small_group
 from webhook.facts.model_servers.servers_of_object import server_container
-from webhook.facts.model_servers.started_servers import started_server
+from webhook.facts.model_servers.started_servers import DYNAMO_FRONTEND, started_server
 from webhook.facts.model_servers.words import check_words_of_command
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
@@ -156,9 +157,24 @@ def check_parts_of_llm_service(subject: Subject) -> Iterator[Problem]:
 
 
 def _problems_of_part(
-    obj: Mapping[str, Any], at: FieldPath, subject: Subject, nodes: int = 1, *, is_advice: bool = False
+    obj: Mapping[str, Any],
+    at: FieldPath,
+    subject: Subject,
+    nodes: int = 1,
+    *,
+    is_advice: bool = False,
+    probes_at: FieldPath | None = None,
 ) -> Iterator[Problem]:
-    """Yield the problems of a container in a part of a pod; `at` is the path of the part."""
+    """Yield the problems of a container in a part of a pod.
+
+    Args:
+        obj: the container.
+        at: the path of the part.
+        subject: the object.
+        nodes: the number of pods that start the server together.
+        is_advice: whether other parts may change the container.
+        probes_at: the path of the container's probes, if the port of a frontend decides them.
+    """
     container = Container.of(obj, (), subject.reading_context)
     if not may_start_server(container):
         return
@@ -168,6 +184,8 @@ def _problems_of_part(
         return
     podset = PodSet(name="", path=at, template={}, elsewhere=True)
     member = server_container(server, container, PodSpec.of({}), podset, subject)
+    if server.name == DYNAMO_FRONTEND and probes_at is not None:
+        yield from check_probes_of_frontend(member, probes_at)
     if is_advice:
         outcome = member.processes.outcome.replace("exits", "may exit", 1)
         member = replace(member, processes=replace(member.processes, is_advice=True, outcome=outcome))
@@ -196,15 +214,20 @@ def check_dynamo_graph(subject: Subject) -> Iterator[Problem]:
     for name, service in subject.deadline.charge_for_items(list(_map(services).items())):
         main = get(service, ("extraPodSpec", "mainContainer"))
         if isinstance(main, dict) and isinstance(name, str):
-            at = ("spec", "services", name, "extraPodSpec", "mainContainer")
-            yield from _problems_of_part(_with_gpus_of_service(main, service), at, subject, _nodes(service))
+            of_service = ("spec", "services", name)
+            at = (*of_service, "extraPodSpec", "mainContainer")
+            probes = {each: service[each] for each in PROBES if each in service}
+            merged = {**_with_gpus_of_service(main, service), **probes}
+            probes_at = of_service if probes else at
+            yield from _problems_of_part(merged, at, subject, _nodes(service), probes_at=probes_at)
     components = get(subject.object, ("spec", "components"))
     for index, component in enumerate(subject.deadline.charge_for_items(_list(components))):
         containers = get(component, ("podTemplate", "spec", "containers"))
         for number, main in enumerate(_list(containers)):
             if isinstance(main, dict) and main.get("name") == "main":
                 place = ("spec", "components", index, "podTemplate", "spec", "containers", number)
-                yield from _problems_of_part(main, place, subject, _nodes(component))
+                nodes, is_alone = _nodes(component), len(_list(containers)) == 1
+                yield from _problems_of_part(main, place, subject, nodes, probes_at=place if is_alone else None)
                 yield from _check_tag(main, place, component, subject)
 
 

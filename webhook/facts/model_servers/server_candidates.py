@@ -1,18 +1,24 @@
 """The group of rules about model servers, and the containers that may start a model server.
 
 Words in the image and the command show whether a container may start a server. Few containers have one of these
-words. The other modules of model servers read only these containers.
+words. The other modules of model servers read only these containers. If the command is a script in a known ConfigMap,
+the script is read in its place. The content of a script that an image contains is not known.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from webhook.apimachinery.paths import get
 from webhook.cel.library.patterns import compile_policy_pattern
 from webhook.facts.gpu.device_pods import located_templates
 from webhook.facts.subject import Subject
 from webhook.rules.rule import RuleGroup
+from webhook.typed.objects import ConfigMap
 from webhook.typed.pods import Container, PodSpec
+from webhook.typed.volumes import Volume, VolumeMount
 from webhook.workloads.podsets import PodSet
 
 MODEL_SERVER: Final = RuleGroup(
@@ -26,6 +32,13 @@ _NAMES: Final = compile_policy_pattern(
     r"vllm|sglang|text-generation|trtllm|lmdeploy|dynamo|triton_?server|llama-server|llama\.cpp|/nim/|ray start"
 )
 """Texts in the image or the command of a container with a model server. RE2 reads a long script once for all."""
+_SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
+_OPTIONS: Final = re.compile(r"-[a-z]+")
+_FILE: Final = re.compile(r"/[\w./-]{1,250}")
+_ONLY_A_FILE: Final = re.compile(r"\s*(?:exec\s+)?(?:(?:ba)?sh\s+|source\s+|\.\s+)?(/[\w./-]{1,250})\s*")
+"""A script that only runs the script in a file."""
+_PARAMETERS: Final = "$@"
+_LONGEST_SCRIPT: Final = 64 * 1024
 _CHARACTER_S: Final = 5e-9
 """The most seconds that this search takes for each character: 1.5 ns measured, 3.6 ns outside ASCII."""
 
@@ -51,9 +64,68 @@ def server_candidates(subject: Subject) -> tuple[ServerCandidate, ...]:
         ServerCandidate(container, spec, podset)
         for podset, template in subject.once(located_templates)
         for spec in (template.spec,)
-        for container in spec.running_containers()
+        for written in spec.running_containers()
+        for container in (_with_mounted_script(written, spec, subject),)
         if may_start_server(container) and not _may_lack_words(container, podset, subject)
     )
+
+
+def _with_mounted_script(container: Container, spec: PodSpec, subject: Subject) -> Container:
+    """Return a container whose command is a script in a known ConfigMap as one that runs the script with `bash -c`;
+    other containers unchanged.
+    """
+    path, parameters = _script_of_command(container)
+    text = text_of_mounted_file(path, container, spec, subject) if path else ""
+    if not text or "{{" in text:
+        return container
+    command = ["bash", "-c", text, path, *(parameters if _PARAMETERS in text else ())]
+    return Container({**container.json, "command": command, "args": []}, container.at, container.reading)
+
+
+def _script_of_command(container: Container) -> tuple[str, Sequence[str]]:
+    """Return the file of the script that a command runs, and the parameters of the script; ("", ()) without one."""
+    if not container.command or not any(True for _ in container.volume_mounts):
+        return "", ()
+    first, *words = container.words
+    if first.endswith(".sh") and _FILE.fullmatch(first[:_LONGEST_SCRIPT]):
+        return first, words
+    if not _SHELL.fullmatch(first[:_LONGEST_SCRIPT]):
+        return "", ()
+    while words and _OPTIONS.fullmatch(words[0]):
+        if "c" in words.pop(0):
+            container.charge_search("".join(words[:1]))
+            only = _ONLY_A_FILE.fullmatch(words[0]) if words else None
+            return (only[1], ()) if only else ("", ())
+    return (words[0], words[1:]) if words and _FILE.fullmatch(words[0]) else ("", ())
+
+
+def text_of_mounted_file(path: str, container: Container, spec: PodSpec, subject: Subject) -> str:
+    """Return the content of a file that a known ConfigMap mounts into a container; "" if the file is not known."""
+    mount = next((each for each in container.volume_mounts if _has_file(each, path)), None)
+    volume = next((each for each in spec.volumes if mount is not None and each.name == mount.name), None)
+    if mount is None or volume is None or mount.sub_path_expr:
+        return ""
+    name, key = get(volume.json, ("configMap", "name")), _key_of_file(path, mount, volume)
+    held = subject.cluster_view().get_without_noting(ConfigMap.gvk, subject.namespace, name) if name else None
+    text = ConfigMap.of(held).data.get(key, "")
+    return text if len(text) <= _LONGEST_SCRIPT else ""
+
+
+def _has_file(mount: VolumeMount, path: str) -> bool:
+    """Return whether a mount is a file, or the folder of a file. A part of a volume is read only as a file."""
+    folder = mount.mount_path.rstrip("/")
+    return bool(folder) and (path == folder if mount.sub_path else path.startswith(f"{folder}/"))
+
+
+def _key_of_file(path: str, mount: VolumeMount, volume: Volume) -> str:
+    """Return the key of the ConfigMap that a volume mounts at a path; "" if no key is mounted there."""
+    file = mount.sub_path or path[len(mount.mount_path.rstrip("/")) + 1 :]
+    items = get(volume.json, ("configMap", "items"))
+    if not isinstance(items, list):
+        return file
+    listed = [item for item in items if isinstance(item, dict) and item.get("path") == file]
+    key = listed[0].get("key") if listed else ""
+    return key if isinstance(key, str) else ""
 
 
 def _may_lack_words(container: Container, podset: PodSet, subject: Subject) -> bool:

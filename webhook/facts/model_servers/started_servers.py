@@ -36,6 +36,7 @@ LLAMA: Final = "llama-server"
 TRITON: Final = "Triton"
 NIM: Final = "NIM"
 RAY: Final = "Ray"
+DYNAMO_FRONTEND: Final = "Dynamo's frontend"
 _VLLM_IMAGES: Final = re.compile(r"vllm/vllm-openai(-rocm|-xpu)?")
 _RELEASE: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?(?:[.+-].*)?")
 _MOST_SERVERS: Final = 4
@@ -170,7 +171,10 @@ def started_servers(container: Container, *, is_whole: bool = False) -> Sequence
 
 
 def _starts_of_servers(started: StartedPrograms) -> Sequence[LauncherStart]:
-    return [start for start in started.starts if start.launcher is not None and start.launcher.name != RAY]
+    """Return the servers that a command starts. Beside workers in one container, the frontend of Dynamo is left out."""
+    starts = [start for start in started.starts if start.launcher is not None and start.launcher.name != RAY]
+    workers = [start for start in starts if start.launcher and start.launcher.name != DYNAMO_FRONTEND]
+    return workers or starts
 
 
 def _server_of_start(
