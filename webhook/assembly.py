@@ -250,7 +250,7 @@ def assembly_with_files(
 
     Args:
         chosen: the settings of the command.
-        sources: of the policies.
+        sources: the sources of the policies.
         loaded: the policies.
         objects: what the command is about, or what policies look up, each object with its file.
         files: all files with objects, if `objects` lacks some.

@@ -301,7 +301,7 @@ class _HttpConnection(Struct, frozen=True):
 
 
 def _status_of_refusal(response: Any) -> Mapping[str, Any]:
-    # empty if the body has no Status
+    """Return the metav1.Status of an answer; {} if the body has no Status."""
     try:
         status = json.loads(response.data)
     except ValueError:
@@ -394,7 +394,7 @@ def fix_of_refused_token(authorization: str) -> str:
 
 
 def _claims(token: str) -> Mapping[str, Any]:
-    # of a token in JWS compact form; empty for another text
+    """Return the claims of a token in JWS compact form; {} for another text."""
     payload = token.split(".")[1] if token.count(".") == 2 else ""
     try:
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))

@@ -103,7 +103,7 @@ class ListDecoder(Struct):
         self._require_character("]")
 
     def _next_character(self) -> str:
-        # that is not white space
+        """Return the next character that is not white space."""
         while True:
             blank = _SPACE.match(self._text, self._at)
             self._at = blank.end() if blank else self._at
@@ -126,7 +126,7 @@ class ListDecoder(Struct):
             self._read_more()
 
     def _read_more(self) -> None:
-        # at least doubles the text, so that an object in many small chunks is decoded only a few times
+        # each read at least doubles the text, so that an object in many small chunks is decoded only a few times
         rest = self._text[self._at :]
         if len(rest) > LARGEST:
             raise ValueError(f"an object is larger than {LARGEST} bytes, or not JSON")
@@ -162,7 +162,7 @@ def decode_value_at(text: str, at: int) -> tuple[JSON, int] | None:
 
 
 def _cut_deep_nesting(text: str, at: int) -> tuple[str, int]:
-    # replaces parts that are too deep; ("", 0) if the value is cut off
+    """Return the text of a value with placeholders for deep parts, and its end; ("", 0) if the value is cut off."""
     parts: list[str] = []
     depth, since = 0, at
     for token in _TOKEN.finditer(text, at):

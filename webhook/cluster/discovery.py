@@ -78,7 +78,7 @@ class Discovery:
         raise KindNotServed(_NOT_OF_THIS_RELEASE if is_of_kubernetes else NOT_SERVED)
 
     def _versions(self, gvk: GroupVersionKind) -> Iterator[str]:
-        # the wanted version first, then the preferred one
+        """Yield the wanted version, then the version that the API server prefers."""
         yield gvk.version
         served = self._document(f"/apis/{gvk.group}") or {} if gvk.group else {}
         preferred = served.get("preferredVersion") or {}
@@ -87,7 +87,7 @@ class Discovery:
                 yield entry["version"]
 
     def _document(self, path: str) -> JSON | None:
-        # None for 404; raises LookupFailed
+        """Return a document; None for 404. Raises LookupFailed."""
         now = monotonic()
         with self._lock:
             recent = {key: each for key, each in self._documents.items() if each.may_answer(now, self._shared_s)}

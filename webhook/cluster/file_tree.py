@@ -259,7 +259,7 @@ def _releases_in_documents(documents: Mapping[str, Sequence[JSON]]) -> Iterator[
 
 
 def _objects_for_other_files(documents: Mapping[str, Sequence[JSON]]) -> Iterator[JSON]:
-    # without those of tests
+    """Yield the objects of IN_OTHER_FILES that are not in files of tests."""
     for file, values in documents.items():
         if not is_test_or_vendored_file(file):
             yield from (each for each in values if isinstance(each, dict) and group_kind(each) in IN_OTHER_FILES)
@@ -399,7 +399,7 @@ class ClusterViewFromFile:
         return DEFAULT if self._is_whole and each.namespace is UNSAID else each.namespace
 
     def _require_unambiguous_object(self, meant: Sequence[FileObject], what: str) -> FileObject:
-        # raises AmbiguousObject if the objects with this name differ
+        """Return the only object. Raises AmbiguousObject if the objects with this name differ."""
         first = meant[0]
         if any(not each.is_named for each in meant):
             raise UnknownNamespaceOrName(f"{what}: kustomizations may rename the object in {first.file}")
@@ -410,7 +410,7 @@ class ClusterViewFromFile:
         return first
 
     def _check_namespaces(self, named: Iterable[FileObject], where: str | None, what: str) -> None:
-        # raises UnknownNamespaceOrName if it is not known whether an object is in the namespace
+        """Raise UnknownNamespaceOrName if it is not known whether an object is in the namespace `where`."""
         for each in named:
             namespace = self._namespace_of_object(each)
             if (namespace is UNSAID) != (where is UNSAID):
@@ -421,7 +421,7 @@ class ClusterViewFromFile:
     def _objects_by_place(
         self, gvk: GroupVersionKind, layer: FileObjects, namespace: str | None
     ) -> Mapping[Place, Sequence[FileObject]]:
-        # without objects that may be in another namespace
+        """Objects that may be in another namespace are left out."""
         places: dict[Place, list[FileObject]] = {}
         for each in self._visible_objects(gvk, layer):
             where = self._namespace_of_object(each)

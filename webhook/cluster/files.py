@@ -104,12 +104,12 @@ def _namespace_or_default(namespace: JSON) -> str:
 
 
 def _text_or_empty(value: JSON) -> str:
-    # a name may also be the `{name}` of an unfilled template
+    # in a template that was not rendered, `{name}` is a map
     return value if isinstance(value, str) else ""
 
 
 def _objects_by_namespace(objects: Mapping[tuple[str, str], JSON]) -> Mapping[str | None, Sequence[JSON]]:
-    # sorted by name; None is all namespaces
+    """Return objects by namespace, sorted by name. The key None has the objects of all namespaces."""
     places = sorted(objects)
     spaces: dict[str | None, list[JSON]] = {}
     for place in places:

@@ -47,7 +47,7 @@ class Index(Struct, frozen=True):
     """Finds the objects of a namespace by a key, because users may create too many for a walk.
 
     Args:
-        name: for messages.
+        name: the name of the index in messages.
         keys: returns the keys of an object; may read only the fields that the view keeps.
     """
 
@@ -70,11 +70,11 @@ class Interest:
 
     Attributes:
         gvk: the kind.
-        fields: what is read.
-        scope: which objects.
-        only: scopes inside `scope`: other objects are not kept. Empty: all are kept.
-        indexes: in addition to names.
-        most_bytes: of one object as JSON; a view keeps only a stub of a larger object (object_reader.py).
+        fields: the fields that are read.
+        scope: the objects that are read.
+        only: scopes inside `scope`. Objects outside of these are not kept. If empty, all objects are kept.
+        indexes: the indexes of the objects, in addition to the index by name.
+        most_bytes: the most bytes of one object as JSON. A view keeps a stub of a larger object (object_reader.py).
     """
 
     gvk: GroupVersionKind
@@ -154,7 +154,7 @@ def objects_by_key(objects: Iterable[JSON], index: Index) -> Mapping[str, Sequen
 
 
 def _sort_key(interest: Interest) -> tuple[object, ...]:
-    # names before labels, namespaces and everything
+    """Interests in names come before interests in labels, in namespaces and in everything."""
     scope = interest.scope
     place = not scope.name, not scope.namespace, not scope.labels, scope
     return (*interest.kind, interest.gvk.version, *place)
@@ -172,7 +172,7 @@ def _union_of_fields(one: Fields, other: Fields) -> Fields:
 
 
 def _merge_named_interests(interests: Sequence[Interest]) -> Iterator[Interest]:
-    # too many single objects become whole namespaces
+    """Replace too many interests in single objects by interests in whole namespaces."""
     named = [each for each in interests if each.scope.name]
     if len(named) > MOST_NAMED:
         namespaces = {each.scope.namespace for each in named}

@@ -157,7 +157,7 @@ def _patch_entries(value: Mapping[str, JSON]) -> Iterator[JSON]:
 
 
 def _file_of_patch(patch: JSON) -> JSON:
-    # an entry can also be the text of a patch
+    # an entry is the file of a patch, or the text of a patch
     return patch.get("path") if isinstance(patch, dict) else patch
 
 
@@ -166,7 +166,7 @@ def _may_rename(patch: JSON) -> bool:
 
 
 def _labels_of_templates(value: Mapping[str, JSON]) -> Iterator[Mapping[str, JSON]]:
-    # api v0.20 types.Label and commonLabels
+    # source: types.Label and commonLabels of api v0.20
     for each in _list_or_empty(value.get("labels")):
         if isinstance(each, dict) and (each.get("includeTemplates") is True or each.get("includeSelectors") is True):
             yield _map_or_empty(each.get("pairs"))
@@ -269,7 +269,7 @@ class Kustomizations:
         return takers[0] if len(takers) == 1 else None
 
     def _naming_above(self, root: str) -> NameChanges:
-        # above the outermost certain kustomization; unknown if one of them changes names
+        """Return the name changes above a kustomization. They are unknown if a kustomization above changes names."""
         return (
             UNKNOWN
             if any(self._by_folder[each].naming != AS_WRITTEN for each in self._kustomizations_above(root))
@@ -277,7 +277,7 @@ class Kustomizations:
         )
 
     def _kustomizations_above(self, path: str) -> Iterator[str]:
-        # also those that use it through another kustomization
+        """Yield the kustomizations that use a path directly or through others."""
         waiting, seen = [path], {path}
         while waiting:
             for taker in self._takers.get(waiting.pop(), ()):
@@ -288,7 +288,7 @@ class Kustomizations:
 
 
 def _consider_naming_of_components(of: Kustomization, others: Mapping[str, Kustomization]) -> Kustomization:
-    # unknown if a component changes names or cannot be read
+    """Names are unknown if a component changes names or cannot be read."""
     if all(each in others and others[each].naming == AS_WRITTEN for each in of.components):
         return of
     return replace(of, naming=UNKNOWN)
@@ -377,8 +377,9 @@ class FilesAppliedTogether:
         return self._template_labels[file]
 
     def _naming_by_flux(self, folder: str, root: str = "") -> NameChanges:
-        # Flux applies everything below its path. If the path has a kustomization, Flux applies only its resources.
-        # unknown if several objects of Flux set different namespaces
+        """Flux applies everything below its path. If the path has a kustomization, Flux applies only its resources.
+        The namespace is unknown if several objects of Flux set different namespaces.
+        """
         namespaces: set[str] = set()
         at = folder
         while self._flux_namespaces and at not in ("", "/", "."):

@@ -190,7 +190,7 @@ class ClusterBeforeChange:
 
 
 def _is_part_of_object(held: JSON | None, old: JSON | None) -> bool:
-    # a view keeps only fields that are read
+    # a view keeps only the fields that are read, so the kept object can lack fields of `old`
     if held is None or old is None:
         return held is old
     if isinstance(held, dict) and isinstance(old, dict):

@@ -86,7 +86,7 @@ def objects_of_kind(
 
 
 def _groups_with_versions(connection: Connection) -> Iterator[tuple[str, Sequence[str]]]:
-    # the preferred version first
+    """Yield each group with its versions, the preferred version first."""
     for group in connection.get("/apis", {}).get("groups") or []:
         preferred = (group.get("preferredVersion") or {}).get("version")
         versions = [each["version"] for each in group.get("versions") or []]

@@ -51,7 +51,7 @@ class ObjectReader:
     """Reads the objects of one interest.
 
     Attributes:
-        interest: what is kept.
+        interest: the objects and fields that are kept.
         resource: the kind as the API server serves it.
         memory: the memory of the view. The lock `memory.decoding` is held while one object is decoded and reduced.
     """
@@ -117,7 +117,7 @@ class ObjectReader:
 
 
 def _stub_of_object(obj: JSON, size: int) -> JSON:
-    # with the size in place of the other fields
+    """Return an object with its size in place of all fields except some metadata."""
     metadata = {name: obj["metadata"][name] for name in _STUB_METADATA if name in obj["metadata"]}
     status = {"status": obj["status"]} if len(encode_kept(obj.get("status"))) <= SMALL and "status" in obj else {}
     return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata, OMITTED: size, **status}

@@ -64,7 +64,7 @@ class Reflector:
         before: the reflector of an earlier interest in the same objects, which answers until the first list is
             complete.
         heard_at: the last message from the API server about the objects, on the monotonic clock.
-        listed_at: when the last list began.
+        listed_at: the time when the last list began.
         memory: bounds the objects of all watches of the view.
     """
 
@@ -213,7 +213,7 @@ class Reflector:
         return self.resource is None or self.resource.is_namespaced
 
     def _list_and_watch(self) -> None:
-        # after each failure, wait and try again
+        """List and watch. After each failure, wait and try again."""
         while not self._stopped.is_set():
             try:
                 self.resource = self.discovery.find_resource(self.interest.gvk)
@@ -233,7 +233,7 @@ class Reflector:
             self._wait_before_next_try()
 
     def _wait_before_next_try(self) -> None:
-        # twice as long after each further failure
+        """Wait twice as long after each further failure."""
         first, longest = self.backoff_s
         self._wait_s = min(self._wait_s * 2, longest) or first
         self._stopped.wait(self._wait_s * random.uniform(1, 2))  # noqa: S311 - spreads load, hides nothing
@@ -254,7 +254,7 @@ class Reflector:
         self.failure_log.note_failure(self, self.interest.gvk, error, is_new=is_new)
 
     def _log_watch_too_old(self, error: ServerRefused) -> None:
-        # all objects will be listed again
+        # the next step lists all objects again
         gvk = self.interest.gvk
         with suppress(OSError, ValueError):  # a failure to write the log must not end this thread
             self.log.info("watch too old", group=gvk.group, kind=gvk.kind, code=error.code, error=str(error))
@@ -265,7 +265,7 @@ class Reflector:
         self.failure_log.note_success(self, self.interest.gvk)
 
     def _drop_previous_reflector(self) -> None:
-        # this reflector now answers lookups
+        # from now on, this reflector answers lookups
         before = self.before
         if before is not None:
             self._earlier = before.change_count  # first, so that the change count never falls
@@ -278,7 +278,7 @@ class Reflector:
         return by_name | ({"labelSelector": scope.labels} if scope.labels else {})
 
     def _list_and_replace(self, resource: ServedResource) -> str:
-        # returns the resourceVersion for the watch
+        """List the objects, and return the resourceVersion for the watch."""
         self.listed_at = monotonic()
         self._store.begin_list()
         path, selectors = resource.path(self.interest.scope.namespace), {**self._query_of_scope(), "limit": PAGE}

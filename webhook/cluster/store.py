@@ -153,7 +153,7 @@ class ObjectStore:
 
         Args:
             memory: counts the bytes of all watches of the view.
-            indexes: in addition to names.
+            indexes: the indexes, in addition to the index by name.
             are_namespaces: the objects are Namespaces, and their bytes count for the namespace of their name.
         """
         self.not_held: frozenset[str] = frozenset()
@@ -318,7 +318,7 @@ class ObjectStore:
             self._memory.add_bytes(self, self._owner(place), -size)
 
     def _measure(self, place: Place, obj: HeldObject) -> tuple[HeldObject, Sequence[_Key], int]:
-        # an equal stored object is kept
+        """Return the object, its keys and its bytes. An equal stored object replaces the given object."""
         kept = self.reuse_equal_object(place, obj)
         try:
             keys = self._keys(kept)
@@ -368,7 +368,7 @@ class ObjectStore:
         self._note_change()
 
     def _drop_namespace_object(self, name: str) -> None:
-        # the Namespace is replaced by a note that it exists
+        """Replace a Namespace by a note that it exists."""
         for namespaces in (self._listing, self._namespaces):
             held = (namespaces or {}).get("")
             if held is not None and name in held.by_name:
@@ -387,7 +387,7 @@ class ObjectStore:
         return bool(self.not_held) or any(obj is _TOO_LARGE for obj in tuple(names.values()))
 
     def _owner(self, place: Place) -> str:
-        # the namespace that the bytes of an object count for
+        """Return the namespace for which the bytes of an object count."""
         return place[1] if self._are_namespaces else place[0]
 
 

@@ -66,7 +66,7 @@ class ViewMemory:
         most_bytes: the bound; None means no bound.
         lock: held while a watch changes stored objects; lookups never wait for it.
         decoding: held while a watch decodes and reduces one object: only one whole object takes memory at a time.
-        bytes: of all objects.
+        bytes: the bytes of all objects.
         dropped: how many times a kind of a namespace was dropped.
         keys: the shared keys; changed only under `decoding`.
     """
@@ -132,7 +132,7 @@ def bytes_of_object(obj: JSON, shared: Container[str] = ()) -> int:
 
 
 def _all_nested_values(json: JSON, shared: Container[str]) -> Iterator[JSON]:
-    # also the value itself, and the keys that are not shared
+    """Yield a value, all values in it, and its keys that are not shared."""
     waiting = [json]
     while waiting:
         value = waiting.pop()

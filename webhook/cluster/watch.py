@@ -58,11 +58,11 @@ class WatchCluster:
 
         Args:
             connection: the API server.
-            interests: what is looked up.
-            log: for failures.
+            interests: the objects and fields that policies look up.
+            log: the log for failures.
             backoff_s: the first and the longest wait after an error.
-            times: how long a watch lasts.
-            most_bytes: of all kept objects, because users may create any number; None for a command: no bound.
+            times: the times of watches.
+            most_bytes: the most bytes of all kept objects, because users may create any number. None means no bound.
             failure_log: shared by several views, so that an outage is logged once; None creates one.
         """
         self.memory = ViewMemory(most_bytes)
@@ -320,7 +320,7 @@ class _Failure:
 
 
 def _some_of(texts: Collection[str], count: int) -> str:
-    # in alphabetical order
+    """Return the first texts in alphabetical order, and the number of further texts."""
     first = nsmallest(_SHOWN, texts)
     return ", ".join(first) + (f" and {count - _SHOWN} more" if count > _SHOWN else "")
 
@@ -362,10 +362,10 @@ class WatchedCluster(Struct, frozen=True):
         """Watch, and wait for the first lists.
 
         Args:
-            connection: to the cluster.
-            interests: what is looked up.
-            log: for failures.
-            most_bytes: of kept objects; None means no bound.
+            connection: the API server.
+            interests: the objects and fields that policies look up.
+            log: the log for failures.
+            most_bytes: the most bytes of all kept objects; None means no bound.
             failure_log: the log of a server. A server stops waiting if the API server is unreachable. None for a
                 command.
         """

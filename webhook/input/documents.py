@@ -105,7 +105,7 @@ class InputSources(Struct, frozen=True, kw_only=True):
     """The files to read, each once.
 
     Attributes:
-        problems: about names that do not exist.
+        problems: the problems of names that do not exist.
         excluded: how many files were left out.
         ignored: how many files a `.claimgateignore` leaves out.
         not_read: entries of folders that are not regular files or lead out of their folder.

@@ -29,7 +29,7 @@ class QueuedJob(Struct, frozen=True):
     """A job and its demand.
 
     Attributes:
-        amounts: by resource, in thousandths of a CPU and in units of other resources.
+        amounts: the amounts by resource, in thousandths of a CPU and in units of other resources.
         note: a remark, such as that the job can never be admitted; usually "".
     """
 
