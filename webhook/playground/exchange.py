@@ -156,7 +156,6 @@ def review_of_object_as_json(
 
 
 def _policies_by_expression(policies: PolicySet, asked: Container[str]) -> Mapping[str, Sequence[str]]:
-    """Return the evaluated policies by expression."""
     owners: dict[str, dict[str, None]] = {}
     for policy in policies.policies:
         for expression in policy.expressions() if policy.name in asked else ():

@@ -121,7 +121,6 @@ class _MeasuredProgram:
 
 
 def _paths_as_expressions(program: Program) -> Iterator[str]:
-    """Paths are written as expressions."""
     yield from sorted(".".join(path) for path in program.paths_read().paths)
 
 
