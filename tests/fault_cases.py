@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -21,9 +20,7 @@ from webhook.evaluation.review_options import ReviewOptions
 from webhook.facts.pods.unread_pods import looks_like_pods, makes_no_pods
 from webhook.report.finding import Finding, Result, findings_of_object, subject_of_request
 from webhook.report.rule import RulesOfPolicies
-from webhook.simulation.asked import read_job_request, subject_of_job
-from webhook.simulation.open_questions import open_questions
-from webhook.simulation.outcome import ANSWERS, failure_moment_of_rule, simulation
+from webhook.simulation.outcome import ANSWERS, ObjectPlace, simulate_job
 from webhook.yamltext import yamlfile
 from webhook.yamltext.source_line import Place
 
@@ -95,23 +92,8 @@ def _place(_: object, _words: object = ()) -> Place:
 
 def _answer(obj: JSON, cluster: Cluster) -> str:
     """The answer of `simulate`, in the words of the cases."""
-    attributes = attributes_of_object(obj, TABLE.row)
-    policies, view = shipped_policies(), RecordingCluster(cluster)
-    outcome = run_phases(attributes, "auto", LocalAnswerer(policies=policies, cluster=view, options=_SIMULATED))
-    about = subject_of_request(attributes)
-    told = tuple(findings_of_object((*outcome.decisions, *outcome.further), about, _place, RulesOfPolicies(policies)))
-    made = outcome.patched_object if outcome.verdict.allowed else attributes.object
-    subject = subject_of_job(attributes, made, view, policies)
-    answer = simulation(
-        told,
-        partial(failure_moment_of_rule, policies),
-        about=about,
-        place=_place(""),
-        operation=attributes.operation,
-        asked=read_job_request(subject),
-        questions=open_questions(subject, view, {each.rule.id for each in told}),
-        looked_at=view,
-    ).answer
+    attributes, located = attributes_of_object(obj, TABLE.row), ObjectPlace(_place(""), _place)
+    answer = simulate_job(attributes, located, RecordingCluster(cluster), shipped_policies(), _SIMULATED).answer
     assert answer in ANSWERS
     return _WORDS.get(answer, answer)
 

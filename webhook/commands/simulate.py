@@ -27,7 +27,7 @@ from webhook.report.records import indented_json
 from webhook.report.screen import screen_of
 from webhook.settings.shared import ReviewSettings
 from webhook.simulation import text
-from webhook.simulation.outcome import ObjectPlace, Simulation, failure_moment_of_rule, simulate_job
+from webhook.simulation.outcome import ObjectPlace, Simulation, simulate_job
 from webhook.text import terminal
 from webhook.workloads.table import Table
 
@@ -134,7 +134,6 @@ def _simulations(
     submissions = fixtures.Submissions(
         assembled.files, assembled.table.row, namespace=namespace, fills_defaults=assembled.fills_defaults
     )
-    when = partial(failure_moment_of_rule, assembled.policies)
     table = assembled.table
     with _cluster_of_simulation(assembled, open_live) as live_view:
         requests, problems = _requests_of_documents(inputs.documents, submissions)
@@ -153,7 +152,9 @@ def _simulations(
                 if live_view is not None:
                     cluster = LayeredCluster(assembled.files.cluster_view_of_file(each.source), live_view)
                 located = ObjectPlace(each.place(), each.locator(fixtures.object_path(each.value)))
-                yield simulate_job(sent.attributes, located, RecordingCluster(cluster), assembled, when)
+                yield simulate_job(
+                    sent.attributes, located, RecordingCluster(cluster), assembled.policies, assembled.options
+                )
     sys.stderr.write(terminal.lines(f"note: {each}" for each in fixtures.notes_on_context(assembled.files, settings)))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -26,7 +25,7 @@ from webhook.errors import CallError, ConfigurationError
 from webhook.report.records import indented_json
 from webhook.report.screen import screen_of
 from webhook.settings.shared import ReportSettings
-from webhook.simulation.outcome import ObjectPlace, Simulation, failure_moment_of_rule, simulate_job
+from webhook.simulation.outcome import ObjectPlace, Simulation, simulate_job
 from webhook.simulation.why import Why, why_as_json, why_as_text, without_waiting
 from webhook.status.explanation import explain
 from webhook.status.owned_objects import OwnedObjects, find_named_object, split_object_name
@@ -155,8 +154,9 @@ def _simulation(job: JSON, source: str, view: Cluster, assembled: assembly.Revie
         raise ConfigurationError(f"why: {error.message}") from None
     place = Place(file=source)
     located = ObjectPlace(place, lambda _path, _words: place)
-    when = partial(failure_moment_of_rule, assembled.policies)
-    return without_waiting(simulate_job(attributes, located, RecordingCluster(view), assembled, when))
+    return without_waiting(
+        simulate_job(attributes, located, RecordingCluster(view), assembled.policies, assembled.options)
+    )
 
 
 def _as_sent(stored: JSON) -> JSON:

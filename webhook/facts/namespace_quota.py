@@ -34,14 +34,15 @@ from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.kueue.configuration import may_concern_kueue
 from webhook.facts.kueue.objects import CONFIGURATIONS, LOCAL_QUEUE, QUEUES
 from webhook.facts.pods.pod_requests import (
+    LIMIT_RANGE_LOOKUPS,
     Amounts,
     NamespaceLimits,
     RequestsOfContainer,
-    combine_limit_ranges,
     find_amounts_out_of_range,
     format_thousandths_with_resource_name,
+    limits_of_namespace,
     quota_requests_of_pod,
-    requests_of_containers,
+    requests_of_created_containers,
 )
 from webhook.facts.subject import Check, Subject
 from webhook.facts.view import NAMESPACES
@@ -152,7 +153,6 @@ LIMIT_RANGE: Final = NAMESPACE_QUOTA.rule(
     function="PodValidateLimitFunc",
 )
 QUOTA_LOOKUPS: Final = (interest_in_fields(ResourceQuota.gvk, "spec.hard", "spec.scopes", "spec.scopeSelector"),)
-_LIMIT_RANGE_LOOKUPS: Final = (interest_in_fields(LimitRange.gvk, "spec.limits"),)
 _NAME: Final = "gpu"
 _OF_QUOTAS: Final = (_NAME, f"requests.{_NAME}", f"limits.{_NAME}")
 _REQUIRED: Final[Mapping[str, tuple[str, str]]] = {
@@ -370,12 +370,12 @@ class _TemplateAmounts(NamedTuple):
 
 def _amounts_of_templates(subject: Subject) -> Items[_TemplateAmounts]:
     """Return the amounts of all templates; call it through `Subject.once`."""
-    ranges, located = subject.once(_limits_of_namespace), subject.once(located_templates)
+    ranges, located = limits_of_namespace(subject.cluster_view()), subject.once(located_templates)
     return located.of([_amounts_of_template(podset, template, ranges) for podset, template in located])
 
 
 def _amounts_of_template(podset: PodSet, template: PodTemplate, ranges: NamespaceLimits) -> _TemplateAmounts:
-    containers = requests_of_containers(template.spec, ranges)
+    containers = requests_of_created_containers(template.spec, ranges)
     limits = [RequestsOfContainer(each.container, each.limits, each.limits) for each in containers]
     pod = {
         "request": quota_requests_of_pod(template.spec, containers, {}),
@@ -393,14 +393,6 @@ def _amounts_of_pods(subject: Subject) -> Mapping[str, _SimultaneousRequest]:
         }
         of_pods.append((each.podset, {**dict.fromkeys(_OF_PODS, 1000), **amounts}))
     return _simultaneous_requests(of_pods, subject)
-
-
-def _limits_of_namespace(subject: Subject) -> NamespaceLimits:
-    """Return the defaults and bounds in the LimitRanges of the namespace that are known."""
-    view, kind = subject.cluster_view(), LimitRange
-    if not view.namespace or not view.has_any(kind.gvk, view.namespace):
-        return NamespaceLimits()
-    return combine_limit_ranges(view.list_typed(kind, view.namespace))
 
 
 def _check_unset_amounts(quota: ResourceQuota, told: str, subject: Subject) -> Iterator[Problem]:
@@ -431,7 +423,7 @@ def validate_limit_ranges(subject: Subject) -> Iterator[Problem]:
     has_queue = subject.once(is_managed_by_kueue) and view.has_any(LOCAL_QUEUE, view.namespace)
     if has_queue or not subject.once(read_device_workload).device_pods:
         return
-    ranges = subject.once(_limits_of_namespace)
+    ranges = limits_of_namespace(view)
     if not any((*ranges.most.values(), *ranges.least.values())):
         return
     is_whole = view.is_whole(LimitRange.gvk) and subject.group_kind not in _COMPLETED
@@ -478,14 +470,14 @@ CHECKS: Final = (
         group="namespace-quota",
         run=validate_namespace_quota,
         kinds=PLACED,
-        lookups=(*QUOTA_LOOKUPS, *_LIMIT_RANGE_LOOKUPS, *_KUEUE),
+        lookups=(*QUOTA_LOOKUPS, *LIMIT_RANGE_LOOKUPS, *_KUEUE),
         of_made_objects=False,
     ),
     Check(
         group="namespace-quota",
         run=validate_limit_ranges,
         kinds=PLACED,
-        lookups=(*_LIMIT_RANGE_LOOKUPS, *_KUEUE),
+        lookups=(*LIMIT_RANGE_LOOKUPS, *_KUEUE),
         of_made_objects=False,
     ),
     Check(group="gpu-quota", run=check_portable_gpu_in_quota, kinds=_QUOTAS),

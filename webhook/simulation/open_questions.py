@@ -18,19 +18,18 @@ from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.dra.published_devices import RESOURCE_SLICE
 from webhook.facts.dra.resource_slices import ClaimOfPods, lacking_devices_of_claims
 from webhook.facts.dra.types import ResourceClaimTemplate
-from webhook.facts.gpu.device_pods import WORKLOADS, DevicePods, located_templates
+from webhook.facts.gpu.device_pods import WORKLOADS, located_templates, without_repeated_problems
 from webhook.facts.kinds import LEADER_WORKER_SET, NODE, POD, RUNTIME_CLASS
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.model_servers.server_candidates import server_candidates
 from webhook.facts.namespace_quota import ResourceQuota, quotas_in_use
-from webhook.facts.nodes.node_devices import problems_without_node
+from webhook.facts.nodes.node_devices import ALL_PODS, problems_without_node
 from webhook.facts.nodes.node_offers import (
     ORDINARY,
     PodsAndNodes,
+    all_pods_and_nodes,
     is_offered_by_device_plugin,
-    known_offers,
     largest_amounts,
-    needs_of_pod,
     pods_and_nodes,
     term_matches,
 )
@@ -83,11 +82,14 @@ class OpenQuestion:
         what: a sentence about the unknown thing, without a full stop. For nodes that were not compared, the sentence
             begins with the word "nodes", which `what` lacks.
         is_obstacle: whether something keeps the pods from the nodes of today.
+        problem: the problem that the question is about, if a rule is certainly broken and no policy reported it;
+            otherwise None.
     """
 
     aspects: tuple[Aspect, ...]
     what: str
     is_obstacle: bool = False
+    problem: Problem | None = None
 
     @property
     def is_about_nodes_alone(self) -> bool:
@@ -127,7 +129,6 @@ def open_questions(subject: Subject, cluster: Cluster, told: Collection[str]) ->
         *_server_questions(subject),
         *_quota_questions(subject),
         *_claim_questions(subject),
-        *_capacity_questions(subject),
         *_volume_questions(subject),
         *_node_questions(subject, cluster, told),
     )
@@ -240,8 +241,12 @@ def _questions_of_named_node(subject: Subject, told: Collection[str]) -> Iterato
 
 
 def _question_of_problem(problem: Problem, *, is_obstacle: bool = False) -> OpenQuestion:
-    what = f"{problem.path}: {problem.found_and_message}"
-    return OpenQuestion(aspects=(aspect_of(problem.code),), what=what, is_obstacle=is_obstacle)
+    """Return the question about a problem that no policy reported, or could not check because of missing objects."""
+    what = ", ".join(map(str, problem.missing))
+    if not what:
+        what = ": ".join(filter(None, (problem.path, problem.found_and_message)))
+    known = None if problem.missing else problem
+    return OpenQuestion(aspects=(aspect_of(problem.code),), what=what, is_obstacle=is_obstacle, problem=known)
 
 
 def _scheduler_questions(subject: Subject) -> Iterator[OpenQuestion]:
@@ -286,19 +291,6 @@ def _claim_questions(subject: Subject) -> Iterator[OpenQuestion]:
     for name, listed in claims.items():
         if reason := lacking_devices_of_claims(listed, view, fitting.get(name) or None):
             yield OpenQuestion(aspects=("claims",), what=reason)
-            return
-
-
-def _capacity_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield a question about pods that run at the same time, if the nodes have too little room for all of them."""
-    for each in subject.once(pods_and_nodes) if starts_all_pods_at_once(subject) else ():
-        count, needs = each.pods.pod_count, {**each.needs.devices, **each.needs.ordinary, "pods": 1}
-        most = sum(
-            min(offer.amounts.get(name, count * amount) // amount for name, amount in needs.items() if amount > 0)
-            for offer in each.fitting
-        )
-        if each.fitting and most < count:
-            yield OpenQuestion(aspects=("nodes",), what=f"have room for {most} of {count} pods at the same time")
             return
 
 
@@ -367,6 +359,7 @@ def _node_questions(subject: Subject, cluster: Cluster, told: Collection[str]) -
         what = f"not compared with pods of {_with_article(subject.attributes.kind.kind)}"
     else:
         yield from _obstacles_of_nodes(subject, told)
+        yield from _capacity_questions(subject, told)
         left = dict.fromkeys(_requirements_not_compared(subject, cluster))
         what = f"not compared for {', '.join(left)}" if left else ""
     if what:
@@ -399,28 +392,37 @@ def _obstacles_of_nodes(subject: Subject, told: Collection[str]) -> Iterator[Ope
     """Yield why no node of today takes pods, as far as no rule reports it: rules do not compare Pods without extended
     resources, Pods with nodeName, kinds of some other projects, and temporary states of nodes.
     """
-    said: dict[str, None] = {}
-    for each in _all_pods_and_nodes(subject):
+    said: dict[OpenQuestion, None] = {}
+    for each in subject.once(all_pods_and_nodes):
         if each.needs.spec.node_name:
-            said.update(dict.fromkeys(_problems_of_named_node(each)))
+            said.update((_obstacle(reason), None) for reason in _problems_of_named_node(each))
         elif not each.fits_a_node:
-            problems = [*problems_without_node(each)]
-            said.update(dict.fromkeys(_problem_as_question(one) for one in problems if one.code not in told))
+            problems = [*without_repeated_problems(problems_without_node(each), subject)]
+            said.update((_question_of_problem(one, is_obstacle=True), None) for one in problems if one.code not in told)
             if not problems and not any(rule.startswith(f"{NODE_POOL.name}/") for rule in told):
-                said["no node of today takes the pods, and no NodePool adds a node for them"] = None
+                said[_obstacle("no node of today takes the pods, and no NodePool adds a node for them")] = None
         elif states := each.states_of_nodes_today:
-            said[f"no node of today takes the pods: {some_of(states, _MOST_NAMES)}"] = None
-    yield from (OpenQuestion(aspects=("nodes",), what=each, is_obstacle=True) for each in said)
+            said[_obstacle(f"no node of today takes the pods: {some_of(states, _MOST_NAMES)}")] = None
+    yield from said
 
 
-def _all_pods_and_nodes(subject: Subject) -> Iterator[PodsAndNodes]:
-    """Yield the pods of each template with the nodes, also pods without extended resources."""
-    compared = {id(each.pods.template): each for each in subject.once(pods_and_nodes)}
-    view = subject.cluster_view()
-    for podset, template in subject.once(located_templates):
-        pods = DevicePods(podset, template, (), {})
-        each = compared.get(id(template))
-        yield each or PodsAndNodes(pods, needs_of_pod(template.spec, view), known_offers(view), view)
+def _obstacle(what: str) -> OpenQuestion:
+    return OpenQuestion(aspects=("nodes",), what=what, is_obstacle=True)
+
+
+def _capacity_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
+    """Yield a question about pods that run at the same time, if the nodes have too little room for all of them."""
+    if ALL_PODS.id in told:
+        return
+    for each in subject.once(all_pods_and_nodes):
+        count, needs = each.pods.pod_count, {**each.needs.devices, **each.needs.ordinary, "pods": 1}
+        most = sum(
+            min(offer.amounts.get(name, count * amount) // amount for name, amount in needs.items() if amount > 0)
+            for offer in each.fitting
+        )
+        if each.fitting and most < count:
+            yield OpenQuestion(aspects=("nodes",), what=f"have room for {most} of {count} pods at the same time")
+            return
 
 
 def _problems_of_named_node(each: PodsAndNodes) -> Iterator[str]:
@@ -435,13 +437,9 @@ def _problems_of_named_node(each: PodsAndNodes) -> Iterator[str]:
         yield f"nodeName is {name}, and this node is not Ready"
 
 
-def _problem_as_question(problem: Problem) -> str:
-    return ", ".join(map(str, problem.missing)) or ": ".join(filter(None, (problem.path, problem.message)))
-
-
 def _requirements_not_compared(subject: Subject, cluster: Cluster) -> Iterator[str]:
     """Yield the names of requirements on nodes that no rule compares with the nodes."""
-    for each in _all_pods_and_nodes(subject):
+    for each in subject.once(all_pods_and_nodes):
         spec = each.needs.spec
         if spec.has("topologySpreadConstraints"):
             yield "topologySpreadConstraints"

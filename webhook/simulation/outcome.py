@@ -10,20 +10,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from webhook.admission.exceptions import is_ignored_by_configuration
 from webhook.admission.phases import LocalAnswerer, run_phases
-from webhook.apimachinery.attributes import Attributes
-from webhook.assembly import ReviewAssembly
+from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cluster.recording import RecordingCluster
-from webhook.facts.nodes.node_devices import note_about_shortage
+from webhook.evaluation.review_options import ReviewOptions
 from webhook.policy.policy_set import PolicySet
 from webhook.report.finding import Finding, Result, Subject, findings_of_object, subject_of_request
 from webhook.report.rule import RulesOfPolicies
 from webhook.report.writer import LeftOut, left_out_by_configuration
+from webhook.rules.decisions import Decision, ValidationAction
 from webhook.rules.rule import Moment
 from webhook.simulation.asked import JobRequest, read_job_request, subject_of_job
 from webhook.simulation.aspects import ASPECTS, Aspect, aspect_of
@@ -87,7 +88,6 @@ class Simulation:
         asked: the requests of the job, and its queue.
         looked_at: the view that recorded the look-ups.
         left_out: what the configuration and annotations left out. excepted: the findings with an exception.
-        note: what a reader should know of a job that starts; "" without a note.
     """
 
     about: Subject
@@ -102,7 +102,6 @@ class Simulation:
     looked_at: RecordingCluster
     left_out: LeftOut = field(default_factory=LeftOut)
     excepted: tuple[Finding, ...] = ()
-    note: str = ""
 
     @property
     def can_start(self) -> bool | None:
@@ -222,6 +221,24 @@ def _told(finding: Finding) -> str:
     return message.partition("not evaluated: ")[2] or message
 
 
+def _findings_of_questions(
+    questions: Iterable[OpenQuestion], about: Subject, locate: Locate, policies: PolicySet, when: Moments
+) -> Iterator[Finding]:
+    """Yield certain problems that no policy reported as warnings of their rules."""
+    rules = RulesOfPolicies(policies)
+    for problem in (each.problem for each in questions if each.problem is not None):
+        if when(problem.code) in _BY_MOMENT:
+            warning = Decision(
+                policy=rules[problem.code].policy,
+                rule=problem.code,
+                binding="",
+                evaluation="deny",
+                actions=(ValidationAction.WARN,),
+                problems=(problem,),
+            )
+            yield from findings_of_object(((Phase.VALIDATE, warning),), about, locate, rules)
+
+
 class ObjectPlace(Struct, frozen=True):
     """The place of a job, and of each of its fields."""
 
@@ -230,7 +247,7 @@ class ObjectPlace(Struct, frozen=True):
 
 
 def simulate_job(
-    attributes: Attributes, located: ObjectPlace, cluster: RecordingCluster, assembled: ReviewAssembly, when: Moments
+    attributes: Attributes, located: ObjectPlace, cluster: RecordingCluster, policies: PolicySet, options: ReviewOptions
 ) -> Simulation:
     """Run one job through both phases, and return the result.
 
@@ -238,36 +255,35 @@ def simulate_job(
         attributes: the attributes of the request that creates the job.
         located: the place of the job.
         cluster: the other objects of the cluster.
-        assembled: the policies and the workload table.
-        when: returns the moment of a rule.
+        policies: the policies of the review.
+        options: the options of the review, which reads all namespaces.
     """
-    admin = replace(assembled.options, sees_all_namespaces=True)
-    door = LocalAnswerer(policies=assembled.policies, cluster=cluster, options=admin)
+    when = partial(failure_moment_of_rule, policies)
+    door = LocalAnswerer(policies=policies, cluster=cluster, options=replace(options, sees_all_namespaces=True))
     outcome = run_phases(attributes, "auto", door)
     about = subject_of_request(attributes)
-    told = tuple(
-        findings_of_object(
-            (*outcome.decisions, *outcome.further), about, located.locate, RulesOfPolicies(assembled.policies)
-        )
-    )
+    decisions = (*outcome.decisions, *outcome.further)
+    told = findings_of_object(decisions, about, located.locate, RulesOfPolicies(policies))
     made = outcome.patched_object if outcome.verdict.allowed else attributes.object
-    subject = subject_of_job(attributes, made, cluster, assembled.policies)
+    subject = subject_of_job(attributes, made, cluster, policies)
+    questions = open_questions(subject, cluster, {each.rule.id for each in told})
+    further = tuple(_findings_of_questions(questions, about, located.locate, policies, when))
+    reported = {each.problem for each in further}
     made_simulation = simulation(
-        told,
+        (*told, *further),
         when,
         about=about,
         place=located.place,
         operation=attributes.operation,
         asked=read_job_request(subject),
-        questions=open_questions(subject, cluster, {each.rule.id for each in told}),
+        questions=tuple(each for each in questions if each.problem is None or each.problem not in reported),
         looked_at=cluster,
     )
-    configuration = assembled.policies.configuration
+    configuration = policies.configuration
     excepted = tuple(each for each in told if each.exception_reason)
     left_out = left_out_by_configuration(
         configuration,
         Counter(each.exception_reason for each in excepted),
         objects=int(is_ignored_by_configuration(attributes, configuration, cluster)),
     )
-    note = subject.once(note_about_shortage)
-    return replace(made_simulation, left_out=left_out, excepted=excepted, note=note)
+    return replace(made_simulation, left_out=left_out, excepted=excepted)

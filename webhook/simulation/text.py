@@ -153,8 +153,6 @@ def titled_details(simulation: Simulation) -> Iterator[tuple[str, str]]:
         yield "assuming", simulation.asked.assumed
     if looked_at := looked_at_names(simulation):
         yield "looked at", _first_names_as_text(looked_at)
-    if simulation.note:
-        yield "note", simulation.note
     for said, rules in missing_things_with_rules(simulation.unknown):
         yield "not known", f"{said} ({_first_names_as_text(rules)})"
     is_absent = any(each.is_absent for finding in simulation.unknown for each in finding.missing)
@@ -236,7 +234,6 @@ def simulation_as_json(simulation: Simulation) -> dict[str, Any]:
             "cohort": asked.cohort,
             "volcanoQueue": asked.volcano_queue,
         },
-        "note": simulation.note,
         "assumed": [asked.assumed] if asked.assumed else [],
         "lookedAt": list(looked_at_names(simulation)),
         "unknown": [

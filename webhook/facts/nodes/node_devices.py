@@ -213,19 +213,6 @@ def _check_all_pods(pods: Sequence[PodsAndNodes], subject: Subject) -> Iterator[
         yield SOME_PODS.problem(some.path, some.some_pods, some.fix)
 
 
-def note_about_shortage(subject: Subject) -> str:
-    """Return how many pods of a job start at once, if the nodes have devices for some of its pods only; otherwise "".
-    The pods of the job do not wait for each other.
-    """
-    pods = subject.once(pods_and_nodes)
-    if subject.group_kind not in BATCH or not pods or not all(each.fits_a_node for each in pods):
-        return ""
-    if _shortage(pods, pods_that_start_together(pods, subject)):
-        return ""
-    some = _shortage(pods, [each.pods.pod_count for each in pods])
-    return some.some_pods if some else ""
-
-
 def pods_that_start_together(pods: Sequence[PodsAndNodes], subject: Subject) -> list[int]:
     """Return for each template how many of its pods can only work together: all pods of a gang or of a training, or
     the pods of one group; [] if pods work alone.
@@ -343,16 +330,20 @@ def _check_devices(each: PodsAndNodes) -> Iterator[Problem]:
     files = _files_of_nodes(each.view)
     largest = largest_amounts(IdentityKey(each.view.list_visible_json(Node.gvk)))
     for name, count in each.needs.devices.items():
-        most = largest.get(name, 0)
+        most, default = largest.get(name, 0), _defaults_as_text(each.needs, (name,))
         if not most:
             message = (
-                f"requests `{name}`, which no node of the cluster has now{files}, so the pods wait for a node with "
-                "this resource"
+                f"requests `{name}`{default}, which no node of the cluster has now{files}, so the pods wait for a node "
+                "with this resource"
             )
             yield OFFERED.problem(at, message, fix_for_resource(name, each.offers))
         elif count > most:
-            message = f"requests {count} `{name}` for one pod, but the largest node has {most}{files}, so no node fits"
-            yield LARGEST_NODE.problem(at, message, f"request at most {most} for each pod, and use more pods")
+            has = f"the largest node has {most}{files}"
+            message = f"requests {count} `{name}`{default} for one pod, but {has}, so no node fits"
+            fix = f"request at most {most} for each pod, and use more pods"
+            if default:
+                fix = f"set a limit of {name} for each container, so that the pod has at most {most}"
+            yield LARGEST_NODE.problem(at, message, fix)
 
 
 def _cpu_and_memory_problem(each: PodsAndNodes) -> Problem:
@@ -365,18 +356,26 @@ def _cpu_and_memory_problem(each: PodsAndNodes) -> Problem:
     most = {name: max((offer.amounts.get(name, 0) for offer in fitting), default=0) for name in wanted}
     above = [name for name, amount in wanted.items() if amount > most[name]] or list(wanted)
     listed = " and ".join(format_amount_with_resource_name(name, wanted[name]) for name in above)
+    default = _defaults_as_text(needs, above)
     had = " and ".join(format_amount_with_resource_name(name, most[name]) for name in above)
     message = (
-        f"requests {listed} together with {_devices_as_text(needs)} for one pod, but nodes with these devices have at "
-        f"most {had}"
+        f"requests {listed}{default} together with {_devices_as_text(needs)} for one pod, but nodes with these devices "
+        f"have at most {had}"
     )
     if not needs.devices:
-        message = f"requests {listed} for one pod, but nodes have at most {had}"
+        message = f"requests {listed}{default} for one pod, but nodes have at most {had}"
     together = f"{', but not together' if len(above) > 1 else ''}{_files_of_nodes(each.view)}"
     fix = "request less for each pod, or use more pods with fewer devices"
+    if default:
+        fix = f"set a smaller request and limit of {' and '.join(above)} for each container"
     if not any(most[name] for name in above):
         fix = f"add nodes with {' and '.join(above)}, or remove the request"
     return CPU_AND_MEMORY.problem(path_as_text(each.pods.podset.path), f"{message}{together}, so no node fits", fix)
+
+
+def _defaults_as_text(needs: PodNeeds, names: Iterable[str]) -> str:
+    """Return that a LimitRange sets or raises one of the amounts, for messages; "" if the object sets all of them."""
+    return "" if needs.defaulted.isdisjoint(names) else ", with the defaults of a LimitRange of the namespace,"
 
 
 def _devices_as_text(needs: PodNeeds) -> str:

@@ -15,15 +15,17 @@ from typing import Final
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.dra.types import DeviceClass
-from webhook.facts.gpu.device_pods import DevicePods, read_device_workload
+from webhook.facts.gpu.device_pods import DevicePods, located_templates, read_device_workload
 from webhook.facts.gpu.devices import device_of_resource_name
 from webhook.facts.nodes.types import NodePool
 from webhook.facts.pods.node_selection import first_untolerated, labels_meet_requirement
 from webhook.facts.pods.node_sources import first_node_without_amounts
 from webhook.facts.pods.pod_requests import (
+    LIMIT_RANGE_LOOKUPS,
     NamespaceLimits,
+    limits_of_namespace,
     quota_requests_of_pod,
-    requests_of_containers,
+    requests_of_created_containers,
     thousandths_to_kueue_units,
 )
 from webhook.facts.pods.pod_sets import pod_set_located_in_runtime, pod_sets, template_of
@@ -40,6 +42,7 @@ HAMI_CARDS: Final = "hami.io/node-nvidia-register"
 VOLCANO_CARDS: Final = "volcano.sh/node-vgpu-register"
 CLASS_LOOKUPS: Final = (interest_in_fields(DeviceClass.gvk, "spec.extendedResourceName"),)
 NODE_LOOKUPS: Final = (
+    *LIMIT_RANGE_LOOKUPS,
     interest_in_fields(
         Node.gvk,
         "metadata.labels",
@@ -149,11 +152,13 @@ class PodNeeds:
         spec: the PodSpec.
         devices: extended resources that a device plugin offers, with their amounts.
         ordinary: CPUs, memory, ephemeral storage and huge pages.
+        defaulted: the resources with amounts that defaults of LimitRanges set or raise.
     """
 
     spec: PodSpec
     devices: Mapping[str, int]
     ordinary: Mapping[str, int]
+    defaulted: frozenset[str] = frozenset()
 
     def has_labels(self, offer: NodeOffer) -> bool:
         """Return whether nodeSelector and required node affinity select a node."""
@@ -223,8 +228,9 @@ def term_matches(term: NodeSelectorTerm, offer: NodeOffer) -> bool:
 
 
 def needs_of_pod(spec: PodSpec, view: ClusterView) -> PodNeeds:
-    """Return what one pod needs of a node, without overhead."""
-    requests = quota_requests_of_pod(spec, requests_of_containers(spec, NamespaceLimits()), {})
+    """Return what one pod needs of a node, with the defaults of LimitRanges, and without overhead."""
+    requests = quota_requests_of_pod(spec, requests_of_created_containers(spec, limits_of_namespace(view)), {})
+    written = quota_requests_of_pod(spec, requests_of_created_containers(spec, NamespaceLimits()), {})
     amounts = {name: thousandths_to_kueue_units(name, value) for name, value in requests.items() if value > 0}
     hidden = {name for name in amounts if hides_resource(name)} if has_hami(view) else set()
     return PodNeeds(
@@ -235,6 +241,7 @@ def needs_of_pod(spec: PodSpec, view: ClusterView) -> PodNeeds:
             if name not in hidden and is_offered_by_device_plugin(name, view)
         },
         {name: count for name, count in amounts.items() if name in ORDINARY},
+        frozenset(name for name, value in requests.items() if value != written.get(name)),
     )
 
 
@@ -347,6 +354,20 @@ def pods_and_listed_nodes(subject: Subject) -> tuple[PodsAndNodes, ...]:
         return ()
     offers = known_offers(view)
     return tuple(PodsAndNodes(pods, needs_of_pod(pods.spec, view), offers, view) for pods in using)
+
+
+def all_pods_and_nodes(subject: Subject) -> tuple[PodsAndNodes, ...]:
+    """Return the pods of each template with the known nodes, also pods without extended resources. Call it through
+    `Subject.once`.
+    """
+    compared = {id(each.pods.template): each for each in subject.once(pods_and_nodes)}
+    view, located = subject.cluster_view(), subject.once(located_templates)
+    offers = known_offers(view)
+    return tuple(
+        compared.get(id(template))
+        or PodsAndNodes(DevicePods(podset, template, (), {}), needs_of_pod(template.spec, view), offers, view)
+        for podset, template in located
+    )
 
 
 def _has_only_node_pools(view: ClusterView) -> bool:

@@ -1,4 +1,4 @@
-"""Computes what one pod requests, as Kueue counts it. Amounts are in thousandths.
+"""Computes what one pod requests, as Kueue counts it, or as nodes and quotas count it. Amounts are in thousandths.
 
 The request of a pod is the larger of two sums: all containers and sidecars, or one init container and the sidecars
 before it. Requests of the pod as a whole replace this sum. Overhead is added. Defaults of LimitRanges apply. If
@@ -19,8 +19,10 @@ from msgspec import Struct, field
 from webhook.apimachinery import quantity
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.pods.amounts import HUGE
 from webhook.facts.resource_units import format_amount_with_resource_name
+from webhook.facts.view import ClusterView
 from webhook.typed.cluster_objects import LimitRange, LimitRangeItem
 from webhook.typed.collections import Items
 from webhook.typed.pods import Container, PodSpec, Resources
@@ -37,6 +39,20 @@ class NamespaceLimits(Struct, frozen=True):
     default_request: Amounts = field(default_factory=dict)
     most: Mapping[str, Amounts] = field(default_factory=lambda: {"Container": {}, "Pod": {}})
     least: Mapping[str, Amounts] = field(default_factory=lambda: {"Container": {}, "Pod": {}})
+
+
+LIMIT_RANGE_LOOKUPS: Final = (interest_in_fields(LimitRange.gvk, "spec.limits"),)
+
+
+def limits_of_namespace(view: ClusterView) -> NamespaceLimits:
+    """Return the defaults and bounds in the LimitRanges of the view's namespace that are known."""
+    return view.once(limits_of_namespace, lambda: _limits_of_namespace(view))
+
+
+def _limits_of_namespace(view: ClusterView) -> NamespaceLimits:
+    if not view.namespace or not view.has_any(LimitRange.gvk, view.namespace):
+        return NamespaceLimits()
+    return combine_limit_ranges(view.list_typed(LimitRange, view.namespace))
 
 
 def combine_limit_ranges(ranges: Iterable[LimitRange]) -> NamespaceLimits:
@@ -82,14 +98,29 @@ class RequestsOfContainer(Struct, frozen=True):
 
 
 def requests_of_containers(pod: PodSpec, defaults: NamespaceLimits) -> Items[RequestsOfContainer]:
-    """Return the requests of each container of a pod."""
-    return pod.containers.of([_requests_of_container(container, defaults) for container in pod.all_containers()])
+    """Return the requests of each container as Kueue counts them: a default request replaces a missing request, also
+    beside a limit.
+    """
+    return pod.containers.of([_requests_of_container(each, defaults, {}) for each in pod.all_containers()])
 
 
-def _requests_of_container(container: Container, defaults: NamespaceLimits) -> RequestsOfContainer:
+def requests_of_created_containers(pod: PodSpec, defaults: NamespaceLimits) -> Items[RequestsOfContainer]:
+    """Return the requests of each container of a pod that the API server creates: a limit replaces a missing request
+    before the default request does (SetDefaults_Pod runs before the admission plugin LimitRanger).
+    """
+    containers = pod.all_containers()
+    return pod.containers.of(
+        [_requests_of_container(each, defaults, amounts_in_thousandths(each.resources.limits)) for each in containers]
+    )
+
+
+def _requests_of_container(
+    container: Container, defaults: NamespaceLimits, first: Mapping[str, int]
+) -> RequestsOfContainer:
+    """Return the requests and limits of a container. The amounts `first` replace the default requests."""
     limit = {**defaults.default, **amounts_in_thousandths(container.resources.limits)}
-    request = {**defaults.default_request, **amounts_in_thousandths(container.resources.requests)}
-    return RequestsOfContainer(container, {**limit, **request}, limit)
+    own = {**first, **amounts_in_thousandths(container.resources.requests)}
+    return RequestsOfContainer(container, {**limit, **defaults.default_request, **own}, limit)
 
 
 def quota_requests_of_pod(pod: PodSpec, of_containers: Iterable[RequestsOfContainer], overhead: Amounts) -> Amounts:
