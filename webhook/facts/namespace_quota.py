@@ -13,6 +13,7 @@ pkg/apis/core/validation/validation.go ValidateResourceQuotaResourceName and val
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -26,11 +27,12 @@ from webhook.cluster.controllers import KUEUE
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import (
     PLACED,
+    DevicePods,
     located_templates,
     read_device_workload,
     without_repeated_problems,
 )
-from webhook.facts.kinds import TRAIN_JOB
+from webhook.facts.kinds import LEADER_WORKER_SET, POD, TRAIN_JOB
 from webhook.facts.kueue.configuration import may_concern_kueue
 from webhook.facts.kueue.objects import CONFIGURATIONS, LOCAL_QUEUE, QUEUES
 from webhook.facts.pods.pod_requests import (
@@ -50,7 +52,7 @@ from webhook.facts.volcano_objects.types import CronJob, Job
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
 from webhook.text.wording import counted
-from webhook.typed.cluster_objects import LimitRange
+from webhook.typed.cluster_objects import LimitRange, StatefulSet
 from webhook.typed.collections import Items
 from webhook.typed.fields import Part, Raw, Texts, ValueMap
 from webhook.typed.job_sets import JobSet
@@ -136,6 +138,16 @@ PODS: Final = NAMESPACE_QUOTA.rule(
     why="The workload is accepted, but its pods above the quota are refused.",
     function="PodUsageFunc",
 )
+OBJECTS: Final = NAMESPACE_QUOTA.rule(
+    "namespace-quota/objects",
+    title="The workload needs more objects than the ResourceQuota allows",
+    why=(
+        "A ResourceQuota may count the objects of a kind, such as Jobs or claims. The API server refuses the workload, "
+        "or an object that its controller creates."
+    ),
+    source="k8s.io/kubernetes v1.36 staging/src/k8s.io/apiserver/pkg/quota/v1/generic/evaluator.go",
+    function="ObjectCountQuotaResourceNameFor",
+)
 UNSET_AMOUNT: Final = NAMESPACE_QUOTA.rule(
     "namespace-quota/unset-amount",
     title="A container does not set an amount that a ResourceQuota counts",
@@ -174,6 +186,24 @@ _VERBS: Final[Mapping[tuple[str, bool], str]] = {
 }
 """The beginning of a message, by the side of resources, and whether the amount is of one pod."""
 _OF_PODS: Final = ("pods", "count/pods")
+_COUNT: Final = "count/"
+_COUNTED_WITHOUT_PREFIX: Final = frozenset(
+    ("configmaps", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas", "secrets", "services")
+)
+"""Kinds that a quota may also count by their plain names."""
+_OF_CLAIMS: Final = (".deviceclass.resource.k8s.io/devices", "requests.deviceclass.resource.kubernetes.io/")
+_CREATED: Final[Mapping[tuple[str, str], Mapping[str, int]]] = {
+    ("apps", "Deployment"): {"replicasets.apps": 1},
+    ("batch", "CronJob"): {"jobs.batch": 1},
+    ("batch.volcano.sh", "Job"): {"podgroups.scheduling.volcano.sh": 1},
+    LEADER_WORKER_SET: {"statefulsets.apps": 1},
+    ("ray.io", "RayCluster"): {"services": 1},
+    ("ray.io", "RayService"): {"rayclusters.ray.io": 1, "services": 1},
+    TRAIN_JOB: {"jobsets.jobset.x-k8s.io": 1},
+}
+"""The least number of objects that the controller of a kind creates, by resource."""
+_OF_KUBERNETES: Final = ("", "apps", "batch")
+"""API groups of kinds whose controllers create only objects that are counted here."""
 _COMPLETED: Final = frozenset((("serving.kserve.io", "InferenceService"), ("serving.knative.dev", "Service")))
 """Kinds whose controllers set amounts that the object omits."""
 
@@ -202,9 +232,19 @@ def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
     """Report pods that together request more devices than a quota of the namespace allows, except for jobs that
     MultiKueue may run in another cluster.
     """
-    using = [pods for pods in subject.once(read_device_workload).device_pods if pods.devices and pods.podset.pods]
-    view = subject.cluster_view()
-    listed = view.list_typed(ResourceQuota, view.namespace) if using else ()
+    if _pods_with_devices(subject):
+        yield from problems_of_quotas(subject)
+
+
+def _pods_with_devices(subject: Subject) -> list[DevicePods]:
+    pods = subject.once(read_device_workload).device_pods
+    return [each for each in pods if each.devices and each.podset.pods]
+
+
+def problems_of_quotas(subject: Subject) -> Iterator[Problem]:
+    """Yield what the ResourceQuotas of the namespace never allow, also for pods without devices."""
+    using, view = _pods_with_devices(subject), subject.cluster_view()
+    listed = view.list_typed(ResourceQuota, view.namespace) if view.namespace else ()
     quotas = [each for each in listed if not each.spec.has_scopes]
     if not quotas or _may_run_in_other_cluster(subject):
         return
@@ -219,6 +259,7 @@ def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
                 )
         yield from without_repeated_problems(_check_pods_and_amounts(quota, told, subject), subject)
         yield from without_repeated_problems(_check_unset_amounts(quota, told, subject), subject)
+        yield from _check_objects(quota, told, subject)
 
 
 def _may_run_in_other_cluster(subject: Subject) -> bool:
@@ -241,6 +282,84 @@ def is_managed_by_kueue(subject: Subject) -> bool:
     return not subject.once(how_kueue_manages).why_not
 
 
+def _check_objects(quota: ResourceQuota, told: str, subject: Subject) -> Iterator[Problem]:
+    """Yield the first kind of which the workload needs more objects than a quota allows."""
+    created = subject.once(_created_objects)
+    for name in quota.spec.hard:
+        count, allowed = created.get(_counted_resource(name), 0), quantity.read_quantity_or_none(quota.spec.hard[name])
+        if allowed is not None and count > allowed.value():
+            refused = "it" if count == 1 else "some of them" if allowed.sign() else "them"
+            message = f"needs {counted(count, 'object')} of {_counted_resource(name)}"
+            but = f"but ResourceQuota {told} of the namespace allows {allowed} `{name}`"
+            fix = "use another namespace, or ask the administrator to raise the quota"
+            yield OBJECTS.problem("", f"{message}, {but}, so the API server refuses {refused}", fix)
+            return
+
+
+def _counted_resource(name: str) -> str:
+    """Return the resource whose objects a name of a quota counts; "" for other names."""
+    if name.startswith(_COUNT):
+        return name.removeprefix(_COUNT)
+    return name if name in _COUNTED_WITHOUT_PREFIX else ""
+
+
+def _created_objects(subject: Subject) -> Mapping[str, int]:
+    """Return the least number of objects that exist with a workload, by resource, without pods; call it through
+    `Subject.once`.
+    """
+    counts = Counter(_CREATED.get(subject.group_kind, {}))
+    resource = subject.attributes.resource
+    if subject.group_kind != POD:
+        counts[".".join(filter(None, (resource.resource, resource.group)))] += 1
+    match subject.group_kind:
+        case ("jobset.x-k8s.io", "JobSet"):
+            counts["jobs.batch"] += sum(job.replicas for job in subject.typed(JobSet).spec.replicated_jobs)
+        case ("apps", "StatefulSet"):
+            own = subject.typed(StatefulSet).spec
+            counts["persistentvolumeclaims"] += own.replicas * len(own.volume_claim_templates)
+        case ("kubeflow.org", "MPIJob") if subject.attributes.kind.version == "v2beta1":
+            counts.update({"jobs.batch": 1, "configmaps": 1, "secrets": 1, "services": 1})
+    for podset, template in subject.once(located_templates):
+        pods, spec = podset.pods or 0, template.spec
+        counts["jobs.batch"] += subject.group_kind == TRAIN_JOB
+        of_templates = sum(bool(claim.resource_claim_template_name) for claim in spec.resource_claims)
+        counts["resourceclaims.resource.k8s.io"] += pods * of_templates
+        counts["persistentvolumeclaims"] += pods * sum(bool(volume.ephemeral) for volume in spec.volumes)
+    if subject.once(is_managed_by_kueue):
+        counts["workloads.kueue.x-k8s.io"] += 1
+    return +counts
+
+
+def quotas_not_compared(subject: Subject) -> Iterator[str]:
+    """Yield a sentence for the first ResourceQuota that may refuse an object of a workload, and is not compared: it has
+    scopes, or counts objects or amounts of claims that are not known. Controllers rarely create more objects of a kind
+    than pods.
+    """
+    view, created = subject.cluster_view(), subject.once(_created_objects)
+    pods = sum(podset.pods or 0 for podset, _ in subject.once(located_templates))
+    for quota in view.list_typed(ResourceQuota, view.namespace) if view.namespace else ():
+        if quota.spec.has_scopes:
+            yield f"ResourceQuota `{quota.name}` has scopes, and is not compared with the pods"
+            return
+        for name in quota.spec.hard:
+            free = _free_amount(quota, name)
+            resource = _counted_resource(name)
+            is_own = subject.group_kind[0] in _OF_KUBERNETES or resource in (*created, "", "pods")
+            has_claims = any(template.spec.resource_claims for _, template in subject.once(located_templates))
+            is_of_claims = has_claims and any(part in name for part in _OF_CLAIMS)
+            is_of_volumes = created.get("persistentvolumeclaims") and name.endswith("requests.storage")
+            if is_of_claims or is_of_volumes or (not is_own and free is not None and free <= pods):
+                yield f"ResourceQuota `{quota.name}` counts {name}, and is not compared with the pods"
+                return
+
+
+def _free_amount(quota: ResourceQuota, name: str) -> int | None:
+    """Return the free amount of a quota, or the whole amount if the used amount is not known."""
+    allowed = quantity.read_quantity_or_none(quota.spec.hard.get(name))
+    used = quantity.read_quantity_or_none(quota.status.used.get(name))
+    return None if allowed is None else allowed.value() - (0 if used is None else used.value())
+
+
 def quotas_in_use(subject: Subject) -> Iterator[str]:
     """Yield a sentence for each ResourceQuota of files whose free amounts are less than a new workload requests,
     although the whole amounts are enough. A live view does not have the used amounts, which change too often.
@@ -248,10 +367,12 @@ def quotas_in_use(subject: Subject) -> Iterator[str]:
     if subject.metadata.has("uid"):
         return  # the quota may already count its pods
     view = subject.cluster_view()
-    using = [pods for pods in subject.once(read_device_workload).device_pods if pods.devices and pods.podset.pods]
-    of_devices = _simultaneous_requests([(pods.podset, pods.devices) for pods in using], subject)
+    using = [(pods.podset, pods.devices) for pods in _pods_with_devices(subject)]
+    of_devices = _simultaneous_requests(using, subject)
     wanted = {f"requests.{name}": request.amount * 1000 for name, request in of_devices.items()}
     wanted |= {name: request.amount for name, request in subject.once(_amounts_of_pods).items()}
+    for name, count in subject.once(_created_objects).items():
+        wanted |= dict.fromkeys((f"{_COUNT}{name}", name), count * 1000)
     quotas = view.copy_without_missing_objects().list_typed(ResourceQuota, view.namespace)
     for quota in quotas if view.namespace else ():
         if quota.spec.has_scopes:
@@ -263,7 +384,8 @@ def quotas_in_use(subject: Subject) -> Iterator[str]:
                 continue
             if amount > allowed.milli_value() - used.milli_value():
                 told = f"`{quota.name}`{view.file_of_object_as_text(quota.json)}"
-                yield f"ResourceQuota {told} has {used} of {allowed} {name} in use, so it refuses pods now"
+                refused = "objects of this kind" if _counted_resource(name) not in ("", "pods") else "pods"
+                yield f"ResourceQuota {told} has {used} of {allowed} {name} in use, so it refuses {refused} now"
                 break
 
 
@@ -421,8 +543,13 @@ def validate_limit_ranges(subject: Subject) -> Iterator[Problem]:
     """
     view = subject.cluster_view()
     has_queue = subject.once(is_managed_by_kueue) and view.has_any(LOCAL_QUEUE, view.namespace)
-    if has_queue or not subject.once(read_device_workload).device_pods:
-        return
+    if not has_queue and subject.once(read_device_workload).device_pods:
+        yield from problems_of_limit_ranges(subject)
+
+
+def problems_of_limit_ranges(subject: Subject) -> Iterator[Problem]:
+    """Yield amounts of pods that the LimitRanges of the namespace forbid, also for pods without devices."""
+    view = subject.cluster_view()
     ranges = limits_of_namespace(view)
     if not any((*ranges.most.values(), *ranges.least.values())):
         return

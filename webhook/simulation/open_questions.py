@@ -22,7 +22,12 @@ from webhook.facts.gpu.device_pods import WORKLOADS, located_templates, without_
 from webhook.facts.kinds import LEADER_WORKER_SET, NODE, POD, RUNTIME_CLASS
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.model_servers.server_candidates import server_candidates
-from webhook.facts.namespace_quota import ResourceQuota, quotas_in_use
+from webhook.facts.namespace_quota import (
+    problems_of_limit_ranges,
+    problems_of_quotas,
+    quotas_in_use,
+    quotas_not_compared,
+)
 from webhook.facts.nodes.node_devices import ALL_PODS, problems_without_node
 from webhook.facts.nodes.node_offers import (
     ORDINARY,
@@ -124,10 +129,9 @@ def open_questions(subject: Subject, cluster: Cluster, told: Collection[str]) ->
         *_pod_security_questions(subject, told),
         *_prerequisite_questions(subject, told),
         *_absent_volume_questions(subject, told),
-        *(OpenQuestion(aspects=("quota",), what=each) for each in quotas_in_use(subject)),
         *_scheduler_questions(subject),
         *_server_questions(subject),
-        *_quota_questions(subject),
+        *_quota_questions(subject, told),
         *_claim_questions(subject),
         *_volume_questions(subject),
         *_node_questions(subject, cluster, told),
@@ -294,21 +298,22 @@ def _claim_questions(subject: Subject) -> Iterator[OpenQuestion]:
             return
 
 
-def _quota_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield a question about the first ResourceQuota with scopes, or LimitRange with a ratio, which no rule compares
-    with the pods.
+def _quota_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
+    """Yield questions about ResourceQuotas and LimitRanges that no policy checks for this job, that are in use, or that
+    no rule compares.
     """
     view = subject.cluster_view()
-    if not view.namespace:
-        return
-    quotas = (each for each in view.list_typed(ResourceQuota, view.namespace) if each.spec.has_scopes)
-    ranges = (each for each in view.list_typed(LimitRange, view.namespace) if _has_ratios(each))
-    if (quota := next(quotas, None)) is not None:
-        what = f"ResourceQuota `{quota.name}` has scopes, and is not compared with the pods"
+    for problem in (*problems_of_quotas(subject), *problems_of_limit_ranges(subject)):
+        if problem.code not in told:
+            yield _question_of_problem(problem)
+    for what in (*quotas_in_use(subject), *quotas_not_compared(subject)):
         yield OpenQuestion(aspects=("quota",), what=what)
-    elif (limits := next(ranges, None)) is not None:
-        what = f"maxLimitRequestRatio of LimitRange `{limits.name}` is not compared with the pods"
-        yield OpenQuestion(aspects=("quota",), what=what)
+    ranges = view.list_typed(LimitRange, view.namespace) if view.namespace else ()
+    for limits in ranges:
+        if _has_ratios(limits):
+            what = f"maxLimitRequestRatio of LimitRange `{limits.name}` is not compared with the pods"
+            yield OpenQuestion(aspects=("quota",), what=what)
+            return
 
 
 def _has_ratios(limits: LimitRange) -> bool:
