@@ -338,7 +338,7 @@ def lowering_settings(value: FileConfiguration) -> tuple[str, ...]:
 
 def configuration_template() -> str:
     """Return a file that explains each field, with an example as a comment. The file sets no field."""
-    sections = ["# claimgate.yaml: the configuration of the server and of all verbs. Remove the # before what you set."]
+    sections = ["# claimgate.yaml: the configuration of the server and of all verbs. To set a field, remove its #."]
     for each in FileConfiguration.model_fields.values():
         example = yamlfile.dump({each.alias: (each.examples or [each.default])[0]})
         sections.append("\n".join((f"# {each.description}", *(f"#{line}" for line in example.splitlines()))))
