@@ -54,6 +54,12 @@ class Server:
         return f"{'https' if self.certificates else 'http'}://localhost:{self.port}"
 
 
+def reloaded(server: Server) -> bool:
+    """Poll the certificate files twice, because a change must be seen twice."""
+    assert server.certificates is not None
+    return [server.certificates.poll() for _ in range(2)][1]
+
+
 @contextmanager
 def listening(
     running: Running, files: TlsFiles | None = None, *, timeouts: ConnectionTimeouts | None = None, **place: Any

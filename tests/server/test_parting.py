@@ -16,7 +16,7 @@ import pytest
 
 from certs.issue import Pair, authority
 from tests.server.asgi import Running, review_of
-from tests.server.serving import Pki, Server, listening
+from tests.server.serving import Pki, Server, listening, reloaded
 from tests.server.test_slow_clients import SMALL, answer, connect
 from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.deadline import Deadline
@@ -142,7 +142,7 @@ def test_a_session_of_a_replaced_authority_is_not_resumed(version: ssl.TLSVersio
         assert again.session_reused
         again.close()
         trust_clients(pki, "new")
-        assert server.certificates.reload()
+        assert reloaded(server)
         assert whole(client) == b""  # the open connection ends with a goodbye
         client.close()
         with pytest.raises((ssl.SSLError, ConnectionError, AssertionError)):
@@ -166,7 +166,7 @@ def test_a_replaced_authority_ends_a_connection_after_its_current_answer(tmp_pat
         client.sendall(SMALL)
         assert begun.wait(10)
         trust_clients(pki, "new")
-        assert server.certificates.reload()
+        assert reloaded(server)
         go_on.set()
         heard = whole(client)
         assert heard.startswith(b"HTTP/1.1 200 ")
@@ -179,10 +179,10 @@ def test_a_renewed_pair_ends_no_connection_of_the_same_authority(tmp_path: Path)
     with listening(Running(), files_of(pki)) as server:
         assert server.certificates is not None
         client = ask(server, shows(pki, "old", ssl.TLSVersion.TLSv1_3))
-        trusted = server.certificates.trusted
+        trusted = server.certificates.current.trusted
         pki.renew()
-        assert server.certificates.reload()
-        assert server.certificates.trusted is trusted
+        assert reloaded(server)
+        assert server.certificates.current.trusted == trusted
         client.sendall(SMALL)
         assert b"connection: close" not in answer(client)
         client.close()

@@ -22,7 +22,7 @@ class Client:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.tls = context.wrap_bio(self.incoming, self.outgoing)
-        self.server = TlsStream(Certificates(Pki(folder).files).context)
+        self.server = TlsStream(Certificates(Pki(folder).files).current.context)
 
     def shake_hands(self) -> bool:
         """Advance by one step, and return whether the handshake is complete."""

@@ -95,8 +95,8 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self._port = port
         self.address = ""
         self._client: tuple[Any, ...] = ("", 0)
-        self.trusted = port.tls.trusted if port.tls else None
-        self._tls = TlsStream(port.tls.context) if port.tls else None
+        self.trusted = port.tls.current.trusted if port.tls else None
+        self._tls = TlsStream(port.tls.current.context) if port.tls else None
         self._handshake: asyncio.Task[None] | None = None
         self._parser: RequestParser | None = None
         self._extensions: dict[str, Any] = {CLOCK: self}
@@ -297,7 +297,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
     def _is_client_allowed(self, tls: TlsStream) -> bool:
         """Return whether the client's authority is still trusted and its certificate has one of the allowed names."""
         port = self._port
-        if port.tls is not None and self.trusted is not port.tls.trusted:
+        if port.tls is not None and self.trusted != port.tls.current.trusted:
             return False  # replaced during the handshake: the client may try again
         if not self.trusted or not port.client_names:
             return True

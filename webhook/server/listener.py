@@ -113,7 +113,7 @@ class Listener(uvicorn.Server):
         self._stop_at: float | None = None
         self._signal = ""
         self._is_stop_logged = False
-        self._trusted = place.tls.trusted if place.tls else b""
+        self._trusted = place.tls.current.trusted if place.tls else b""
 
     def listen(self) -> None:
         """Serve until SIGTERM or SIGINT.
@@ -189,9 +189,9 @@ class Listener(uvicorn.Server):
 
     def _end_distrusted(self) -> None:
         tls = self._place.tls
-        if tls is None or tls.trusted is self._trusted:
+        if tls is None or tls.current.trusted == self._trusted:
             return
-        self._trusted = tls.trusted
+        self._trusted = tls.current.trusted
         self._tasks.append(asyncio.create_task(close_idle_connections(self._distrusted)))
 
     def _distrusted(self) -> list[HttpConnection]:

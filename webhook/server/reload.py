@@ -113,8 +113,8 @@ def _poll_and_free(reloaded: ReloadableValue[Value]) -> bool:
 def create_file_state_function(files: Callable[[], Iterable[Path]]) -> Callable[[], Hashable]:
     """Return a function that gives modification time, size and inode of all files, behind links.
 
-    A ConfigMap volume swaps one link to a new folder: names stay, inodes change. A file that is deleted after `files`
-    lists it is left out; the next poll sees the folder without it.
+    A ConfigMap volume swaps one link to a new folder: names stay, inodes change. A file that does not exist or is
+    forbidden is left out: an error about it comes from the code that reads it.
     """
 
     def mark() -> Hashable:
@@ -122,7 +122,7 @@ def create_file_state_function(files: Callable[[], Iterable[Path]]) -> Callable[
         for path in files():
             try:
                 state = path.stat()
-            except FileNotFoundError:
+            except OSError:
                 continue
             states.append((str(path), state.st_mtime_ns, state.st_size, state.st_ino))
         return tuple(states)

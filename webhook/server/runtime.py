@@ -17,7 +17,6 @@ from webhook.apimachinery.releases import release_as_text
 from webhook.cluster.connection import Connection
 from webhook.cluster.freshness import NOT_ANSWERED
 from webhook.deadline import Deadline
-from webhook.errors import ConfigurationError
 from webhook.live_policies.combine import LivePolicies
 from webhook.logs.structured import Log
 from webhook.policy.policy_set import PolicySet
@@ -33,7 +32,7 @@ from webhook.server.reload import ReloadableValue, watch
 from webhook.server.scheduler import Scheduler
 from webhook.server.served_state import ServedState
 from webhook.server.server_parts import Check, Readiness, ServerParts
-from webhook.server.tls import Certificates, describe_wrong_period, validity_of_certificate
+from webhook.server.tls import Certificates, ServingPair, describe_wrong_period, validity_of_certificate
 from webhook.server.warm_up_samples import SAMPLES
 from webhook.server.warning_events import WarningEvents
 
@@ -272,7 +271,6 @@ class ReloadWatcher:
     def __init__(self, held: ServedState, certificates: Certificates, counters: Counters, log: Log) -> None:
         self._held = held
         self._certificates = certificates
-        self._certificate_error = ""
         self._counters = counters
         self._log = log
         self._counters.last_reload.update(
@@ -304,7 +302,7 @@ class ReloadWatcher:
             "policies": lambda: policies.error,
             "configuration": lambda: self._held.configuration.error,
             "context": lambda: self._held.context.error,
-            "certificate": lambda: self._certificate_error,
+            "certificate": lambda: self._certificates.error,
             "cluster": lambda: self._held.watched.describe_failures() if self._held.watched else "",
             "params": self._params.describe_mistakes,
             **({"live policies": policies.describe_problems} if isinstance(policies, LivePolicySet) else {}),
@@ -342,14 +340,16 @@ class ReloadWatcher:
 
     def certificate_ends(self) -> float:
         """Return when the served certificate ends, in seconds since 1970."""
-        return validity_of_certificate(self._certificates.shown)[1].timestamp()
+        return validity_of_certificate(self._certificates.current.shown)[1].timestamp()
 
     def certificate_end_as_text(self) -> str:
         """Return when the served certificate ends, in the format of log lines."""
-        return f"{validity_of_certificate(self._certificates.shown)[1]:%Y-%m-%dT%H:%M:%SZ}"
+        return f"{validity_of_certificate(self._certificates.current.shown)[1]:%Y-%m-%dT%H:%M:%SZ}"
 
     def _certificate_validity_problem(self) -> str:
-        return describe_wrong_period(*validity_of_certificate(self._certificates.shown), dt.datetime.now(dt.UTC))
+        return describe_wrong_period(
+            *validity_of_certificate(self._certificates.current.shown), dt.datetime.now(dt.UTC)
+        )
 
     def background(self, period_s: float) -> dict[str, Work]:
         """Return the background tasks by name."""
@@ -380,7 +380,7 @@ class ReloadWatcher:
             "context": lambda: watch(
                 self._held.context, period_s, lambda tried: self._log_and_count_reload("context", tried.error)
             ),
-            "certificate": lambda: self._watch_certificates(period_s),
+            "certificate": lambda: watch(self._certificates, period_s, self._on_certificate_reloaded),
         }
 
     def _on_policies_reloaded(self, tried: ReloadableValue[PolicySet]) -> None:
@@ -388,19 +388,9 @@ class ReloadWatcher:
             self._held.watched.replace_interests(tried.current.interests())
         self._log_and_count_reload("policies", tried.error)
 
-    async def _watch_certificates(self, period_s: float) -> None:
-        while True:
-            await asyncio.sleep(period_s)
-            try:
-                changed = await asyncio.to_thread(self._certificates.reload)
-            except ConfigurationError as error:
-                if str(error) != self._certificate_error:
-                    self._certificate_error = str(error)
-                    self._log_and_count_reload("certificate", str(error))
-            else:
-                self._certificate_error = ""
-                if changed:
-                    self._log_and_count_reload("certificate", "", ends=self.certificate_end_as_text())
+    def _on_certificate_reloaded(self, tried: ReloadableValue[ServingPair]) -> None:
+        ends = {} if tried.error else {"ends": self.certificate_end_as_text()}
+        self._log_and_count_reload("certificate", tried.error, **ends)
 
     def _log_and_count_reload(self, what: str, error: str, **fields: str) -> None:
         outcome = "failure" if error else "success"

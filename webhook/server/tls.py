@@ -23,16 +23,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from webhook.errors import ConfigurationError
 from webhook.logs.structured import Level, LimitedLog, Log
 from webhook.server.counters import Counters
+from webhook.server.reload import ReloadableValue, create_file_state_function
 from webhook.text.wording import counted
 from webhook.yamltext.input_files import read_whole
-
-Mark: TypeAlias = tuple[tuple[int, int, int], ...]
-"""Modification time, size and inode of each file; they also change behind a swapped link."""
 
 _ALPN: Final = ["http/1.1"]
 """The only protocol that an API server uses for Services, and that httptools supports."""
@@ -48,90 +46,58 @@ class TlsFiles:
     key: Path
     client_ca: Path | None = None
 
-    def file_states(self) -> Mark:
-        """Return modification time, size and inode of all files.
+
+class ServingPair(NamedTuple):
+    """What new handshakes use.
+
+    Args:
+        context: for TLS 1.2 or later.
+        shown: the PEM text of the certificate.
+        trusted: the PEM text of the clients' authority, or b"".
+    """
+
+    context: ssl.SSLContext
+    shown: bytes
+    trusted: bytes
+
+
+class Certificates(ReloadableValue[ServingPair]):
+    """The serving pair and the clients' authority of some files."""
+
+    def __init__(self, files: TlsFiles) -> None:
+        """Load the files.
 
         Raises:
-            OSError: one of them does not exist.
+            ConfigurationError: a file cannot be read, or key and certificate do not belong together.
         """
-        paths = [self.certificate, self.key] + ([self.client_ca] if self.client_ca else [])
-        states = [path.stat() for path in paths]
-        return tuple((state.st_mtime_ns, state.st_size, state.st_ino) for state in states)
+        paths = [files.certificate, files.key, *filter(None, [files.client_ca])]
+        super().__init__(lambda: _load_pair(files), create_file_state_function(lambda: paths))
 
 
-def create_server_context(files: TlsFiles) -> ssl.SSLContext:
-    """Return a server context for TLS 1.2 or later with this certificate and key.
-
-    Raises:
-        ConfigurationError: a file is missing or unreadable, or key and certificate do not belong together.
-    """
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    made.minimum_version = ssl.TLSVersion.TLSv1_2
-    made.set_ciphers(_TLS_1_2_CIPHERS)
-    made.set_alpn_protocols(_ALPN)
+def _load_pair(files: TlsFiles) -> ServingPair:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(_TLS_1_2_CIPHERS)
+    context.set_alpn_protocols(_ALPN)
     try:
-        made.load_cert_chain(files.certificate, files.key, password=_refuse_encrypted_key)
+        context.load_cert_chain(files.certificate, files.key, password=_refuse_encrypted_key)
+        shown = read_whole(files.certificate)
     except OSError as error:  # ssl.SSLError is an OSError
         raise ConfigurationError(_explain(files, error)) from None
-    if files.client_ca:
-        _require_client_certificates(made, files.client_ca)
-    return made
+    trusted = _require_client_certificates(context, files.client_ca) if files.client_ca else b""
+    return ServingPair(context, shown, trusted)
 
 
-def _require_client_certificates(listening: ssl.SSLContext, authority: Path) -> None:
+def _require_client_certificates(context: ssl.SSLContext, authority: Path) -> bytes:
+    # returns the PEM text of the authority
+    context.verify_mode = ssl.CERT_REQUIRED
     try:
-        listening.load_verify_locations(authority)
+        context.load_verify_locations(authority)
+        return read_whole(authority)
     except ssl.SSLError:
         raise ConfigurationError(f"--client-ca: `{authority}` does not contain a PEM certificate") from None
     except OSError as error:
         raise ConfigurationError(f"--client-ca: `{authority}`: {_reason(error)}") from None
-    listening.verify_mode = ssl.CERT_REQUIRED
-
-
-class Certificates:
-    """The current TLS context and its certificate; one thread at a time calls `reload`.
-
-    Attributes:
-        context: for the next handshake.
-        shown: the PEM text of the certificate for new handshakes.
-        trusted: the PEM text of the clients' authority, or "": the same object until the authority changes.
-    """
-
-    def __init__(self, files: TlsFiles) -> None:
-        self.files = files
-        self._mark = self._read_file_states()
-        self.context = create_server_context(files)
-        self.shown = read_whole(files.certificate)
-        self.trusted = self._authority()
-
-    def reload(self) -> bool:
-        """Load the files again if they changed, and return whether they did; the next handshake uses them.
-
-        Raises:
-            ConfigurationError: the changed files are not a usable pair; the previous pair stays in use.
-        """
-        mark = self._read_file_states()
-        if mark == self._mark:
-            return False
-        trusted = self._authority()
-        self.context = create_server_context(self.files)
-        self.shown = read_whole(self.files.certificate)
-        if trusted != self.trusted:
-            self.trusted = trusted
-        self._mark = mark
-        return True
-
-    def _read_file_states(self) -> Mark:
-        try:
-            return self.files.file_states()
-        except OSError as error:
-            raise ConfigurationError(_explain(self.files, error)) from None
-
-    def _authority(self) -> bytes:
-        try:
-            return read_whole(self.files.client_ca) if self.files.client_ca else b""
-        except OSError as error:
-            raise ConfigurationError(f"--client-ca: `{self.files.client_ca}`: {_reason(error)}") from None
 
 
 def key_warning(key: Path) -> str:
@@ -157,8 +123,6 @@ def _refuse_encrypted_key() -> str:
 
 def _explain(files: TlsFiles, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
-        if files.client_ca and str(files.client_ca) == str(error.filename):
-            return f"--client-ca: `{files.client_ca}`: no such file"
         missing = [path for path in (files.certificate, files.key) if not path.exists()]
         names = ", ".join(f"`{path}`" for path in missing) or "a certificate file"
         return f"{names}: no such file; issue a pair with `claimgate certs issue`"
@@ -171,7 +135,7 @@ def _explain(files: TlsFiles, error: OSError) -> str:
 
 
 def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
+    return "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or str(error)).lower()
 
 
 def describe_wrong_period(begins: datetime, ends: datetime, now: datetime) -> str:
