@@ -103,7 +103,9 @@ def test_inspecting_the_heap_leaves_nothing_to_the_garbage_collector() -> None:
 
 
 def test_a_closed_socket_has_no_unsent_bytes() -> None:
-    assert operating_system.unsent_bytes(None) == 0
+    closed = socket.socket()
+    closed.close()
+    assert operating_system.unsent_bytes(closed) == 0
 
 
 def test_the_limit_of_open_files_is_raised_and_never_lowered() -> None:

@@ -1,14 +1,17 @@
 """Asks the operating system to take memory back and to allow enough open files, and reads memory limits.
 
-Does nothing without glibc (musl, Windows).
+Without glibc (musl, macOS), the allocator keeps its defaults.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
+import fcntl
+import resource
 import select
 import sys
+import termios
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -19,9 +22,8 @@ _M_ARENA_MAX: Final = -8
 _LARGE_BYTES: Final = 256 * 1024
 """Blocks of at least this size come from the system and return to it.
 
-uvloop keeps a buffer of exactly 256 KB for each TLS connection and uses few of its bytes. On a heap, the whole buffer
-would be resident. By default, glibc raises this size from 128 KB to the largest freed block, up to 32 MB. Then one
-small object above such blocks prevents their return: 24 bodies of 20 MB left the process at 530 MB."""
+By default, glibc raises this size from 128 KB to the largest freed block, up to 32 MB. Then one small object above such
+blocks prevents their return."""
 _TRIM_BYTES: Final = 8 * 1024 * 1024
 _GROWN_BYTES: Final = 16 * 1024 * 1024
 _HELPED_BYTES: Final = 1024 * 1024
@@ -34,26 +36,20 @@ def _c_library() -> ctypes.CDLL:
     return ctypes.CDLL(None)
 
 
-def tune_glibc_allocator() -> bool:
-    """Tell glibc to return large freed blocks, and to keep one heap for all threads; return whether it accepted.
+def tune_glibc_allocator() -> None:
+    """Tell glibc to return large freed blocks, and to keep one heap for all threads.
 
     Threads rarely allocate at the same time, and each heap would have holes of its own.
     """
-    try:
-        mallopt = _c_library().mallopt
-    except (AttributeError, OSError, TypeError):
-        return False
-    wanted = {_M_MMAP_THRESHOLD: _LARGE_BYTES, _M_TRIM_THRESHOLD: _TRIM_BYTES, _M_ARENA_MAX: 1}
-    return all(mallopt(option, value) for option, value in wanted.items())
+    with suppress(AttributeError, OSError):
+        for option, value in {_M_MMAP_THRESHOLD: _LARGE_BYTES, _M_TRIM_THRESHOLD: _TRIM_BYTES, _M_ARENA_MAX: 1}.items():
+            _c_library().mallopt(option, value)
 
 
-def trim_heap() -> bool:
-    """Return the free pages of the heap to the system; return whether that was possible."""
-    try:
+def trim_heap() -> None:
+    """Return the free pages of the heap to the system."""
+    with suppress(AttributeError, OSError):
         _c_library().malloc_trim(0)
-    except (AttributeError, OSError, TypeError):
-        return False
-    return True
 
 
 class MemoryTrimmer:
@@ -75,8 +71,7 @@ class MemoryTrimmer:
         if resident - self._least < _GROWN_BYTES or self._looks < self._pause:
             return False
         self._looks = 0
-        if not trim_heap():
-            return False
+        trim_heap()
         has_helped = resident - resident_bytes() > _HELPED_BYTES
         self._pause = 1 if has_helped else min(self._pause * 2, _MAX_PAUSE)
         return True
@@ -85,11 +80,8 @@ class MemoryTrimmer:
 def unsent_bytes(connected: Any) -> int:
     """Return the sent bytes of a socket that the other end has not accepted; 0 if the system does not tell."""
     try:
-        import fcntl
-        import termios
-
         buffer = fcntl.ioctl(connected.fileno(), termios.TIOCOUTQ, bytes(4))
-    except (ImportError, OSError, AttributeError):
+    except (OSError, ValueError):  # it is closed
         return 0
     return int.from_bytes(buffer, sys.byteorder)
 
@@ -103,8 +95,7 @@ def is_readable(connected: Any) -> bool:
 
 def resident_bytes() -> int:
     """Return the resident bytes of this process; 0 without /proc."""
-    resident, _ = _resident_and_of_files()
-    return resident
+    return _resident_and_of_files()[0]
 
 
 def unreclaimable_bytes() -> int:
@@ -115,11 +106,10 @@ def unreclaimable_bytes() -> int:
 
 def _resident_and_of_files() -> tuple[int, int]:
     try:
-        _, resident, of_files = Path("/proc/self/statm").read_text(encoding="ascii").split()[:3]
+        _, resident, of_files = map(int, Path("/proc/self/statm").read_text(encoding="ascii").split()[:3])
     except OSError:
         return 0, 0
-    page = os.sysconf("SC_PAGE_SIZE")
-    return int(resident) * page, int(of_files) * page
+    return resident * resource.getpagesize(), of_files * resource.getpagesize()
 
 
 def memory_limit(root: Path = Path("/sys/fs/cgroup"), unlimited: int = 1 << 60) -> int | None:
@@ -139,10 +129,6 @@ def memory_limit(root: Path = Path("/sys/fs/cgroup"), unlimited: int = 1 << 60) 
 
 def raise_open_file_limit(count: int) -> None:
     """Raise the soft limit of open files to `count`, up to the hard limit; never lower it."""
-    try:
-        import resource
-    except ImportError:
-        return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
