@@ -252,7 +252,7 @@ class Kustomizations:
 
         This includes an unlisted file with the name of a patch beside a kustomization.
         """
-        if file in self._takers:
+        if file in self._takers or not self._by_folder:
             return False
         return file in self._patches or self._is_unlisted_patch(file)
 
@@ -338,6 +338,7 @@ class FilesAppliedTogether:
                 self._flux_namespaces.setdefault(target[0], set()).add(target[1])
         self._taken: Final[dict[str, Mapping[str, NameChanges]]] = {}
         self._template_labels: Final[dict[str, Mapping[str, str]]] = {}
+        self._name_changes: Final[dict[str, NameChanges]] = {}
         self._units: Final = {file: self._find_unit(file) for file in documents}
         self._listed: Final[dict[Unit, list[str]]] = {}
         for file, unit in self._units.items():
@@ -364,6 +365,12 @@ class FilesAppliedTogether:
 
     def name_changes_of_file(self, file: str) -> NameChanges:
         """Return how kustomizations and Flux change the names of a file's objects."""
+        changes = self._name_changes.get(file)
+        if changes is None:
+            changes = self._name_changes[file] = self._find_name_changes(file)
+        return changes
+
+    def _find_name_changes(self, file: str) -> NameChanges:
         kind, path = self._units[file]
         if kind == "kustomization":
             return self._files_used_by_kustomization(path)[file].combine_with_outer(self._naming_by_flux(path, path))

@@ -350,6 +350,8 @@ def decisions_of(outcome: PhasesOutcome) -> Sequence[tuple[Phase, Decision]]:
 def has_unread_pods(attributes: Attributes, table: Table) -> bool:
     """Return whether an object has pods that are not read. A lack of findings then does not mean a lack of mistakes."""
     kind = attributes.kind
+    if kind == POD:
+        return False
     return table.row(kind.group, kind.kind) is not None and bool(unread_parts(attributes.object, table, Deadline()))
 
 

@@ -52,14 +52,17 @@ def problems_of_group(group: str, subject: Subject) -> CheckResults:
     until.left -= WORK  # as `spend`, without the cost of a call
     if until.left < 0:
         until.check_clock()
+    answers = subject.results  # read first: `once` has the same answers, but costs a call for each check
     try:
         for each in checks:
             if each.of_pods_with and _is_pod_with_none_of_parts(each.of_pods_with, subject):
                 continue
-            if not each.of_made_objects and subject.once(is_made_by_controller):
-                continue
+            if not each.of_made_objects:
+                is_made = answers.get(is_made_by_controller)
+                if subject.once(is_made_by_controller) if is_made is None else is_made:
+                    continue
             if each.when is not None:
-                is_about = subject.results.get(each.when)  # as `once`, without the cost of a call
+                is_about = answers.get(each.when)
                 if not (subject.once(each.when) if is_about is None else is_about):
                     continue
             found = iter(each.run(subject))

@@ -178,6 +178,8 @@ def findings_of_object(
     kept: list[Finding] = []
     passed: dict[str, tuple[Phase, Decision]] = {}
     for phase, decision in decisions:
+        if decision.evaluation == "admit" and not with_passes and not decision.exception:
+            continue
         said = result_of_decision(decision)
         if said is not Result.PASS:
             kept.extend(of.findings_of_decision(said, phase, decision))
