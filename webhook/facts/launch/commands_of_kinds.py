@@ -64,10 +64,24 @@ def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str
     """Report variables of a container that the controller overwrites. Variables of LeaderWorkerSet with a value from a
     field of the pod are not reported: they may read the same value from a label.
     """
-    for name in owned:
-        if member.env.get(name) is not None or (name in member.env and not name.startswith(_WORKER_SET)):
-            message = f"sets variable {name}, but this value is ignored because {owner} sets the variable too"
-            yield OPERATOR_VARIABLE.problem(member.path, message, f"remove {name}", words=(name,))
+    names = [
+        name
+        for name in owned
+        if member.env.get(name) is not None or (name in member.env and not name.startswith(_WORKER_SET))
+    ]
+    if names:
+        fix = f"remove {names[0]}" if len(names) == 1 else "remove the variables"
+        yield OPERATOR_VARIABLE.problem(
+            member.path, message_of_overwritten_variables(names, owner), fix, words=(names[0],)
+        )
+
+
+def message_of_overwritten_variables(names: Sequence[str], owner: str) -> str:
+    """Return the message about variables of a container that also `owner` sets."""
+    if len(names) == 1:
+        return f"sets variable {names[0]}, but this value is ignored because {owner} sets the variable too"
+    some = f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"sets variables {some}, but these values are ignored because {owner} sets the variables too"
 
 
 class VariableOwner(Struct, frozen=True, kw_only=True):
@@ -136,8 +150,9 @@ def _warn_of_launched_containers(listed: Items[LaunchedContainer], subject: Subj
     setting = owners_of_variables(job, listed, is_worker_set=subject.group_kind == LEADER_WORKER_SET)
     for member in listed:
         owned = [name for owner in setting for name in owner.variables_set_in(member)]
-        for owner in setting:
-            yield from check_overwritten_variables(member, owner.variables_set_in(member), owner.name)
+        for by in dict.fromkeys(owner.name for owner in setting):
+            variables = [name for owner in setting if owner.name == by for name in owner.variables_set_in(member)]
+            yield from check_overwritten_variables(member, variables, by)
         yield from nodes_and_ranks.check_rank_fixed_in_template(member, owned, _name_of_pod_index_variable(subject))
     if job is not None and job.plugins:
         yield from processes_and_slots.check_ranks_against_task_hosts(

@@ -72,7 +72,7 @@ def _check_servers(subject: Subject) -> Iterator[Problem]:
         is_ray_node = is_node_of_ray(candidate, subject)
         if not is_ray_node or candidate.container.mentions(_RAY_START):
             # KubeRay joins the words of any other command of a Ray node to one line of a bash script.
-            yield from words.check_words_of_command(candidate.container, server, path)
+            yield from words.check_words_of_command(candidate.container, server, path, subject.attributes.name)
         if subject.group_kind in _WHOLE_ENVIRONMENT:
             yield from words.check_undefined_variables(candidate.container, server, path)
         yield from refused_arguments.check_ray_in_image(candidate.container, server, path, is_ray_node=is_ray_node)

@@ -179,7 +179,7 @@ def _problems_of_part(
     if not may_start_server(container):
         return
     server = started_server(container)
-    yield from check_words_of_command(container, server, at)
+    yield from check_words_of_command(container, server, at, subject.attributes.name)
     if server is None:
         return
     podset = PodSet(name="", path=at, template={}, elsewhere=True)

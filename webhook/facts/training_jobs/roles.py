@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from webhook.facts.launch.commands_of_kinds import message_of_overwritten_variables
 from webhook.facts.storage.shared_memory import MORE_SHARED_MEMORY
 from webhook.facts.training_jobs.training_job import (
     check_null_gpu_amounts,
@@ -265,11 +266,20 @@ def check_settings_that_operator_overwrites(job: TrainingJobOfKind) -> Iterator[
     owned = _variables_of_operator(job)
     for role in job.roles.values():
         yield from validate_pod_restart_policy(role, job)
-        for name, fix in owned.items():
-            if name in role.env:
-                message = f"sets variable {name}, but this value is ignored because the operator sets the variable too"
-                yield OPERATOR_VARIABLE.problem(role.template_path, message, fix, words=(name,))
+        yield from _check_variables_of_operator(role, owned)
         yield from check_null_gpu_amounts(role)
+
+
+def _check_variables_of_operator(role: RoleOfJob, owned: Mapping[str, str]) -> Iterator[Problem]:
+    """Report the variables that the operator sets too: all variables with the same fix in one problem."""
+    by_fix: dict[str, list[str]] = {}
+    for name, fix in owned.items():
+        if name in role.env:
+            by_fix.setdefault(fix, []).append(name)
+    for fix, names in by_fix.items():
+        message = message_of_overwritten_variables(names, "the operator")
+        some = fix.replace("the variable", "the variables") if names[1:] else fix
+        yield OPERATOR_VARIABLE.problem(role.template_path, message, some, words=(names[0],))
 
 
 def _variables_of_operator(job: TrainingJobOfKind) -> Mapping[str, str]:
