@@ -12,6 +12,7 @@ values.yaml for the releases of the operator, and assets/state-mig-manager.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import Final
 
 from webhook.apimachinery.releases import Release, parse_release
@@ -27,6 +28,7 @@ from webhook.typed.collections import Items
 from webhook.typed.objects import ConfigMap
 from webhook.typed.view import ReadingContext
 from webhook.yamltext import yamlfile
+from webhook.yamltext.placeholders import is_placeholder
 
 CONFIG: Final = DEVICE_PLUGIN.rule(
     "device-plugin/config",
@@ -40,10 +42,22 @@ MIG_CONFIG: Final = DEVICE_PLUGIN.rule(
     why="The MIG manager sets nvidia.com/mig.config.state to failed and divides no GPU.",
     source="NVIDIA/gpu-operator@a22dbf671 assets/state-mig-manager",
 )
+KUBELET_SOCKET: Final = DEVICE_PLUGIN.rule(
+    "device-plugin/kubelet-socket",
+    title="The device plugin cannot reach the kubelet",
+    why=(
+        "A device plugin registers at a socket of the kubelet in /var/lib/kubelet/device-plugins. Without this folder "
+        "the node offers no GPUs."
+    ),
+    source="https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/",
+)
 CONFIG_LABEL: Final = "nvidia.com/device-plugin.config"
 MPS_RELAXED: Final[Release] = (0, 20)
 """The first release of the device plugin that honours `failRequestsGreaterThanOne: false` for MPS."""
 _IMAGE: Final = "k8s-device-plugin"
+"""The image of the plugins of NVIDIA and AMD. NVIDIA's image also has programs that do not talk to the kubelet."""
+_PLUGIN: Final = "device-plugin"
+_KUBELET: Final = PurePosixPath("/var/lib/kubelet/device-plugins")
 _OPERATOR: Final = "gpu-operator"
 _OF_OPERATOR: Final[Mapping[Release, Release]] = {
     (24, 9): (0, 17),
@@ -84,6 +98,20 @@ def _releases_of_images(image: str, images: Iterable[str]) -> Iterator[Release |
         name, _, tag = each.partition("@")[0].rpartition(":")
         if name.rpartition("/")[2] == image:
             yield parse_release(tag)
+
+
+def check_kubelet_socket(subject: Subject) -> Iterator[Problem]:
+    """Report a container of a DaemonSet that runs a device plugin without the folder with the socket of the kubelet."""
+    for container in subject.typed(DaemonSet).spec.template.spec.containers:
+        name = container.image.partition("@")[0].rpartition("/")[2].partition(":")[0]
+        program = [*container.command, _PLUGIN][0]
+        if name != _IMAGE or not program.endswith(_PLUGIN) or container.is_omitted("volumeMounts"):
+            continue
+        paths = [mount.mount_path for mount in container.volume_mounts]
+        if not any(is_placeholder(path) or (path and _KUBELET.is_relative_to(path)) for path in paths):
+            message = f"does not mount {_KUBELET}, so the plugin cannot register and the node offers no devices"
+            fix = f"mount a hostPath volume with {_KUBELET} at the same path"
+            yield KUBELET_SOCKET.problem(container.path("volumeMounts"), message, fix)
 
 
 def _images_of_daemon_sets(view: ClusterView) -> Iterator[str]:
