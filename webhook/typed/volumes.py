@@ -69,6 +69,7 @@ class KeyToPath(Typed):
     """core/v1 KeyToPath."""
 
     key = Text()
+    file_path = Text(name="path")
 
 
 class ConfigMapVolume(Typed):

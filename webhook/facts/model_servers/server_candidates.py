@@ -11,7 +11,6 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from webhook.apimachinery.paths import get
 from webhook.cel.library.patterns import compile_policy_pattern
 from webhook.facts.gpu.device_pods import located_templates
 from webhook.facts.subject import Subject
@@ -105,7 +104,7 @@ def text_of_mounted_file(path: str, container: Container, spec: PodSpec, subject
     volume = next((each for each in spec.volumes if mount is not None and each.name == mount.name), None)
     if mount is None or volume is None or mount.sub_path_expr:
         return ""
-    name, key = get(volume.json, ("configMap", "name")), _key_of_file(path, mount, volume)
+    name, key = volume.config_map.name, _key_of_file(path, mount, volume)
     held = subject.cluster_view().get_without_noting(ConfigMap.gvk, subject.namespace, name) if name else None
     text = ConfigMap.of(held).data.get(key, "")
     return text if len(text) <= _LONGEST_SCRIPT else ""
@@ -119,13 +118,10 @@ def _has_file(mount: VolumeMount, path: str) -> bool:
 
 def _key_of_file(path: str, mount: VolumeMount, volume: Volume) -> str:
     """Return the key of the ConfigMap that a volume mounts at a path; "" if no key is mounted there."""
-    file = mount.sub_path or path[len(mount.mount_path.rstrip("/")) + 1 :]
-    items = get(volume.json, ("configMap", "items"))
-    if not isinstance(items, list):
+    file, items = mount.sub_path or path[len(mount.mount_path.rstrip("/")) + 1 :], volume.config_map.items
+    if not volume.config_map.has("items"):
         return file
-    listed = [item for item in items if isinstance(item, dict) and item.get("path") == file]
-    key = listed[0].get("key") if listed else ""
-    return key if isinstance(key, str) else ""
+    return next((item.key for item in items if item.file_path == file), "")
 
 
 def _may_lack_words(container: Container, podset: PodSet, subject: Subject) -> bool:

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from webhook.apimachinery.attributes import CRD, POD, GroupVersionKind
-from webhook.apimachinery.paths import FieldPath, get, parse_path, path_as_text
+from webhook.apimachinery.paths import FieldPath, parse_path, path_as_text
 from webhook.apimachinery.quantity import nearest_quantity
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.shapes.object_shape import POD_KIND, problems_of_wrong_types
@@ -35,7 +35,7 @@ from webhook.text.caches import IdentityKey
 from webhook.text.similar_names import nearest_name
 from webhook.text.wording import counted, did_you_mean
 from webhook.typed.collections import Items
-from webhook.typed.fields import Part, Parts
+from webhook.typed.fields import OptionalNumber, Part, Parts
 from webhook.typed.jobs import CronJob
 from webhook.typed.objects import Object
 from webhook.typed.pods import Pod, PodSpec, PodTemplate
@@ -146,6 +146,24 @@ class _Workload(Object):
     spec = Part(_WorkloadSpec)
 
 
+class _ServicePort(Typed):
+    """core/v1 ServicePort."""
+
+    port = OptionalNumber()
+
+
+class _ServiceSpec(Typed):
+    """core/v1 ServiceSpec."""
+
+    ports = Parts(_ServicePort)
+
+
+class _Service(Object):
+    """core/v1 Service."""
+
+    spec = Part(_ServiceSpec)
+
+
 def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
     """Report unknown fields and invalid quantities of an object outside its pod templates. In kinds without pods, also
     report values of wrong types.
@@ -180,11 +198,11 @@ def _problems_of_service_ports(subject: Subject) -> Iterator[Problem]:
     """Yield a problem for the first port of a Service that is not a port number. A chart without a value for the port
     writes `port:` without a number, which the API server reads as 0.
     """
-    ports = get(subject.object, ("spec", "ports"))
-    for index, port in enumerate(subject.deadline.charge_for_items(ports if isinstance(ports, list) else [])):
-        number, at = port.get("port", 0) if isinstance(port, dict) else None, ("spec", "ports", index, "port")
-        if isinstance(number, int) and not 0 < number <= _LAST_PORT and at not in subject.omitted:
-            yield SERVICE_PORT.problem(at, "must be a number from 1 to 65535", "set the number of the port")
+    for port in subject.typed(_Service).spec.ports:
+        if not 0 < (port.port or 0) <= _LAST_PORT and not port.is_omitted("port"):
+            yield SERVICE_PORT.problem(
+                port.path("port"), "must be a number from 1 to 65535", "set the number of the port"
+            )
             return
 
 
