@@ -52,7 +52,7 @@ _PATHS: Final = {Phase.VALIDATE: "/validate", Phase.MUTATE: "/mutate"}
 _PORTS: Final = 443
 _SERVICE: Final = "claimgate"
 _VALID_PORTS: Final = range(1, 1 << 16)
-_NEVER: Final = "no loaded policy matches anything in either phase; there is nothing to register"
+_NEVER: Final = "the loaded policies match nothing, so there is nothing to register"
 
 Manifest: TypeAlias = dict[str, Any]
 

@@ -30,7 +30,7 @@ class Setting:
 
     Attributes:
         unset: the effect if a setting without a default is not given.
-        has_variable: whether it has an environment variable.
+        has_variable: whether the setting has an environment variable.
     """
 
     name: str

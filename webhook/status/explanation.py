@@ -69,7 +69,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
         statements: the statements about it and its objects. The first one decides.
         made: the number of objects of each kind that controllers created for it.
         pods: the number of pods, without replaced pods, and how many of them are ready or succeeded.
-        unknown: what could not be read, as sentences.
+        unknown: sentences about objects that could not be read.
     """
 
     about: ObjectName

@@ -87,7 +87,8 @@ class OwnedObjects(Struct, kw_only=True):
     Args:
         root: the object.
         owners: the owners, the nearest first.
-        objects: the created objects, level by level. Those for the owners are only Workloads and PodGroups.
+        objects: the created objects, level by level. Of the objects of owners, only Workloads and PodGroups are
+            included.
         is_cut: whether more objects exist, which were not read.
     """
 

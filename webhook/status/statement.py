@@ -58,7 +58,7 @@ class Statement(Struct, frozen=True, kw_only=True):
 
     Args:
         about: the object that says this.
-        standing: what it means for the job.
+        standing: the meaning of the statement for the job.
         turn: the step in the life of the job.
         says: the sentence, without a full stop.
         fix: what to do; "" if nothing can be done.

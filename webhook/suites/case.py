@@ -38,7 +38,7 @@ class Case:
         parts: the rules and conditions of the policies.
         tried: the `parts` that the case covers (own.py).
         undecided: the unexpected messages about rules that were not evaluated.
-        advice: None in formats whose policies have no advice.
+        advice: returns the advice; None in formats of suites without advice.
     """
 
     id: str

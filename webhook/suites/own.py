@@ -144,8 +144,8 @@ def _validated(
 
 
 def _mistake_of_operation(case: CaseModel, value: JSON = None) -> tuple[str, str] | None:
-    """Return a field without effect beside the other fields of a case, and a text with the fix. `value` is the object
-    of `input`.
+    """Return a field that has no effect together with the other fields of a case, and a text with the fix. `value` is
+    the object of `input`.
     """
     written = case.model_fields_set
     if fixtures.is_review_or_request(case.subject if value is None else value):

@@ -83,8 +83,8 @@ def _without_nulls(value: JSON) -> Any:
 
 
 def paths_of_fields(value: JSON, at: str = "") -> Iterator[str]:
-    """Yield the path of each field, such as `spec.containers[].image` for items of a list. Keys of maps are left out,
-    which have a dot.
+    """Yield the path of each field, such as `spec.containers[].image` for items of a list. Keys with a dot are left
+    out, because they are keys of maps.
     """
     if isinstance(value, list):
         for each in value:
