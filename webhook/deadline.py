@@ -2,8 +2,8 @@
 
 All code of a review shares one Deadline, and charges it for its work: iterations, entries, and texts by length. The
 clock is read after every STEP units, as in kube-apiserver (k8s.io/apiserver v0.36 pkg/apis/cel/config.go
-CheckFrequency, cel-go v0.26.0 interpreter evalFold). CEL costs are counted separately (cel/cost.py): they are equal on
-every machine, and some calls with much work cost nothing.
+CheckFrequency, cel-go v0.26.0 interpreter evalFold). CEL costs are counted separately (cel/cost.py), because costs are
+equal on every machine, and some calls with much work cost nothing.
 """
 
 from __future__ import annotations

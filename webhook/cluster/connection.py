@@ -1,8 +1,8 @@
 """Connects to an API server: its address, the credentials, and requests to get, post, list and watch.
 
-The `kubernetes` package finds the server and the credentials, and creates the pool of connections. It is imported
-before the first connection, because the import takes half a second. Its typed client is not used: objects stay plain
-JSON.
+The `kubernetes` package finds the server and the credentials, and creates the pool of connections. The package is
+imported before the first connection, because the import takes half a second. Its typed client is not used: objects stay
+plain JSON.
 
 If the API server refuses a token, the fix names the ServiceAccount of the token. The token is claimgate's own, so its
 signature is not verified. Source of its claims: k8s.io/kubernetes v1.36 pkg/serviceaccount/claims.go.
@@ -364,7 +364,7 @@ class _HttpLineStream(Struct, frozen=True):
             self.response.close()
 
     def stop(self) -> None:
-        with suppress(ValueError, RuntimeError, OSError):  # it has ended already
+        with suppress(ValueError, RuntimeError, OSError):  # the stream has ended already
             self.response.shutdown()
 
 

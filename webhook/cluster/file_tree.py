@@ -8,8 +8,9 @@ the files are whole. Whole files have all objects of the cluster, and an object 
 CustomResourceDefinitions and Deployments of controllers are used from all files: a tree may define a kind, or install
 its controller, in one folder, and use the kind in another.
 
-Assertions and expected outputs of kuttl and Chainsaw are recognized by the names of their files. They have only the
-compared fields, so they do not exist in this view, and the audit does not read them. Archived files are also left out.
+Assertions and expected outputs of kuttl and Chainsaw are recognized by the names of their files. These files have only
+the compared fields, so their objects do not exist in this view, and the audit does not read the files. Archived files
+are also left out.
 """
 
 from __future__ import annotations

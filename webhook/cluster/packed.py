@@ -84,7 +84,7 @@ def with_shared_keys(obj: JSON, keys: SharedKeys) -> JSON:
     """Return an object with shared copies of its keys.
 
     Raises:
-        TooDeepObject: it is nested deeper than DEEPEST.
+        TooDeepObject: the object is nested deeper than DEEPEST.
     """
     return _with_shared_keys(obj, keys.share, 0)
 
@@ -135,7 +135,7 @@ def encode_kept(value: JSON) -> bytes:
     """Return the kept fields of an object as JSON text.
 
     Raises:
-        TooDeepObject: it is nested too deeply.
+        TooDeepObject: the object is nested too deeply.
     """
     try:
         return msgspec.json.encode(value, enc_hook=_refuse)

@@ -34,7 +34,7 @@ PAGE: Final = "500"
 
 
 NOT_INSTALLED: Final = "not installed"
-"""The cause of kinds that the API server does not serve. This is normal: no cluster has all controllers."""
+"""The cause of kinds that the API server does not serve. Such a cause is normal: no cluster has all controllers."""
 SERVER_AWAY: Final = "server away"
 UNAUTHORIZED: Final = f"code {HTTPStatus.UNAUTHORIZED}"
 CAUSES_OF_ALL_KINDS: Final = frozenset((SERVER_AWAY, UNAUTHORIZED))
@@ -247,7 +247,7 @@ class Reflector:
         if isinstance(error, KindNotServed):
             self._store.clear()
             self._drop_previous_reflector()
-        else:  # a kind that is not installed is no failure: it is requested every half minute
+        else:  # a kind that is not installed is no failure, and is requested every half minute
             self.failed += 1
         if isinstance(error, KindNotServed | ServerRefused):
             self.settled.set()

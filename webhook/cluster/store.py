@@ -44,7 +44,7 @@ _TOO_LARGE: Final = UnreadableObject("is too large for --view-memory")
 class _NamespaceObjects:
     """The objects of one namespace, in lists that are sorted by name and change in place.
 
-    Readers use only `by_name`, `objects`, `by_key` and `unreadable`, one at a time: each is consistent at any moment.
+    Readers use only `by_name`, `objects`, `by_key` and `unreadable`, one at a time. Each table is always consistent.
     `unreadable` has the UnreadableObjects of `by_name`.
     """
 

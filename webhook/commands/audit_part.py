@@ -65,7 +65,7 @@ class PartResult(Struct):
         unchanged: the number of objects that do not differ from the revision of --changed-since.
         skipped: documents that are not objects.
         unasked: the number of objects without a policy, by kind.
-        pods_not_read: the number of objects with unread pods, by kind. They are not reported as passes.
+        pods_not_read: the number of objects with unread pods, by kind. These objects are not reported as passes.
         warnings: lines about mistakes that are not findings.
         mistaken_kinds: the places of kinds that do not exist, by mistake.
         notes: lines that a run prints once, each with the first place.

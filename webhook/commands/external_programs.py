@@ -215,7 +215,7 @@ def _limit_process(pid: int) -> None:
     prlimit = getattr(resource, "prlimit", None)
     if prlimit is None:
         return
-    with suppress(ProcessLookupError):  # it has ended already
+    with suppress(ProcessLookupError):  # the process has ended already
         for name, most in _LIMITS.items():
             prlimit(pid, getattr(resource, name), (most, most))
 

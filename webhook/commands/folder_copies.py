@@ -39,7 +39,8 @@ _PIECE_BYTES: Final = 1024 * 1024
 class FolderCopies:
     """Copies of folders that a person named, or of folders below these.
 
-    `not_read` has the entries that were not copied: they are not regular files, or link to a place outside.
+    `not_read` has the entries that were not copied, because they are not regular files, or are links to a place
+    outside.
     """
 
     def __init__(self, named: Iterable[str | Path], into: str) -> None:

@@ -74,8 +74,8 @@ class _WorkTree(Struct, frozen=True):
 def checked_out_commit(named: Sequence[str]) -> str:
     """Return the commit that is checked out in the work tree of the named files; "" if unknown.
 
-    It is unknown without git or a commit, and for standard input, object stores, several work trees, and a work tree of
-    another user.
+    The commit is unknown without git, for standard input, object stores, several work trees, and a work tree of another
+    user.
     """
     folders = [_folder_of_name(each) for each in named if each != "-" and "://" not in each]
     tops = {enclosing_work_tree(os.path.realpath(each)) for each in folders}

@@ -93,7 +93,7 @@ class FileWork(Protocol[_Result_co]):
     """Work on files that is sent to other machines."""
 
     def prepare_worker(self) -> PreparedFileWork[_Result_co]:
-        """Return the function for this process. It is called for each file."""
+        """Return the function that this process calls for each file."""
         ...
 
 

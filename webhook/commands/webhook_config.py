@@ -356,8 +356,8 @@ def _webhook_entry(
 
 
 def _entry_for_stored_policies(registration: Registration) -> Manifest:
-    """Return the webhook that refuses stored policies if they have errors. It must fail open: otherwise, no user could
-    fix a policy while claimgate does not answer.
+    """Return the webhook that refuses stored policies with errors. This webhook must fail open: otherwise, no user
+    could fix a policy while claimgate does not answer.
     """
     rules = tuple(
         WebhookRule(

@@ -46,7 +46,7 @@ class FilePart(Struct, frozen=True):
 
 
 class RereadableFiles:
-    """Reads files, pipes, and standard input as `-`. Each can be read several times.
+    """Reads files, pipes, and standard input as `-`, each as often as needed.
 
     `open_file` opens a file, possibly of an object store. `max_copied_bytes` bounds standard input and each pipe.
     """

@@ -52,7 +52,7 @@ class LogPart:
 def list_log_files(named: Sequence[str]) -> Listed:
     """Return the named log files, the log files of named folders, and problems of missing files.
 
-    In a folder, files with `.log`, `.json`, `.jsonl` or `.ndjson` in their names are logs. They are sorted by the time
+    In a folder, files with `.log`, `.json`, `.jsonl` or `.ndjson` in their names are logs. Logs are sorted by the time
     of the last write, so older rotated logs come first.
     """
     files: dict[str, InputFile] = {}

@@ -18,8 +18,7 @@ from webhook.yamltext.input_files import FoundFile, InputFile, Listed
 
 _BLOCK: Final = 1 << 20
 _LOCAL: Final = ("file:", "local:")
-"""The beginnings of addresses of files on this machine. These are refused: fsspec would follow links and open
-devices."""
+"""Addresses of files on this machine begin like this. claimgate refuses them: fsspec would follow links."""
 _LOGS: Final = (".log", ".json", ".ndjson")
 
 

@@ -1,6 +1,6 @@
 """A CEL engine that records the cost and value of each evaluation of an expression.
 
-Another engine compiles the expressions, so they have the same meaning. Recording costs time and memory, so only the
+Another engine compiles the expressions, so their meaning is the same. Recording costs time and memory, so only the
 playground uses this engine.
 """
 

@@ -184,7 +184,7 @@ def format_names() -> tuple[str, ...]:
 def writers_of_findings(shown: Collection[Result] = (), rendered: RenderedTexts | None = None) -> Writers[Finding]:
     """Return the writers for an audit. `shown` are the results of `--show`.
 
-    `rendered` says how folders of files were rendered. It is None for a cluster, in which copies are not joined.
+    `rendered` says how folders of files were rendered; None for a cluster, because its copies are not joined.
     """
     return {each.name: partial(_writer_of_rows, each, frozenset(shown), rendered) for each in FORMATS}
 

@@ -1,4 +1,4 @@
-"""Writes one HTML file for people. It needs no network, and can be read without JavaScript.
+"""Writes one HTML file for people, which needs no network, and can be read without JavaScript.
 
 The sums come first, so findings are kept until the end, in a file if there are many (spool). Texts come from users, so
 all texts are escaped. A Content-Security-Policy allows only the script of the page, which filters rows.

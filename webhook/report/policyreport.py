@@ -168,7 +168,7 @@ def _properties_of_finding(finding: Finding) -> dict[str, str]:
 
 
 def object_report(findings: Sequence[Finding], api: ReportApi) -> JSON:
-    """Return the report of one object. It needs at least one finding."""
+    """Return the report of one object, which has at least one finding."""
     about, counts = findings[0].subject, Counter(finding.result for finding in findings)
     worst_first = sorted(findings, key=lambda each: _ORDER.index(each.result))
     content: dict[str, Any] = {

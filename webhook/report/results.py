@@ -50,7 +50,7 @@ class Answer(Struct, frozen=True, kw_only=True):
         shown = (
             (decision, with_short_expression(decision.message))
             for decision in self._unevaluated_admitted_decisions()
-            if not decision.is_told  # these are among the warnings
+            if not decision.is_told  # the warnings already have the other decisions
         )
         texts = (text if decision.evaluation == "unknown" else f"{_OPEN}{text}" for decision, text in shown)
         told = dict.fromkeys(texts)

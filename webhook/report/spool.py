@@ -40,7 +40,7 @@ class SpoolFile:
 
 
 class Spool(Generic[Value]):
-    """Values in the order in which they were added. They can be read several times.
+    """Values in the order in which they were added, for several readings.
 
     Args:
         file: the file for the values; a new file by default. Several spools may share one.
@@ -54,7 +54,7 @@ class Spool(Generic[Value]):
         self._places: list[int] = []
 
     def append(self, value: Value) -> None:
-        """Add a value. It must not change afterwards."""
+        """Add a value, which must not change afterwards."""
         self._batch.append(value)
         if len(self._batch) >= self._most:
             self._places.append(self._file.write(self._batch))

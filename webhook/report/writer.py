@@ -29,7 +29,8 @@ _MOST_PARAMS: Final = 5
 
 
 class SkippedDocument(Struct, frozen=True, kw_only=True):
-    """A document without a Kubernetes object, or with an object that is never applied. It is counted, not evaluated.
+    """A document without a Kubernetes object, or with an object that is never applied. The document is counted, not
+    evaluated.
 
     Attributes:
         is_half: the document has parts of an object, and may be meant as one.
@@ -55,7 +56,7 @@ def skipped_in_words(skipped: Sequence[SkippedDocument]) -> str:
 class LeftOut(Struct, frozen=True, kw_only=True):
     """The numbers of findings and objects that configuration, annotations and comments removed from a report.
 
-    Other settings have effects that cannot be counted. They are only named.
+    Settings with effects that cannot be counted are only named.
 
     Attributes:
         files: files that `.claimgateignore` lists.

@@ -1,6 +1,6 @@
 """Reads the objects of a cluster from an API server, as kubectl does, or from the files of a recorded cluster.
 
-Objects that cannot be read count as not known. They are noted, with the missing right if this is the cause.
+An object that cannot be read counts as not known. The reading notes the object, with the right that is missing.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class ServerSource:
             raise
 
     def list(self, kind: GroupVersionKind, namespace: str, selector: str = "") -> Iterable[JSON]:
-        """Return the objects of a namespace with some labels. They are read page by page."""
+        """Return the objects of a namespace with some labels, read page by page."""
         served = self._served_resource(kind)
         if served is None:
             return ()

@@ -61,7 +61,7 @@ def _is_suite(suite: Suite) -> bool:
     try:
         return _GATOR.search(read_start(suite.input)) is not None
     except NotReadError:
-        return True  # it may be a suite, and is reported as not read
+        return True  # the file may be a suite, and is reported as not read
     except OSError:
         return False
 

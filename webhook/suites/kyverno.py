@@ -65,7 +65,7 @@ class _Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Test:
-    """One test of a file, with its files and its policies by name. Both are read on first use."""
+    """One test of a file, with its files and its policies by name. Files and policies are read on first use."""
 
     suite: Suite
     files: Callable[[], _Files]

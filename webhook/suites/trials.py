@@ -2,9 +2,10 @@
 
 kube-apiserver finds such an error only at admission. With the failurePolicy `Fail` it then refuses the object.
 
-Each policy is tried on the smallest and a full valid object of each Kubernetes kind that it names. It is also tried on
-variants of the full object, which lack one optional field that the policy reads. Objects of a custom kind are made
-from its CustomResourceDefinition in the folder of the policies. Without the definition, only the metadata is known.
+Each policy is tried on the smallest and a full valid object of each Kubernetes kind that the policy names. Each policy
+is also tried on variants of the full object, which lack one optional field that the policy reads. Objects of a custom
+kind are made from its CustomResourceDefinition in the folder of the policies. Without the definition, only the metadata
+is known.
 
 Only observed errors are reported. Parts of expressions that no object reaches are not checked, nor are params outside
 the folder of the policies.
