@@ -1,14 +1,17 @@
-"""Reads the demands of a job: its pods, their devices and claims, and its queue."""
+"""Reads the demands of a job: its pods, their devices and claims, its schedulers, queue and gangs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
 
-from webhook.apimachinery.attributes import JSON, Attributes
-from webhook.apimachinery.paths import get
+from webhook.apimachinery.attributes import JSON, Attributes, GroupVersionKind
+from webhook.apimachinery.paths import FieldPath, get, path_as_text
+from webhook.apimachinery.quantity import read_whole_number_or_none
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
+from webhook.facts.dra.types import PodGroup
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.kueue.configuration import may_concern_kueue
 from webhook.facts.pods.pod_sets import pod_sets
@@ -16,10 +19,17 @@ from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.policy.policy_set import PolicySet
 from webhook.schema import decode_object
-from webhook.simulation.open_questions import VOLCANO, scheduler_names
 
+VOLCANO: Final = "volcano"
 _VOLCANO: Final = ("batch.volcano.sh", "scheduling.volcano.sh")
 _QUEUE_ANNOTATION: Final = "scheduling.volcano.sh/queue-name"
+_KOORDINATOR: Final = "gang.scheduling.koordinator.sh/"
+_WORKLOAD: Final = GroupVersionKind("scheduling.k8s.io", "v1alpha1", "Workload")
+_LABELS_OF_GANGS: Final[Mapping[str, GroupVersionKind]] = {
+    "scheduling.x-k8s.io/pod-group": GroupVersionKind("scheduling.x-k8s.io", "v1alpha1", "PodGroup"),
+    "pod-group.scheduling.sigs.k8s.io": GroupVersionKind("scheduling.sigs.k8s.io", "v1alpha1", "PodGroup"),
+}
+"""The labels of pods that name the PodGroup of the coscheduling plugin and of Koordinator."""
 _UNMANAGED: Final = {"managed": False, "queue": "", "clusterQueue": "", "cohort": "", "verdict": "", "podSets": []}
 
 
@@ -53,6 +63,103 @@ class JobRequest:
     volcano_queue: str = ""
     assumed: str = ""
     requests: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gang:
+    """A gang that pods join by a name. The scheduler starts no pod of a gang before enough pods exist.
+
+    Args:
+        name: the kind and the name of the object with the gang, and the field or the label that names it.
+        pods: the number of pods of the job that join the gang; None if unknown.
+        least: the number of pods that must exist; None without a gang or if unknown.
+        field: the field with `least`.
+        is_known: whether the object with the gang was read.
+        is_of_kubernetes: whether the scheduler of Kubernetes reads the gang. Others need a plugin or another scheduler.
+        template: a template of the pods, as JSON.
+    """
+
+    name: str
+    pods: int | None
+    least: int | None
+    field: str
+    is_known: bool = True
+    is_of_kubernetes: bool = False
+    template: JSON
+
+
+def gangs_of_pods(subject: Subject) -> tuple[Gang, ...]:
+    """Return the gangs that the pods of a job join, without those of Volcano, Kueue and other job controllers."""
+    gangs: dict[str, Gang] = {}
+    for podset in subject.once(pod_sets).all:
+        for named in _gangs_of_template(podset.template, subject):
+            gang = named.of_pods(podset.template, podset.pods)
+            first = gangs.get(gang.name, gang)
+            if first is not gang:
+                is_counted = first.pods is not None and gang.pods is not None
+                gang = replace(first, pods=(first.pods or 0) + (gang.pods or 0) if is_counted else None)
+            gangs[gang.name] = gang
+    return tuple(gangs.values())
+
+
+class _NamedGang(NamedTuple):
+    """What a template names as its gang: the object with the gang, None if it was not read, and the path of the least
+    number of pods in it.
+    """
+
+    name: str
+    source: str
+    held: JSON
+    path: FieldPath
+
+    def of_pods(self, template: JSON, pods: int | None) -> Gang:
+        """Return the gang with the pods of a template."""
+        least = get(self.held, self.path) if self.held else None
+        return Gang(
+            name=f"{self.name} of {self.source}",
+            pods=pods,
+            least=least if isinstance(least, int) and not isinstance(least, bool) else None,
+            field=path_as_text(self.path),
+            is_known=self.held is not None,
+            is_of_kubernetes=self.source.startswith("spec."),
+            template=template,
+        )
+
+
+def _gangs_of_template(template: JSON, subject: Subject) -> Iterator[_NamedGang]:
+    """Yield the gangs that a template names.
+
+    Sources: k8s.io/api v0.35 core/v1 WorkloadReference and v0.36 PodSchedulingGroup, scheduling/v1alpha2 PodGroup;
+    kubernetes-sigs/scheduler-plugins apis/scheduling/v1alpha1; koordinator.sh apis/extension.
+    """
+    if group := _text_at(template, "spec", "schedulingGroup", "podGroupName"):
+        held = _object_with_gang(PodGroup.gvk, group, subject)
+        path = ("spec", "schedulingPolicy", "gang", "minCount")
+        yield _NamedGang(f"PodGroup `{group}`", "spec.schedulingGroup", held, path)
+    if workload := _text_at(template, "spec", "workloadRef", "name"):
+        listed = get(_object_with_gang(_WORKLOAD, workload, subject), ("spec", "podGroups"), ())
+        own = _text_at(template, "spec", "workloadRef", "podGroup")
+        groups = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+        held = next((each for each in groups if each.get("name") == own), None)
+        yield _NamedGang(f"Workload `{workload}`", "spec.workloadRef", held, ("policy", "gang", "minCount"))
+    for label, kind in _LABELS_OF_GANGS.items():
+        if name := _text_at(template, "metadata", "labels", label):
+            held = _object_with_gang(kind, name, subject) or {}
+            yield _NamedGang(f"PodGroup `{name}`", f"label {label}", held, ("spec", "minMember"))
+    if name := _text_at(template, "metadata", "annotations", f"{_KOORDINATOR}name"):
+        least = read_whole_number_or_none(_text_at(template, "metadata", "annotations", f"{_KOORDINATOR}min-available"))
+        held = {"min-available": least}
+        yield _NamedGang(f"gang `{name}`", f"annotation {_KOORDINATOR}name", held, ("min-available",))
+
+
+def _text_at(template: JSON, *path: str) -> str:
+    value = get(template, path, "")
+    return value if isinstance(value, str) else ""
+
+
+def _object_with_gang(kind: GroupVersionKind, name: str, subject: Subject) -> JSON:
+    view = subject.cluster_view()
+    return view.get_without_noting(kind, view.namespace, name)
 
 
 def subject_of_job(attributes: Attributes, obj: JSON, cluster: Cluster, policies: PolicySet) -> Subject:
@@ -111,3 +218,18 @@ def _pods(pod_set: Any, devices: int) -> AskedPods:
     return AskedPods(
         name=pod_set["name"], pods=pod_set["pods"], devices=devices, claims=tuple(map(str, filter(None, names)))
     )
+
+
+def scheduler_names(subject: Subject) -> tuple[str, ...]:
+    """Return the schedulers that place the pods of an object; empty for only the default scheduler.
+
+    A Volcano Job, a SparkApplication and a label of KubeRay name the scheduler for all pods.
+    """
+    obj = subject.object
+    of_all = (
+        get(obj, ("spec", "schedulerName"), ""),
+        get(obj, ("spec", "batchScheduler"), ""),
+        get(obj, ("metadata", "labels", "ray.io/scheduler-name"), ""),
+    )
+    of_templates = (get(each.template, ("spec", "schedulerName"), "") for each in subject.once(pod_sets).all)
+    return tuple(dict.fromkeys(name for name in (*of_all, *of_templates) if isinstance(name, str) and name))

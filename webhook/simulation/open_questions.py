@@ -52,6 +52,7 @@ from webhook.facts.storage.mounts import read_mounts
 from webhook.facts.storage.volume_claims import CLAIM_EXISTS, is_storage_class_absent
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
+from webhook.simulation.asked import VOLCANO, Gang, gangs_of_pods, scheduler_names
 from webhook.simulation.aspects import ASPECTS, Aspect, aspect_of
 from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted, some_of
@@ -63,7 +64,6 @@ from webhook.workloads.resource_fields import resource_fields
 from webhook.yamltext.placeholders import is_placeholder
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
-VOLCANO: Final = "volcano"
 _KNOWN_SCHEDULERS: Final = frozenset((DEFAULT_SCHEDULER, VOLCANO))
 _OF_PODS: Final[tuple[Aspect, ...]] = tuple(aspect for aspect in ASPECTS if aspect != "admission")
 _SUSPENSIONS: Final = (("spec", "suspend"), ("spec", "runPolicy", "suspend"), ("spec", "paused"))
@@ -130,27 +130,13 @@ def open_questions(subject: Subject, cluster: Cluster, told: Collection[str]) ->
         *_prerequisite_questions(subject, told),
         *_absent_volume_questions(subject, told),
         *_scheduler_questions(subject),
+        *_gang_questions(subject),
         *_server_questions(subject),
         *_quota_questions(subject, told),
         *_claim_questions(subject),
         *_volume_questions(subject),
         *_node_questions(subject, cluster, told),
     )
-
-
-def scheduler_names(subject: Subject) -> tuple[str, ...]:
-    """Return the schedulers that place the pods of an object; empty for only the default scheduler.
-
-    A Volcano Job, a SparkApplication and a label of KubeRay name the scheduler for all pods.
-    """
-    obj = subject.object
-    of_all = (
-        get(obj, ("spec", "schedulerName"), ""),
-        get(obj, ("spec", "batchScheduler"), ""),
-        get(obj, ("metadata", "labels", "ray.io/scheduler-name"), ""),
-    )
-    of_templates = (get(each.template, ("spec", "schedulerName"), "") for each in subject.once(pod_sets).all)
-    return tuple(dict.fromkeys(name for name in (*of_all, *of_templates) if isinstance(name, str) and name))
 
 
 def _unread_pods(subject: Subject, unread: tuple[str, ...]) -> str:
@@ -258,6 +244,30 @@ def _scheduler_questions(subject: Subject) -> Iterator[OpenQuestion]:
     if names:
         said = f"scheduler {names[0]} is" if len(names) == 1 else f"schedulers {', '.join(names)} are"
         yield OpenQuestion(aspects=("queue", "quota"), what=f"{said} not known to claimgate")
+
+
+def _gang_questions(subject: Subject) -> Iterator[OpenQuestion]:
+    """Yield a question about each gang of other pods that the pods join: it waits for more pods than the job has, or
+    claimgate does not know whether the scheduler reads it.
+    """
+    for gang in gangs_of_pods(subject):
+        if what := _question_of_gang(gang, subject):
+            yield OpenQuestion(aspects=("queue",), what=what)
+
+
+def _question_of_gang(gang: Gang, subject: Subject) -> str:
+    if not gang.is_known:
+        is_absent = gang.is_of_kubernetes and subject.cluster_view().cluster.is_whole()
+        return f"{gang.name} {'does not exist, so the pods stay Pending' if is_absent else 'is not known'}"
+    if gang.least is not None and gang.pods is not None and gang.least > gang.pods:
+        return f"{gang.name} starts no pod before {gang.least} pods exist ({gang.field}), and this job has {gang.pods}"
+    if not gang.is_of_kubernetes:
+        return f"{gang.name} is not compared with the pods"
+    for each in subject.once(pods_and_nodes) if gang.least else ():
+        if each.pods.template.json is gang.template and (room := _room_for_pods(each)) < (gang.least or 0):
+            has = f"the nodes have room for {room} of {each.pods.pod_count} pods"
+            return f"{gang.name} starts no pod before {gang.least} pods fit ({gang.field}), and {has}"
+    return ""
 
 
 def _server_questions(subject: Subject) -> Iterator[OpenQuestion]:
@@ -417,17 +427,20 @@ def _obstacle(what: str) -> OpenQuestion:
 
 def _capacity_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
     """Yield a question about pods that run at the same time, if the nodes have too little room for all of them."""
-    if ALL_PODS.id in told:
-        return
-    for each in subject.once(all_pods_and_nodes):
-        count, needs = each.pods.pod_count, {**each.needs.devices, **each.needs.ordinary, "pods": 1}
-        most = sum(
-            min(offer.amounts.get(name, count * amount) // amount for name, amount in needs.items() if amount > 0)
-            for offer in each.fitting
-        )
-        if each.fitting and most < count:
-            yield OpenQuestion(aspects=("nodes",), what=f"have room for {most} of {count} pods at the same time")
+    for each in () if ALL_PODS.id in told else subject.once(all_pods_and_nodes):
+        count, room = each.pods.pod_count, _room_for_pods(each)
+        if each.fitting and room < count:
+            yield OpenQuestion(aspects=("nodes",), what=f"have room for {room} of {count} pods at the same time")
             return
+
+
+def _room_for_pods(each: PodsAndNodes) -> int:
+    """Return how many of the pods fit the nodes at the same time when the nodes are empty."""
+    count, needs = each.pods.pod_count, {**each.needs.devices, **each.needs.ordinary, "pods": 1}
+    return sum(
+        min(offer.amounts.get(name, count * amount) // amount for name, amount in needs.items() if amount > 0)
+        for offer in each.fitting
+    )
 
 
 def _problems_of_named_node(each: PodsAndNodes) -> Iterator[str]:

@@ -13,6 +13,7 @@ capacities in the same way; kubernetes-sigs/dra-driver-nvidia-gpu@95932046 devic
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Final, TypeAlias
@@ -91,6 +92,17 @@ class PooledDevice(Struct, frozen=True):
     def id(self) -> DeviceID:
         """Return driver, pool and name of the device."""
         return self.pool.driver, self.pool.name, self.name
+
+    def attribute_as_text(self, name: str) -> str:
+        """Return the type and the value of an attribute that a constraint names; "" if the device does not have it. The
+        name of the driver may be left out (lookupAttribute of k8s.io/dynamic-resource-allocation v0.36.1).
+        """
+        attributes = self.fields.attributes.json
+        domain, _, own = name.partition("/")
+        value = attributes.get(name)
+        if value is None and domain == self.pool.driver:
+            value = attributes.get(own)
+        return json.dumps(value, sort_keys=True) if isinstance(value, dict) and value else ""
 
     def consumed_counters(self) -> dict[str, dict[str, int]]:
         """Return how much the device uses of each shared counter of its pool, in thousandths."""

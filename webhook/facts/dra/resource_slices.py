@@ -10,7 +10,7 @@ devices that is computed for a node is an upper bound:
 
 - Devices that are allocated now count as free.
 - A device that several nodes can use counts for each node.
-- Each shared counter is considered separately.
+- Each shared counter is considered separately. Only `claimgate simulate` compares constraints of claims.
 
 A device does not count if it has a taint that the request does not tolerate, or too small a capacity.
 
@@ -54,7 +54,7 @@ from webhook.facts.dra.requests import (
     reviewed_claim,
 )
 from webhook.facts.dra.selectors import MOST_COST, compile_selector, device_as_cel_value
-from webhook.facts.dra.types import RESOURCE_SLICES, DeviceClass, ResourceClaim, ResourceClaimTemplate
+from webhook.facts.dra.types import RESOURCE_SLICES, DeviceClass, DeviceConstraint, ResourceClaim, ResourceClaimTemplate
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
@@ -399,6 +399,8 @@ def lacking_devices_of_claims(
         problem = next(_problems_of_lacking_devices(devices, view), None)
         if problem is not None:
             return f"{claim.gvk.kind} `{claim.name}`: {problem.message}"
+        if unmet := _unmet_constraint(claim.claim_spec.devices.constraints, devices.selections, nodes):
+            return f"{claim.gvk.kind} `{claim.name}`: {unmet}"
         least = _fewest_devices_of_requests(devices.selections)
         if least is None:
             return ""
@@ -408,6 +410,58 @@ def lacking_devices_of_claims(
     if needed > len(usable):
         return f"the pods need {counted(needed, 'device')}, but nodes that fit have {len(usable)} matching devices now"
     return ""
+
+
+def _unmet_constraint(
+    constraints: Iterable[DeviceConstraint], selections: Items[SelectedDevices], nodes: Collection[str] | None
+) -> str:
+    """Return why no node meets a constraint of a claim, or that the constraint is not compared; "" if a node may meet
+    each constraint. Each constraint is considered separately.
+    """
+    for constraint in constraints:
+        attribute = constraint.match_attribute or constraint.distinct_attribute
+        names = frozenset(constraint.requests)
+        bound = [each for each in selections if not names or not names.isdisjoint(_names_of_selection(each))]
+        if not attribute or not bound:
+            continue
+        if any(each.of or each.count is None or each.wanted is None for each in bound):
+            return f"the constraint on {attribute} is not compared with the devices"
+        wanted = sum(each.wanted or 0 for each in bound)
+        by_node = _values_on_nodes(bound, attribute, nodes)
+        if constraint.match_attribute:
+            meets = any(_has_one_value(bound, wanted, values) for values in by_node.values())
+            of = f"with one value of {attribute}"
+        else:
+            meets = any(len(set(values.values())) >= wanted for values in by_node.values())
+            of = f"with different values of {attribute}"
+        if not meets:
+            return f"no node that fits has {counted(wanted, 'matching device')} {of} now"
+    return ""
+
+
+def _values_on_nodes(
+    bound: Iterable[SelectedDevices], attribute: str, nodes: Collection[str] | None
+) -> Mapping[str, Mapping[DeviceID, str]]:
+    """Return the values of an attribute by node and device. A device that several nodes can use counts for each
+    node. Devices without the attribute meet no constraint.
+    """
+    by_node: dict[str, dict[DeviceID, str]] = {"": {}}
+    for device in (device for each in bound for device in each.allocatable.devices if _is_on(device, nodes)):
+        if value := device.attribute_as_text(attribute):
+            by_node.setdefault(device.node, {})[device.id] = value
+    anywhere = by_node[""]
+    return {node: {**values, **anywhere} for node, values in by_node.items()}
+
+
+def _has_one_value(bound: Iterable[SelectedDevices], wanted: int, values: Mapping[DeviceID, str]) -> bool:
+    """Return whether enough devices of a node have the same value of an attribute."""
+    for value, count in Counter(values.values()).items():
+        same = {device for device, own in values.items() if own == value}
+        if count >= wanted and all(
+            sum(device.id in same for device in each.allocatable.devices) >= (each.wanted or 0) for each in bound
+        ):
+            return True
+    return False
 
 
 def _is_on(device: PooledDevice, nodes: Collection[str] | None) -> bool:
