@@ -204,6 +204,16 @@ spec:
     assert [copy["object"]["name"] for copy in finding["alsoIn"]] == ["b"]
 
 
+def test_a_key_that_occurs_twice_in_copies_of_a_kustomization_is_one_finding(tmp_path, capsys):
+    text = "kind: Kustomization\napiVersion: kustomize.config.k8s.io/v1beta1\nnamePrefix: a-\n{0}: {{a: b}}\n{0}: {{c: d}}\n"
+    for folder, key in (("v1", "commonLabels"), ("v2", "commonLabels"), ("other", "commonAnnotations")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "kustomization.yaml").write_text(text.format(key))
+    run_command_line(["audit", "-o", "json", str(tmp_path)])
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [len(each["alsoIn"]) for each in findings if each["rule"] == "manifest/repeated-key"] == [0, 1]
+
+
 def test_objects_of_one_file_are_never_copies_of_each_other(tmp_path, capsys):
     many = "---\n".join(pod(namespace=f"n{number}") for number in range(3))
     report = read(capsys, write(tmp_path, a=many, b=many))

@@ -78,6 +78,7 @@ _OF_TYPES: Final = frozenset(("manifest-shape/unknown-field",))
 """Habits that are the same mistake in all kinds, because their messages name the type that lacks the field."""
 _MOVED: Final = "move the fields to "
 """The beginning of the fix for fields that a wrong indentation moved. Other objects may have other fields there."""
+_KUSTOMIZATION: Final = "Kustomization"
 _INDEX: Final = re.compile(r"\[[0-9]{1,9}\]")
 _NUMBER: Final = re.compile(r"(?<![0-9])[0-9]{1,9}(?![0-9])")
 """Matches a number in a name. The names of a series of objects differ only in such a number."""
@@ -164,7 +165,7 @@ class CopiesWriter:
         if finding.result not in FINDINGS or self._remembered >= _MOST_REMEMBERED:
             return None
         if not finding.subject.name and not is_of_version:
-            return None
+            return self._number_of_nameless(finding)
         self._remembered += 1
         if finding.place.file != self._file:
             self._file = finding.place.file
@@ -187,6 +188,19 @@ class CopiesWriter:
         self._numbers[key] = number
         for each in alike:
             self._numbers.setdefault(each, number)
+        return first
+
+    def _number_of_nameless(self, finding: Finding) -> int | None:
+        """Return the number of an earlier finding about a mistake that authors copy, in a file without names such as a
+        kustomization.
+        """
+        habit = _digest_of_habit(finding)
+        if not habit or finding.subject.kind != _KUSTOMIZATION:
+            return None
+        self._remembered += 1
+        key = habit, 1
+        first = self._numbers.get(key)
+        self._numbers.setdefault(key, self._next_number)
         return first
 
 

@@ -110,8 +110,13 @@ _OFF: Final = frozenset(("false", "0", "no", "off"))
 """Values with which people turn a switch off."""
 
 
-def check_words_of_command(container: Container, server: StartedServer | None, path: FieldPath) -> Iterator[Problem]:
-    """Report words that are read differently than intended, in a container with a model server."""
+def check_words_of_command(
+    container: Container, server: StartedServer | None, path: FieldPath, name: str
+) -> Iterator[Problem]:
+    """Report words that are read differently than intended, in a container with a model server.
+
+    `name` is the name of the object. With `$` in the name or in the image, the file is a template.
+    """
     yield from _check_first_word(container, path)
     yield from _check_words_after_script(container, path)
     yield from _check_joined_beginning(container, path)
@@ -125,15 +130,15 @@ def check_words_of_command(container: Container, server: StartedServer | None, p
         items = f"two items, {flag} and {_cut(value.strip().lstrip('= '))}, or use ="
         fix = "write each flag and each value as a separate item" if has_more else f"write {items}"
         yield _problem_of_joined_words(path, message, fix, flag)
-    if not (server.is_in_script or "$" in container.image):  # with `$` in the image the file is a template
+    if not (server.is_in_script or "$" in container.image or "$" in name):
         yield from _check_unexpanded(container, path)
-    for name, fix in server.arguments.mistaken.items():
-        message = f"{server.name} does not know the flag {name}"
-        yield UNKNOWN_FLAG.problem(path, message, fix, words=(name,))
+    for flag, fix in server.arguments.mistaken.items():
+        message = f"{server.name} does not know the flag {flag}"
+        yield UNKNOWN_FLAG.problem(path, message, fix, words=(flag,))
     yield from _check_valued_switches(server, path)
-    for name in server.arguments.ambiguous[:1]:
-        message = f"{name} is the beginning of several flags of {server.name}, which refuses it"
-        yield UNKNOWN_FLAG.problem(path, message, "write the whole name of the flag", words=(name,))
+    for flag in server.arguments.ambiguous[:1]:
+        message = f"{flag} is the beginning of several flags of {server.name}, which refuses it"
+        yield UNKNOWN_FLAG.problem(path, message, "write the whole name of the flag", words=(flag,))
 
 
 def _check_valued_switches(server: StartedServer, path: FieldPath) -> Iterator[Problem]:
