@@ -82,7 +82,7 @@ FOLDERS = {
     "fsspec": {"commands", "input"},
     "yaml": {"yamltext"},
     "cryptography": {"certs"},
-    "msgspec": {"admission", "cluster", "commands", "facts", "logs", "playground", "report", "schema"},
+    "msgspec": {"admission", "cluster", "commands", "facts", "logs", "playground", "report", "schema", "workloads"},
     "typer": {"commands", "report", "typer_application"},
     "rich": {"commands", "report"},
     "pydantic": {"manifests", "workloads", "facts", "suites"},

@@ -188,6 +188,13 @@ def test_the_row_that_the_page_shows_is_valid(tmp_path: Path) -> None:
     assert table.load_table([file]).row("example.org", "Fleet").podSets[0].template == "spec.ships[].pod"
 
 
+def test_the_shipped_table_passes_the_checks_of_the_tables_of_sites() -> None:
+    (document,) = yamlfile.read(table.SHIPPED)
+    rows, mistakes = table.checked_rows(document)
+    assert not mistakes, "mend webhook/workloads/kinds.yaml at these places"
+    assert rows == SHIPPED.rows
+
+
 def test_a_site_adds_and_replaces_rows(tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(

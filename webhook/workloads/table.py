@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from webhook.apimachinery.attributes import JSON, parse_group_kind
 from webhook.apimachinery.paths import FieldPath
 from webhook.errors import InputError, InputProblem, UnreadPartError
@@ -82,7 +84,7 @@ def load_table(extra: Sequence[Path] = ()) -> Table:
     for path in (SHIPPED, *extra):
         seen: set[tuple[str, str]] = set()
         for document in yamlfile.read(path):
-            listed, wrong = _rows(document)
+            listed, wrong = _shipped_rows(document) if path is SHIPPED else checked_rows(document)
             problems += wrong or row_mistakes(document, listed, seen)
             rows.update({(row.group, row.kind): row for row in listed})
     if problems:
@@ -93,7 +95,18 @@ def load_table(extra: Sequence[Path] = ()) -> Table:
     return table
 
 
-def _rows(document: yamlfile.Document) -> tuple[tuple[Row, ...], list[InputProblem]]:
+def _shipped_rows(document: yamlfile.Document) -> tuple[tuple[Row, ...], list[InputProblem]]:
+    """Return the same as `checked_rows` for the shipped table, a tenth of a short command faster, without pydantic.
+
+    msgspec ignores unknown fields, so a test finds them in the shipped table.
+    """
+    try:
+        return msgspec.convert(_with_factors_as_maps(document.value), tuple[Row, ...]), []
+    except msgspec.ValidationError:
+        return checked_rows(document)
+
+
+def checked_rows(document: yamlfile.Document) -> tuple[tuple[Row, ...], list[InputProblem]]:
     """Return the rows of a document; if they have wrong types or fields, no rows and these mistakes."""
     from pydantic import TypeAdapter, ValidationError
 
