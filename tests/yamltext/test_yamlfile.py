@@ -380,6 +380,7 @@ def test_folders_are_listed_in_order_without_hidden_files(tmp_path):
         pytest.param("node_modules", "package.json", id="npm"),
         pytest.param("env", "env/pyvenv.cfg", id="a virtual environment"),
         pytest.param("testdata", "pod_test.go", id="test data of Go"),
+        pytest.param("test_data", "pod_test.py", id="test data"),
     ],
 )
 def test_dependencies_and_test_data_are_not_listed_below_others(folder, mark, tmp_path):

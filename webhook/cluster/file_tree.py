@@ -49,15 +49,13 @@ from webhook.cluster.naming import (
 )
 from webhook.errors import AmbiguousObject, UnknownNamespaceOrName
 
-_FOLDERS: Final = frozenset(("test", "tests", "e2e", "fixtures", "testdata", "test_data", "test-data"))
+_FOLDERS: Final = frozenset(("test", "tests", "e2e", "fixtures"))
 _ASSERTION: Final = "an assertion of a test, which has only the fields that are compared"
 _EXPECTED: Final = "the expected output or failure of a test, which nobody applies"
 _ARCHIVES: Final = frozenset(("archive", "_archive", ".archive"))
 """The names of a top folder for old files. An application may have a folder `archive` further down."""
 _ARCHIVED_STEP: Final = "archived"
 _ARCHIVED: Final = "a file in a folder of archived files"
-_VENDORED: Final = frozenset(("vendor", "node_modules", "third_party"))
-_COPIED: Final = "a file of another project, in a folder of vendored files"
 
 
 def is_in_folder_of_tests(file: str) -> bool:
@@ -82,15 +80,6 @@ def reason_not_applied(file: str, root: str = "") -> str:
     if is_in_folder_of_tests(file) and any(step.startswith("expected") for step in file.split("/")):
         return _EXPECTED
     return _ARCHIVED if _is_archived(file) and not _is_archived(f"{root}/") else ""
-
-
-def reason_vendored(file: str, root: str = "") -> str:
-    """Return why a file that no kustomization lists is not audited: it is a copy of another project's file; else ""."""
-    return _COPIED if _is_vendored(file) and not _is_vendored(f"{root}/") else ""
-
-
-def _is_vendored(file: str) -> bool:
-    return not _VENDORED.isdisjoint(file.split("/")[:-1])
 
 
 def _is_archived(file: str) -> bool:

@@ -20,7 +20,7 @@ from webhook.admission.kind_names import kind_mistake
 from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, run_phases
 from webhook.apimachinery.attributes import JSON, POD, Attributes, GroupVersionKind, Phase
 from webhook.cluster import Cluster
-from webhook.cluster.file_tree import is_assertion, reason_not_applied, reason_vendored
+from webhook.cluster.file_tree import is_assertion, reason_not_applied
 from webhook.cluster.lookup import namespace_and_name
 from webhook.commands.repeated_keys import RULE, RepeatedKeys
 from webhook.deadline import Deadline
@@ -202,8 +202,6 @@ class PartAudit:
         keys = RepeatedKeys(inputs, self._is_object)
         self._add_messages(inputs, keys, result)
         reason = "" if part.file.is_named else reason_not_applied(part.source, part.file.root)
-        if not reason and not part.file.is_named and not by_kustomize:
-            reason = reason_vendored(part.source, part.file.root)
         for each in inputs.documents:
             if stop is not None and stop.is_set:
                 break

@@ -134,7 +134,7 @@ def rule_section(entry: StatedRule, pair: Pair, homes: RuleLocator) -> Iterator[
     if rule.fails:
         yield f"- Without claimgate: {_lower_first_letter(MOMENTS[rule.fails])}"
     if rule.level_in_tests and rule.level_of_object(is_of_tests=True) != rule.level:
-        yield f"- In folders of tests (`test`, `tests`, `e2e`, `fixtures`, `testdata`): {rule.level_in_tests}"
+        yield f"- In folders of tests (`test`, `tests`, `e2e`, `fixtures`): {rule.level_in_tests}"
     yield f"- Source: {' '.join(part for part in (rule.source, rule.function) if part)}"
     yield from (f"- Found by: {home}" for home in _locations_of_rule(entry, homes))
     if rule.issue_links_by_name:
