@@ -4,6 +4,7 @@ import pytest
 
 from webhook.apimachinery.attributes import NAMESPACE, GroupVersionKind
 from webhook.cluster.file_tree import FileTree
+from webhook.cluster.interest import Index
 from webhook.errors import LookupFailed
 
 LOCAL = GroupVersionKind("kueue.x-k8s.io", "v1beta2", "LocalQueue")
@@ -98,6 +99,18 @@ def test_lists_and_lookups_have_the_same_objects():
     with pytest.raises(LookupFailed):
         of.cluster_view_of_file("a/job.yaml").list(CLUSTER, None)
     assert [each["spec"]["by"] for each in of.cluster_view_of_file("a/two.yaml").list(CLUSTER, None)] == ["two", "two"]
+
+
+def test_an_object_that_differs_is_unknown_only_to_those_who_ask_for_its_keys():
+    by_owner = Index("owner", lambda obj: (obj["spec"]["by"],))
+    view = tree(*FOLDERS).cluster_view_of_file("a/job.yaml")
+    with pytest.raises(LookupFailed):
+        view.list_indexed(CLUSTER, None, by_owner, "two")
+    with pytest.raises(LookupFailed):
+        view.list_indexed(CLUSTER, None, by_owner, "one")
+    assert view.list_indexed(CLUSTER, None, by_owner, "three") == []
+    view = tree(*FOLDERS, ("a/other.yaml", cluster("other", by="three"))).cluster_view_of_file("a/job.yaml")
+    assert [each["metadata"]["name"] for each in view.list_indexed(CLUSTER, None, by_owner, "three")] == ["other"]
 
 
 def test_an_object_knows_its_file():

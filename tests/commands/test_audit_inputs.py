@@ -204,6 +204,17 @@ def test_in_a_folder_of_tests_warnings_about_long_runs_are_advice(
     assert [each for each in ("fail", "warn", "advice") if f" {each}  " in text.split("\n\n")[0]] == results
 
 
+def test_a_service_that_is_defined_twice_does_not_hide_what_is_wrong_with_another(tmp_path, monkeypatch, capsys):
+    service = "apiVersion: v1\nkind: Service\nmetadata: {{name: {0}}}\nspec: {{selector: {{app: {1}}}, ports: [{{port: {2}}}]}}\n"
+    server = MODEL_SERVER.replace("GPUS", "1")
+    files = {"llm.yaml": server, "chat.yaml": service.format("chat", "llm", 9000)}
+    twice = {f"{port}.yaml": service.format("other", "other", port) for port in (1, 2)}
+    written(tmp_path, {**files, **twice})
+    monkeypatch.chdir(tmp_path)
+    run_command_line(["audit", ".", "--rule", "model-server/service-port"])
+    assert "sends requests to 9000" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("path", "code"), [("assets/job.yaml", 1), ("backend/tests/assets/job.yaml", 0)])
 def test_a_removed_version_in_a_folder_of_tests_is_advice(path, code, tmp_path, monkeypatch):
     written(tmp_path, {path: "apiVersion: kubeflow.org/v1alpha3\nkind: Experiment\nmetadata: {name: a}\nspec: {}\n"})

@@ -20,7 +20,7 @@ from webhook.cluster.layered import AssumedNamespace
 from webhook.cluster.packed import charge_for_objects, places_of_objects
 from webhook.cluster.site_params import OWN_NAMESPACE
 from webhook.deadline import Deadline
-from webhook.errors import LookupFailed
+from webhook.errors import AmbiguousObject, LookupFailed
 from webhook.facts.fact import Missing
 from webhook.rules.problem import MissingObject
 from webhook.text.similar_names import nearest_name
@@ -185,13 +185,16 @@ class ClusterView(Struct):
             return False
 
     def has_any(self, gvk: GroupVersionKind, namespace: str) -> bool:
-        """Return whether a namespace is known to have an object of a kind. Do not note missing objects."""
+        """Return whether a namespace is known to have an object of a kind. Do not note missing objects.
+
+        If files define an object differently, the namespace has the object.
+        """
         self.deadline.left -= 1
         try:
             return bool(self.cluster.list(gvk, namespace))
-        except LookupFailed:
+        except LookupFailed as failure:
             self._seen.failed.add(gvk)
-            return False
+            return type(failure) is AmbiguousObject  # in its subclasses the namespace or the labels are not known
 
     def list_visible_json(self, gvk: GroupVersionKind) -> Sequence[JSON]:
         """Return the objects of a kind that a message may name; () if the objects are not known.
