@@ -142,7 +142,9 @@ def test_the_keys_that_one_mapping_repeats_are_one_finding(tmp_path, capsys):
     run_command_line(["audit", str(file)])
     out = capsys.readouterr().out
     assert out.count("manifest/repeated-key") == 1
-    assert "key `labels` appears twice in one mapping, and kubectl uses the last value (likewise `annotations`)\n" in out
+    assert (
+        "key `labels` appears twice in one mapping, and kubectl uses the last value (likewise `annotations`)\n" in out
+    )
 
 
 NAMED_POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: a, image: %s}]}\n"

@@ -101,7 +101,10 @@ def test_yaml_texts_become_objects(text, values):
 @all_rows(
     "text, message",
     [
-        ("a: 1\na: 2", "f:2:1: key `a` appears twice in one mapping, and kubectl uses the last value; expected it once"),
+        (
+            "a: 1\na: 2",
+            "f:2:1: key `a` appears twice in one mapping, and kubectl uses the last value; expected it once",
+        ),
         ("a: {b: [1, {c: 1, c: 2}]}", "f:1:19: a.b[1]: key `c` appears twice"),
         ('{"a":1,\n "b":{"a":1, "a":2}}', "f:2:14: key `a` appears twice in one object"),
         ('{"a": NaN}', "f:1:1: JSON has no number `NaN`"),

@@ -1,9 +1,8 @@
 """Decodes AdmissionReviews from bytes, or from parsed JSON, to Attributes, and converts Attributes back to a review.
 
 An error about a field names the path, what was found and what was expected. In an object, only metadata.name is read.
-Integers outside int64 are rare. So the bytes are searched for runs of digits, which takes a nanosecond a byte, and only
-an object that may have such an integer is walked.
-
+Integers outside int64 are rare. So the bytes are searched for runs of digits, which takes a nanosecond a byte. Only an
+object that may have such an integer is walked.
 """
 
 from __future__ import annotations
@@ -291,9 +290,9 @@ an ordinary review."""
 def takes_long_to_decode(body: bytes) -> bool:
     """Return whether numbers of a body above 8 KiB may take more than 3 ms to decode.
 
-    A double near the largest or the smallest, such as 1e308, takes 6 to 10 us; other numbers take 20 ns. 127 KB of such
-    doubles took 190 ms, and a decoder cannot be interrupted. Only an exponent makes such numbers short, so exponents
-    are counted, at two nanoseconds a byte.
+    A very large or very small double, such as 1e308, takes 6 to 10 us. Other numbers take 20 ns. A body with 127 KB of
+    such doubles took 190 ms, and a decoder cannot be interrupted. Only an exponent makes such doubles short, so this
+    function counts exponents, at two nanoseconds a byte.
     """
     if len(body) <= _QUICK_BYTES:
         return False

@@ -185,10 +185,10 @@ def status_of_denials(
     `kubectl` shows the message, or the causes if the reason is Invalid (docs/decisions/0012-how-denials-read.md).
     """
     enforced = {each.text: each for each in _messages_for_users_first(denied)}
-    besides = {
+    of_further = {
         each.text: each for each in _messages_for_users_first(each for each in further if _is_enforced_denial(each))
     }
-    reported = list((enforced | {text: each for text, each in besides.items() if text not in enforced}).values())
+    reported = list((enforced | {text: each for text, each in of_further.items() if text not in enforced}).values())
     first = min(denied, key=lambda decision: decision.code != _BAD_REQUEST)
     messages = text.texts_that_fit(_escaped_while_they_fit([each.text for each in reported], MAX_MESSAGE), MAX_MESSAGE)
     note = _FROM_VALIDATING_PHASE.format(count=len(reported) - len(enforced)) if len(reported) > len(enforced) else ""
@@ -214,7 +214,7 @@ def _messages_for_users_first(decisions: Iterable[Decision]) -> Iterable[_Denial
 
 
 def _cause_of_denial(denial: _DenialMessage, attributes: Attributes) -> DenialCause:
-    # kubectl prints the field first, so a problem of the whole object has the kind as its field; message and field may
+    # kubectl prints the field first, so a problem of the whole object has the kind as its field. Message and field may
     # contain a text of a user, so both are shortened
     field = _escaped(denial.field, _LONGEST_FIELD) or attributes.kind.kind
     return DenialCause(field=field, message=_escaped(denial.message, MAX_MESSAGE), reason=denial.rule)
@@ -353,8 +353,8 @@ def fit_warnings_to_api_server_limits(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _warnings_on_one_line(texts: Iterable[str]) -> Iterator[str]:
-    # control characters become visible escapes, because an API server drops a warning with a control character; a text
-    # may contain very long names, so at most its first 16,384 characters are read; warnings beyond the limit are only
+    # control characters become visible escapes, because an API server drops a warning with a control character. A text
+    # may contain very long names, so at most its first 16,384 characters are read. Warnings beyond the limit are only
     # counted, so they are not escaped
     left = MAX_WARNINGS
     for each in texts:
@@ -366,8 +366,8 @@ def _warnings_on_one_line(texts: Iterable[str]) -> Iterator[str]:
 def audit_annotations(decisions: Sequence[Decision]) -> Mapping[str, str]:
     """Return audit annotations.
 
-    The annotations have the values that policies publish (`policy/key`), the failures with action Audit, and the rules
-    that would deny or warn without the limit of the installation.
+    The annotations have the values that policies publish (`policy/key`), and the failures with action Audit. They also
+    name the rules that would deny or warn without the limit of the installation.
     """
     published: dict[str, dict[str, None]] = {}
     failures: list[JSON] = []

@@ -100,9 +100,9 @@ def sanitize_audit_annotations(given: Mapping[str, str]) -> dict[str, str]:
 
 def next_free_name(name: str, taken: Mapping[str, str], last: dict[str, int]) -> str:
     """Return a free name: the name itself, or the name with a number. `last` has the last number of each name."""
-    candidate, stem = name, name[: MAX_KEY - _SUFFIX]
+    candidate, prefix = name, name[: MAX_KEY - _SUFFIX]
     while candidate in taken:
-        last[stem] = number = last.get(stem, 1) + 1
+        last[prefix] = number = last.get(prefix, 1) + 1
         suffix = f"-{number}"
         candidate = name[: MAX_KEY - len(suffix)] + suffix
     return candidate

@@ -188,7 +188,7 @@ def _fault_of_capital_letter(name: str) -> str:
 
 
 def forbidden_character_fault(name: str, allowed: str) -> str:
-    """Say which character is the first that is neither an ASCII letter or digit nor in `allowed`; "" if all are."""
+    """Name the first character that is neither an ASCII letter nor an ASCII digit nor in `allowed`; "" without one."""
     match = re.search(rf"[^A-Za-z0-9{re.escape(allowed)}]", name)
     if match is None:
         return ""

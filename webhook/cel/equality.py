@@ -85,9 +85,11 @@ def are_equal_without_error(left: Any, right: Any, deadline: Deadline | None = N
         return False
 
 
-def _all_pairs_equal(lefts: Collection[Any], rights: Iterable[Any], deadline: Deadline | None) -> bool:
+def _all_pairs_equal(left_values: Collection[Any], right_values: Iterable[Any], deadline: Deadline | None) -> bool:
     # pairs that refuse a comparison are skipped, as in cel-go's lists and maps
-    for left, right in zip(lefts if deadline is None else deadline.charge_for_items(lefts), rights, strict=True):
+    for left, right in zip(
+        left_values if deadline is None else deadline.charge_for_items(left_values), right_values, strict=True
+    ):
         if type(left) is str and type(right) is str:  # the usual case
             if left != right:
                 return False

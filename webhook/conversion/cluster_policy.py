@@ -160,10 +160,10 @@ def _match(
     }
     conditions: list[dict[str, Any]] = []
     for at, resources in filters:
-        narrowed = [key for key in ("namespaces", "namespaceSelector", "selector") if resources.get(key)]
-        if narrowed and len(filters) > 1:
+        limiting_fields = [key for key in ("namespaces", "namespaceSelector", "selector") if resources.get(key)]
+        if limiting_fields and len(filters) > 1:
             raise NotConverted(
-                (*at, narrowed[0]), "is set for one of several filters, but in a native policy it applies to all"
+                (*at, limiting_fields[0]), "is set for one of several filters, but in a native policy it applies to all"
             )
         if resources.get("namespaces"):
             conditions.append(

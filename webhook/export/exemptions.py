@@ -40,11 +40,11 @@ def expired_exemptions(configurations: Iterable[WebhookConfiguration], day: dt.d
     """Yield a sentence for each expired exemption that is still in the configurations of a cluster."""
     today = day.isoformat()
     expired = {
-        dated[1]
+        match[1]
         for configuration in configurations
         for webhook in configuration.webhooks
         for condition in webhook.match_conditions
-        if (dated := _NAME.fullmatch(condition.name)) and dated[1] < today
+        if (match := _NAME.fullmatch(condition.name)) and match[1] < today
     }
     for ends in sorted(expired):
         still = f"an exemption expired on {ends}, but API servers still do not call claimgate for its users and groups"

@@ -167,8 +167,8 @@ def sentences_about_refused_requests(
             yield f"- {operations} of {', '.join(resources)}{where}"
     if absent:
         yield f"- and of {counted(len(absent), 'resource')} of APIs that this cluster does not serve yet"
-    spared = {name for one in closed for name in _excluded_namespaces(one)}
-    everywhere = sorted(name for name in spared if all(name in _excluded_namespaces(one) for one in closed))
+    excluded = {name for one in closed for name in _excluded_namespaces(one)}
+    everywhere = sorted(name for name in excluded if all(name in _excluded_namespaces(one) for one in closed))
     if everywhere:
         yield f"in all namespaces but {', '.join(everywhere)}"
     needs: dict[str, list[str]] = {}

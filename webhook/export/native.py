@@ -81,10 +81,10 @@ def _table_with_patches(table: Table) -> Table:
     separate rows.
     """
     rewritten = [
-        replace(row, podSets=tuple(PodSetRule(template=each.template, embeds=embeds) for each in laid))
+        replace(row, podSets=tuple(PodSetRule(template=each.template, embeds=embeds) for each in of_runtime))
         for row in table.rows
         for embeds in get_args(Embeds)
-        if (laid := [each for each in row.fragments if each.of == OF_RUNTIME and each.embeds == embeds])
+        if (of_runtime := [each for each in row.fragments if each.of == OF_RUNTIME and each.embeds == embeds])
     ]
     return Table((*table.rows, *rewritten))
 
@@ -106,9 +106,9 @@ def _kinds_left_out(table: Table) -> Iterator[tuple[tuple[str, ...], str]]:
     parts = [row for row in table.rows if row.podSets and row.pods == "parts"]
     if parts:
         yield tuple(map(_qualified_resource, parts)), "their controllers complete the templates with other fields"
-    mixed = [row for row in table.rows if len({rule.embeds for rule in row.podSets} - {"object"}) > 1]
-    if mixed:
-        yield tuple(map(_qualified_resource, mixed)), "they hold both pod templates and pod specs"
+    mixed_rows = [row for row in table.rows if len({rule.embeds for rule in row.podSets} - {"object"}) > 1]
+    if mixed_rows:
+        yield tuple(map(_qualified_resource, mixed_rows)), "they hold both pod templates and pod specs"
 
 
 def _groups_of_kinds(table: Table) -> Iterator[_KindGroup]:

@@ -343,8 +343,8 @@ def _static_message_expression_at_path(message: str, at: str, embeds: str) -> st
     """Return a validation's message as CEL, with the path of a template. `at` is an expression."""
     path, rest = paths.split_off_leading_path(message)
     inner = path if embeds != "podSpec" else path[1:] if path[:1] == ("spec",) else ()
-    behind = paths.path_as_text(inner)
-    joined = f".{behind}{rest}" if behind and not behind.startswith("[") else f"{behind}{rest}"
+    field_text = paths.path_as_text(inner)
+    joined = f".{field_text}{rest}" if field_text and not field_text.startswith("[") else f"{field_text}{rest}"
     further = (
         templates.replace_calls_for_further_paths(at, bare=embeds == "podSpec") if path and "spec." in rest else ""
     )
@@ -352,9 +352,9 @@ def _static_message_expression_at_path(message: str, at: str, embeds: str) -> st
 
 
 def _message_expression_with_template_path(
-    policy: ParsedPolicySpec, written: str, instead: str, at: str, embeds: str
+    policy: ParsedPolicySpec, written: str, fallback: str, at: str, embeds: str
 ) -> str:
-    """Return a messageExpression with the template's path. `instead` replaces a result that is not a usable text."""
+    """Return a messageExpression with the template's path. `fallback` replaces a result that is not a usable text."""
     name = policy.names.message
     with_path = templates.message_with_path_expression(name, at, bare=embeds == "podSpec")
-    return f'[({written}).trim()].map({name}, {name} == "" || {name}.contains("\\n") ? {instead} : {with_path})[0]'
+    return f'[({written}).trim()].map({name}, {name} == "" || {name}.contains("\\n") ? {fallback} : {with_path})[0]'

@@ -136,16 +136,22 @@ def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = 
     With `any_pod`, Pods and workloads that concern only rules about any Pod are registered as well.
     """
     wanted = matched_resources_of_policies(policies, phase)
-    if any("*" in (wish.group, wish.resource) or wish.resource.startswith("*/") for _, wish in wanted):
+    if any("*" in (matched.group, matched.resource) or matched.resource.startswith("*/") for _, matched in wanted):
         return WebhooksOfPhase(webhooks=_webhooks_without_places(wanted))
-    general = [(policy, wish) for policy, wish in wanted if (wish.group, wish.resource) not in _COMMON]
+    general = [(policy, matched) for policy, matched in wanted if (matched.group, matched.resource) not in _COMMON]
     special: list[Webhook] = []
     for place in PLACES:
-        listed = [(policy, wish) for policy, wish in wanted if (wish.group, wish.resource) in place.resources]
+        listed = [
+            (policy, matched) for policy, matched in wanted if (matched.group, matched.resource) in place.resources
+        ]
         unconditional = {
-            (wish.group, wish.resource) for policy, wish in listed if _needs_no_match_condition(policy, any_pod=any_pod)
+            (matched.group, matched.resource)
+            for policy, matched in listed
+            if _needs_no_match_condition(policy, any_pod=any_pod)
         }
-        general += [(policy, wish) for policy, wish in listed if (wish.group, wish.resource) in unconditional]
+        general += [
+            (policy, matched) for policy, matched in listed if (matched.group, matched.resource) in unconditional
+        ]
         special += _webhooks_of_pod_location(
             place, [each for each in listed if (each[1].group, each[1].resource) not in unconditional]
         )
@@ -157,21 +163,21 @@ def _webhooks_without_places(wanted: Collection[tuple[Policy, MatchedResource]])
     """Return a webhook without updates of bookkeeping fields, and a webhook with every update. A resource is in the
     first webhook if all policies about the resource ignore such updates.
     """
-    seen = {_resource_without_part(wish) for policy, wish in wanted if not _unseen_bookkeeping([policy])}
+    seen = {_resource_without_part(matched) for policy, matched in wanted if not _unseen_bookkeeping([policy])}
     if any("*" in each for each in seen):
-        seen = {_resource_without_part(wish) for _, wish in wanted}  # a wildcard also covers the other resources
-    every = [(policy, wish) for policy, wish in wanted if _resource_without_part(wish) in seen]
-    others = [(policy, wish) for policy, wish in wanted if _resource_without_part(wish) not in seen]
+        seen = {_resource_without_part(matched) for _, matched in wanted}  # a wildcard also covers the other resources
+    every = [(policy, matched) for policy, matched in wanted if _resource_without_part(matched) in seen]
+    others = [(policy, matched) for policy, matched in wanted if _resource_without_part(matched) not in seen]
     listed = (("", others), ("every-update", every))
     return tuple(
         Webhook(name=name, rules=rules, conditions=_bookkeeping_conditions([policy for policy, _ in pairs]))
         for name, pairs in listed
-        if (rules := merge_into_webhook_rules({wish for _, wish in pairs}))
+        if (rules := merge_into_webhook_rules({matched for _, matched in pairs}))
     )
 
 
-def _resource_without_part(wish: MatchedResource) -> tuple[str, str]:
-    return wish.group, wish.resource.partition("/")[0]
+def _resource_without_part(matched: MatchedResource) -> tuple[str, str]:
+    return matched.group, matched.resource.partition("/")[0]
 
 
 def _bookkeeping_conditions(policies: Iterable[Policy]) -> tuple[tuple[str, str], ...]:
@@ -192,7 +198,7 @@ def _needs_no_match_condition(policy: Policy, *, any_pod: bool) -> bool:
 def _webhooks_of_pod_location(place: PodLocation, listed: list[tuple[Policy, MatchedResource]]) -> Iterator[Webhook]:
     words = sorted({word for policy, _ in listed for word in policy.concerns})
     concerned = concerns_condition(words, place.spec, place.metadata)
-    rules = merge_into_webhook_rules({wish for policy, wish in listed if set(policy.concerns) - {"custom-kinds"}})
+    rules = merge_into_webhook_rules({matched for policy, matched in listed if set(policy.concerns) - {"custom-kinds"}})
     if rules and concerned != "false":
         mirror = (NOT_A_MIRROR,) if place.name == "pods" else ()
         tracked = _bookkeeping_conditions([policy for policy, _ in listed])

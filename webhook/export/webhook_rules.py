@@ -41,18 +41,20 @@ class MatchedResource:
 
 def webhook_rules(policies: PolicySet, phase: Phase) -> tuple[WebhookRule, ...]:
     """Return the sorted rules of one phase."""
-    return merge_into_webhook_rules({wish for _, wish in matched_resources_of_policies(policies, phase)})
+    return merge_into_webhook_rules({matched for _, matched in matched_resources_of_policies(policies, phase)})
 
 
 def matched_resources_of_policies(policies: PolicySet, phase: Phase) -> tuple[tuple[Policy, MatchedResource], ...]:
     """Return each policy of a phase with each resource, version and operation that it matches."""
     of_phase = [policy for policy in policies.validating if policy.phase in (phase.value, "both")]
     called = [policy for policy in of_phase if policy.bindings and policy.is_registered]
-    pairs = [(policy, wish) for policy in called for wish in _matched_resources_of_policy(policy, policies.table)]
+    pairs = [(policy, matched) for policy in called for matched in _matched_resources_of_policy(policy, policies.table)]
     if phase is Phase.MUTATE:
         changing = (policy for policy in policies.mutating if policy.bindings)
-        every = ((policy, wish) for policy in changing for wish in _matched_resources_of_policy(policy, policies.table))
-        pairs += ((policy, wish) for policy, wish in every if wish.operation in _MUTABLE)
+        every = (
+            (policy, matched) for policy in changing for matched in _matched_resources_of_policy(policy, policies.table)
+        )
+        pairs += ((policy, matched) for policy, matched in every if matched.operation in _MUTABLE)
     return tuple(pairs)
 
 
@@ -78,11 +80,13 @@ def _resources_of_rule(rule: ResourceRule, policy: Policy, table: Table) -> Iter
             yield from ((row.group, version, row.resource, "*") for version in row.versions)
 
 
-def merge_into_webhook_rules(wishes: Iterable[MatchedResource]) -> tuple[WebhookRule, ...]:
+def merge_into_webhook_rules(matched_resources: Iterable[MatchedResource]) -> tuple[WebhookRule, ...]:
     """Return the rules for some resources. Equal groups, versions, operations and scope share a rule."""
     operations: dict[tuple[str, str, str, str], set[str]] = {}
-    for wish in wishes:
-        operations.setdefault((wish.group, wish.version, wish.resource, wish.scope), set()).add(wish.operation)
+    for matched in matched_resources:
+        operations.setdefault((matched.group, matched.version, matched.resource, matched.scope), set()).add(
+            matched.operation
+        )
     versions: dict[tuple[str, str, str, tuple[str, ...]], set[str]] = {}
     for (group, version, resource, scope), names in operations.items():
         versions.setdefault((group, resource, scope, _wildcard_or_operations(names)), set()).add(version)

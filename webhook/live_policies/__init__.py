@@ -1,3 +1,3 @@
-"""Compiles the policies that a cluster stores as objects of claimgate.dev, combines them with policies of files, and
-writes the results to the status of the objects.
+"""Compiles the policies that a cluster stores as objects of claimgate.dev, and combines them with policies of files.
+The results are written to the status of the objects.
 """

@@ -134,7 +134,7 @@ class Compiler:
             return self._compile_object(stored)
         except CompileTimeExceededError:
             return CompiledObject(stored=stored, errors=(_TOO_SLOW,), reason="TooSlow")
-        except Exception as error:  # noqa: BLE001 - our bug with one object must not affect others
+        except Exception as error:  # noqa: BLE001 - a bug of claimgate with one object must not affect others
             message = f"claimgate failed on this object ({type(error).__name__}): report this with the object"
             return CompiledObject(stored=stored, errors=(message,), reason="InternalError")
 

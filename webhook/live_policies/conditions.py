@@ -115,9 +115,9 @@ def _portable_condition(compiled: CompiledObject) -> dict[str, Any]:
     assert policy is not None
     resource = f"{compiled.stored.kind.lower()}.claimgate.dev/{compiled.stored.name}"
     export = f"kubectl get {resource} -o yaml > policy.yaml; claimgate policies export policy.yaml"
-    hindering = unexportable_obstacles(policy.obstacles, policy.kind)
-    if hindering:
-        return create_condition("Portable", holds=False, reason="NeedsClaimgate", message="; ".join(hindering))
+    remaining = unexportable_obstacles(policy.obstacles, policy.kind)
+    if remaining:
+        return create_condition("Portable", holds=False, reason="NeedsClaimgate", message="; ".join(remaining))
     return create_condition("Portable", holds=True, reason="Portable", message=f"the native policy: {export}")
 
 

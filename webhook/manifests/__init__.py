@@ -1,5 +1,5 @@
 """Reads policies, bindings and the configuration file as people write them.
 
-Knows their fields, the rules of API servers for them, and their annotations. Also knows the objects that a
-configuration ignores, and exceptions.
+The package has the fields and annotations of these objects, and the rules of API servers about them. leave_alone.py
+decides which objects a configuration ignores, and policy_exceptions.py reads PolicyExceptions.
 """

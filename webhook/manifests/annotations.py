@@ -1,6 +1,7 @@
 """Reads the annotations `claimgate.dev/` of policies, which are for features that Kubernetes does not have.
 
-Says whether an API server can evaluate a policy without them. Does not know their effect.
+The module says whether an API server can evaluate a policy without these annotations. Other modules have the effects of
+the annotations.
 """
 
 from __future__ import annotations

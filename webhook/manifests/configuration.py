@@ -1,6 +1,6 @@
 """Declares the fields of `claimgate.yaml`, and reads the file. Mistakes are reported with their places.
 
-Knows no policies: configured_rules.py checks whether rules exist.
+The module does not know which rules exist: policy/configured_rules.py checks the names.
 """
 
 from __future__ import annotations

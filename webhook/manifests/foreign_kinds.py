@@ -1,6 +1,6 @@
 """Recognizes policies of Kyverno, Gatekeeper and Kubewarden by their groups, and makes a note for their users.
 
-Does not know which policies can be converted.
+The module does not know which policies can be converted.
 """
 
 from __future__ import annotations

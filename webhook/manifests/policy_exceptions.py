@@ -2,7 +2,7 @@
 
 A PolicyException has the fields of an exception of `claimgate.yaml`. It has an effect only if `policyExceptions` in
 `claimgate.yaml` allows it. Users write PolicyExceptions, so their size, their number and the work for their patterns
-are bounded. Knows no policies: policy/configured_rules.py checks whether rules exist.
+are bounded. The module does not know which rules exist: policy/configured_rules.py checks the names.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=253)]
 
 
 class PolicyExceptionSpec(ExceptionRecord):
-    """Rules that objects of the namespace may break until a day; without kinds, names and labels, all objects."""
+    """Rules that objects of the namespace may break until a day. Kinds, names and labels choose some of the objects."""
 
     rules: tuple[_RuleOrGroup, ...] = Field(
         min_length=1, max_length=50, description="Ids of rules and names of groups of rules that may be broken."

@@ -1,10 +1,16 @@
 """JSON Patch as Kubernetes applies it.
 
 Source of the rules: gopkg.in/evanphx/json-patch.v4 v4.13.0 patch.go, which k8s.io/apiserver v0.36.1 uses for webhooks
-and for MutatingAdmissionPolicy. Differences from RFC 6902: `replace` of an absent key adds it, negative indices count
-from the end, `copy` of an absent key gives null, `test` of an absent key against null passes, 1 and 1.0 differ. Copied
-bytes are bounded as in API servers (JSONPatchMaxCopyBytes of k8s.io/apiserver pkg/server/config.go). The depth of the
-result is bounded because code that walks objects recurses.
+and for MutatingAdmissionPolicy. These points differ from RFC 6902:
+
+- `replace` of an absent key adds the key.
+- Negative indices count from the end.
+- `copy` of an absent key gives null.
+- `test` of an absent key against null passes.
+- 1 and 1.0 differ.
+
+Copied bytes are bounded as in API servers (JSONPatchMaxCopyBytes of k8s.io/apiserver pkg/server/config.go). The depth
+of the result is bounded because code that walks objects recurses.
 """
 
 from __future__ import annotations
@@ -46,10 +52,10 @@ def apply_operations(document: JSON, operations: Sequence[Operation], deadline: 
     patched = _PatchedDocument(document, until)
     for operation in until.items_with_clock_checks(operations):
         kind = _member_as_text(operation, "op")
-        act = _ACTIONS.get(kind or "")
-        if act is None:
+        action = _ACTIONS.get(kind or "")
+        if action is None:
             raise PatchError(f"Unexpected kind: {'unknown' if kind is None else kind}")
-        act(patched, operation)
+        action(patched, operation)
     return patched.root
 
 

@@ -4,9 +4,9 @@ Built-in kinds are in the table listkeys.json, from the schema that Kubernetes p
 Custom kinds have the rules of their CustomResourceDefinition, as in k8s.io/kube-openapi pkg/schemaconv. Without this
 definition, any field is accepted.
 
-A node of the table is the name of a scalar, `#` with the name of a type, or an object with these keys: `list` (the node
-of the items, with `keys` or `set`; otherwise the list is atomic), `fields`, `map` (the node of all other fields),
-`atomic`, `scalar`, `ref`.
+A node of the table is the name of a scalar, `#` with the name of a type, or an object. An object has some of the keys
+`list`, `keys`, `set`, `fields`, `map`, `atomic`, `scalar` and `ref`. `list` is the node of the items. A list without
+`keys` and `set` is atomic. `map` is the node of all fields that `fields` does not name.
 """
 
 from __future__ import annotations

@@ -299,18 +299,18 @@ class _RemainingItems:
         self._left_out = left_out
         self._at = self._next = 0
 
-    def move_items_before(self, into: _MergedListBuilder, end: int) -> None:
+    def move_items_before(self, builder: _MergedListBuilder, end: int) -> None:
         while self._next < len(self._left_out) and self._left_out[self._next] < end:
             place = self._left_out[self._next]
-            self._move_slice(into, place)
+            self._move_slice(builder, place)
             self._at, self._next = place + 1, self._next + 1
         if end > self._at:
-            self._move_slice(into, end)
+            self._move_slice(builder, end)
             self._at = end
 
-    def _move_slice(self, into: _MergedListBuilder, end: int) -> None:
+    def _move_slice(self, builder: _MergedListBuilder, end: int) -> None:
         if end > self._at:
-            into.append_slice(self._items, slice(self._at, end))
+            builder.append_slice(self._items, slice(self._at, end))
 
 
 def _merge_with_duplicates(

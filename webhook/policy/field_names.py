@@ -1,11 +1,11 @@
 """Finds fields in expressions that no kind of the policy has: `object.spec.replica`, `Object.spec{replica: 1}`.
 
 kube-apiserver writes such fields to `status.typeChecking` of a ValidatingAdmissionPolicy. kube-apiserver checks the
-object with the type of each kind that the rules name (kubernetes v1.36
-pkg/admission/plugin/policy/validating/typechecking.go), and also reports fields that only some of the kinds lack. This
-module does not report these fields, because policies distinguish kinds with `has()`. Only the fields of built-in kinds
-are known. If rules name other kinds, or wildcards, nothing is reported. API servers check `Object{…}` only during a
-request, which then fails (mutating/patch/smd.go, "field not declared in schema").
+object with the type of each kind that the rules name, and also reports fields that only some of the kinds lack. Source:
+kubernetes v1.36 pkg/admission/plugin/policy/validating/typechecking.go. This module does not report a field that only
+some kinds lack, because policies distinguish kinds with `has()`. Only the fields of built-in kinds are known. If rules
+name other kinds, or wildcards, nothing is reported. API servers check `Object{…}` only during a request, which then
+fails (mutating/patch/smd.go, "field not declared in schema").
 """
 
 from __future__ import annotations
@@ -117,9 +117,12 @@ def named_kinds(policy: Policy) -> Iterator[GroupVersionKind | None]:
 class _TypeInference(Struct):
     """Infers the types of expressions.
 
-    unknown: the paths that a kind lacks, each with a similar name or "". known: the paths that a kind has. written: the
-    paths that a mutation sets. tested: the paths that an expression tests for presence. compared: for each comparison
-    of quantities as strings, a sentence about it.
+    Attributes:
+        unknown: the paths that a kind lacks, each with a similar name or "".
+        known: the paths that a kind has.
+        written: the paths that a mutation sets.
+        tested: the paths that an expression tests for presence.
+        compared: a sentence about each comparison of quantities as strings.
     """
 
     unknown: dict[str, str] = field(default_factory=dict)

@@ -81,10 +81,13 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 class PolicyDocuments(Struct, frozen=True, kw_only=True):
-    """The documents of files and folders with policies. They can be sent to another process.
+    """The documents of files and folders with policies. The value can be sent to another process.
 
-    places: the files and folders. documents: policies, bindings, parameters. rules: the documents of rules.yaml.
-    problems: the problems of documents that could not be read.
+    Attributes:
+        places: the files and folders.
+        documents: policies, bindings and parameters.
+        rules: the documents of rules.yaml.
+        problems: the problems of documents that could not be read.
     """
 
     places: tuple[str, ...]

@@ -288,9 +288,11 @@ def _match_as_requested(
 def _match_of_unknown_version(
     rules: tuple[ResourceRule, ...], attributes: Attributes, equal: ResourceEquivalences
 ) -> Match | None:
-    """Return a match if a rule names another version of a custom resource than the object has; otherwise None. The
-    served versions are unknown here, so the version of the rule is assumed to be served. There is no match for an
-    object of a file if the workload table has its API, because then its version was removed.
+    """Return a match if a rule names another version of a custom resource than the object has; otherwise None.
+
+    The served versions are unknown here, so the version of the rule is assumed to be served. An object of a file has no
+    match if the workload table has its resource. The table then has all served versions, so the version of the object
+    is not served.
     """
     resource, kind = attributes.resource, attributes.kind
     if attributes.is_plain and (resource.group, resource.resource) in equal.groups:

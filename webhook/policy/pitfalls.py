@@ -233,8 +233,8 @@ def _requests_of_rule(rule: ResourceRule) -> Iterator[Attributes]:
 
 
 def sentences_about_expanded_facts(policy: Policy, registry: FactRegistry) -> Iterator[str]:
-    """Yield a sentence for each field of a fact that has another meaning for a pod template than for the whole
-    object, if the policy expands.
+    """Yield a sentence for each field of a fact that has another meaning for a pod template than for the whole object.
+    A policy that does not expand has no such sentences.
     """
     if not policy.expands:
         return

@@ -1,10 +1,11 @@
 """Finds values of wrong types in expressions: `object.spec.replicas > '3'`, `object.spec.containers.image`.
 
-kube-apiserver reports such mistakes in `status.typeChecking` of a ValidatingAdmissionPolicy, which few people read. It
-checks only validations, with the types of each kind that the rules name (kubernetes v1.36
-pkg/admission/plugin/policy/validating/typechecking.go). It does not check MutatingAdmissionPolicies. This module checks
-every expression. Policies distinguish kinds with `has()` or by name, so only an expression that fails for all kinds is
-a mistake. For a kind without a known schema, only `metadata` has types. field_names.py finds fields that do not exist.
+kube-apiserver reports such mistakes in `status.typeChecking` of a ValidatingAdmissionPolicy, which few people read.
+kube-apiserver checks only validations, with the types of each kind that the rules name, and no
+MutatingAdmissionPolicies. Source: kubernetes v1.36 pkg/admission/plugin/policy/validating/typechecking.go. This module
+checks every expression. Policies distinguish kinds with `has()` or by name, so only an expression that fails for all
+kinds is a mistake. For a kind without a known schema, only `metadata` has types. field_names.py finds fields that do
+not exist.
 """
 
 from __future__ import annotations

@@ -41,9 +41,11 @@ class WorstCaseCost(Struct, frozen=True):
     """The greatest cost of one evaluation of all expressions, with each variable evaluated once, for one binding,
     parameter and pod template.
 
-    most: the cost for objects of any size; None if the cost has no bound. request: the cost for requests of 3 MiB; None
-    if the cost has no bound. within: if no text, list or map is longer than this, no limit can be reached. `within` is
-    at most REQUEST_SIZE, and None if even texts, lists and maps of length 1 can reach a limit.
+    Attributes:
+        most: the cost for objects of any size; None if the cost has no bound.
+        request: the cost for requests of 3 MiB; None if the cost has no bound.
+        within: the greatest length of texts, lists and maps with which no request can reach a limit, at most
+            REQUEST_SIZE. None if even texts, lists and maps of length 1 can reach a limit.
     """
 
     most: int | None

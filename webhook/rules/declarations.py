@@ -4,8 +4,8 @@
     problems.filter(p, p.code == code("pod-resources/limit-required"))
 
 code(string) -> claimgate.Code
-    The code of a rule. The argument must be a literal with the id of a rule in the catalogue of the policy's checks, so
-    a misspelt id is an error when the policy is loaded. A code can only be compared with codes.
+    The code of a rule. The argument must be a literal: the id of a rule in the catalogue of the policy's checks. So a
+    misspelt id is an error when the policy is loaded. A code can only be compared with codes.
 """
 
 from __future__ import annotations

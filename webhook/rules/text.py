@@ -76,7 +76,7 @@ def split_off_fix(message: str) -> tuple[str, str]:
     root, *_ = paths.split_off_leading_path(message)[0] or ("",)
     sentences = re.split(rf"; (?={re.escape(str(root))}\b)", message) if root else [message]
     parts = [_message_and_fix(each) for each in sentences]
-    return "; ".join(told for told, _ in parts), "; ".join(dict.fromkeys(fix for _, fix in parts if fix))
+    return "; ".join(mistake for mistake, _ in parts), "; ".join(dict.fromkeys(fix for _, fix in parts if fix))
 
 
 def _message_and_fix(sentence: str) -> tuple[str, str]:

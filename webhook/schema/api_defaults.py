@@ -245,7 +245,7 @@ def _fill_limit_range_item(item: Parts) -> None:
     if item.get("type") == "Container":
         default = {**(item.get("max") or {}), **(item.get("default") or {})}
         requests = {**(item.get("min") or {}), **default, **(item.get("defaultRequest") or {})}
-        item |= {name: held for name, held in (("default", default), ("defaultRequest", requests)) if held}
+        item |= {name: amounts for name, amounts in (("default", default), ("defaultRequest", requests)) if amounts}
 
 
 def _fill_replication_controller(controller: Parts) -> None:

@@ -220,9 +220,9 @@ def has_undeclared_field(value: JSON, of: Type, deadline: Deadline) -> bool:
         return any(has_undeclared_field(each, of.item, deadline) for each in deadline.charge_for_items(items))
     if not isinstance(of, Fields) or not isinstance(value, dict):
         return False
-    for name, held in deadline.charge_for_items(value.items()):
+    for name, member in deadline.charge_for_items(value.items()):
         inner = of.fields.get(name, of.others)
-        if (inner is None and of.fields) or (inner is not None and has_undeclared_field(held, inner, deadline)):
+        if (inner is None and of.fields) or (inner is not None and has_undeclared_field(member, inner, deadline)):
             return True
     return False
 
@@ -263,27 +263,27 @@ class _ValueDecoder(Struct):
 
     def _object(self, value: dict[str, JSON], of: Fields) -> JSON:
         changed = {}
-        for name, held in self.deadline.charge_for_items(value.items()):
+        for name, member in self.deadline.charge_for_items(value.items()):
             inner = of.fields.get(name, of.others or "any")
-            if held is None:
+            if member is None:
                 result = None if inner == "quantity" and name not in of.fields else _ABSENT
             else:
-                result = self._decode_at_step(name, held, inner)
-            if result is not held:
+                result = self._decode_at_step(name, member, inner)
+            if result is not member:
                 changed[name] = result
         if not changed:
             return value
-        both = {name: changed.get(name, held) for name, held in value.items()}
-        return {name: held for name, held in both.items() if held is not _ABSENT}
+        both = {name: changed.get(name, member) for name, member in value.items()}
+        return {name: member for name, member in both.items() if member is not _ABSENT}
 
     def _list(self, value: list[JSON], of: Items) -> JSON:
         if len(value) >= _LONG and create_type_check(of)(value):
             self.deadline.spend(len(value))
             return value
         changed = value
-        for index, held in enumerate(self.deadline.charge_for_items(value)):
-            result = _ABSENT if held is None else self._decode_at_step(index, held, of.item)
-            if result is not held:
+        for index, member in enumerate(self.deadline.charge_for_items(value)):
+            result = _ABSENT if member is None else self._decode_at_step(index, member, of.item)
+            if result is not member:
                 changed = value.copy() if changed is value else changed
                 changed[index] = zero_value_of_type(of.item) if result is _ABSENT else result
         return changed

@@ -115,7 +115,7 @@ def type_of_defined_kind(definition: JSON, version: str, deadline: Deadline) -> 
 
 
 def _type_of_defined_node(node: kubernetes.Node, deadline: Deadline) -> Type:
-    """A value of several types may be any value."""
+    """Return the type of a node. If the node allows values of several types, the type is `any`."""
     deadline.spend(1)
     if not isinstance(node, kubernetes.DeclaredSchemaNode):
         return type_of_node(node)

@@ -331,9 +331,9 @@ def _judge_of_object(known: ValueDeclarations, declared: Mapping[str, Any]) -> J
 
     def judge(walk: _BreachCollector, value: JSON, at: FieldPath, _: JSON) -> None:
         walk.deadline.spend(len(value))
-        for name, held in value.items():
+        for name, member in value.items():
             if (inner := fields.get(name)) is not None:
-                inner(walk, held, (*at, name), value)
+                inner(walk, member, (*at, name), value)
             elif name not in fields and not is_open:
                 walk.deadline.spend(len(fields))
                 near = "" if name in moved else nearest_name(name, fields)
@@ -410,11 +410,11 @@ def _judge_of_map(known: ValueDeclarations, declaration: Field) -> Judge:
     inner, otherwise = _judge_of_declaration(known, declaration["map"]), declaration.get("otherwise", "badName")
 
     def judge(walk: _BreachCollector, value: JSON, at: FieldPath, _: JSON) -> None:
-        for name, held in walk.deadline.charge_for_items(value.items()):
+        for name, member in walk.deadline.charge_for_items(value.items()):
             if not is_placeholder(name) and not is_good(name):
                 walk.add_breach(otherwise, (*at, name), name, expected)
-            if held is not None and inner is not None:
-                inner(walk, held, (*at, name), value)
+            if member is not None and inner is not None:
+                inner(walk, member, (*at, name), value)
 
     return judge
 

@@ -95,14 +95,14 @@ LONGEST_KEPT: Final = 320
 """The most characters of all texts of a call. A name with its domain has at most 317, and most images have fewer than
 150."""
 _VALUE: Final = 300
-"""The bytes of an answer, without the texts in it."""
+"""The bytes of a result, without the texts in it."""
 _MISSING: Final = object()
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def cache_for_short_texts(most_bytes: int) -> Callable[[Function], Function]:
-    """Return a decorator that caches up to `most_bytes` of answers of a function with positional texts as arguments."""
+    """Return a decorator that caches results of a function of positional texts, in up to `most_bytes`."""
 
     def decorate(function: Function) -> Function:
         kept: TwoGenerationCache[tuple[str, ...], Any] = TwoGenerationCache(most_bytes)

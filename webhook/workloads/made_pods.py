@@ -26,10 +26,14 @@ _PART: Final = re.compile(r"([^{=]*)(?:=(.*)|\{(!?)(.*)\*\})?")
 class MadePod(Struct, frozen=True, kw_only=True):
     """The parts of one pod that are known from an object.
 
-    pod is a Pod with the known fields. known_in_spec and known_in_container have the fields of its spec and its
-    container that are known, even if they are absent. hidden_limits are limits of the container that are not known.
-    origins maps fields of the pod to the fields of the object that set them; the longest matching path is used. `at` is
-    the origin of all other fields.
+    Attributes:
+        name: the name of the pod in messages.
+        at: the origin of fields that `origins` does not name.
+        pod: a Pod with the known fields.
+        known_in_spec: the known fields of the PodSpec, including fields that are known to be absent.
+        known_in_container: the known fields of the container, including fields that are known to be absent.
+        hidden_limits: the limits of the container that are not known.
+        origins: the field of the object that sets a field of the pod. The longest path that matches is used.
     """
 
     name: str
@@ -51,10 +55,16 @@ class MadePod(Struct, frozen=True, kw_only=True):
 class PartialTemplate(Struct, frozen=True, kw_only=True):
     """The known parts of the pods of a template that a controller completes.
 
-    hidden: paths of fields of the main container that may differ from the template; hidden_in_pod: paths of fields of
-    the PodSpec that may differ. labels, annotations and node_selector replace entries of the template. whole_lists:
-    the lists to which nothing is added; other lists are not known. absent: fields of the PodSpec that only the
-    template sets. is_unknown: nothing is known.
+    Attributes:
+        container: the name of the main container, which the controller completes; "" for the first container.
+        hidden: paths of fields of the main container that may differ from the template.
+        hidden_in_pod: paths of fields of the PodSpec that may differ from the template.
+        labels: labels that replace entries of the template.
+        annotations: annotations that replace entries of the template.
+        node_selector: entries of the nodeSelector that replace entries of the template.
+        whole_lists: the lists to which nothing is added. Other lists are not known.
+        absent: fields of the PodSpec that only the template sets.
+        is_unknown: whether nothing is known.
     """
 
     container: str = ""

@@ -30,13 +30,18 @@ _DEEPEST = 4  # levels of objects in objects; an object with more levels is usel
 class PodSet(Struct, kw_only=True):
     """One pod template of an object.
 
-    template is `{metadata, spec}` as in the object. path is its place. If the object has only a PodSpec there (`bare`),
-    the template is built around the PodSpec, and `locate` omits the `spec`. A template that is not in the object
-    (`elsewhere`, the merge of a TrainJob with its runtime) has the place of its origin. count is the number of pods in
-    a group; None if the number cannot be known. groups is the number of groups that the object creates (LeaderWorkerSet
-    replicas). A patch (`is_patch`) is merged into a template of another object. metadata are the objects that give the
-    pods labels and annotations instead of the template. partial has the known parts of the pods if the controller
-    completes the template.
+    Attributes:
+        path: the place of the template.
+        template: `{metadata, spec}` as in the object.
+        count: the number of pods in a group; None if the number cannot be known.
+        groups: the number of groups that the object creates (LeaderWorkerSet replicas).
+        bare: whether the object has only a PodSpec at `path`. The template is then built around the PodSpec, and
+            `locate` omits the `spec`.
+        elsewhere: whether the template is not in the object, such as the merge of a TrainJob with its runtime. `path`
+            is then the place of its origin.
+        is_patch: whether the template is a patch that is merged into a template of another object.
+        metadata: the objects that give the pods labels and annotations instead of the template.
+        partial: the known parts of the pods if the controller completes the template.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """Finds fields outside the pod templates of an object that become the resources of a container.
 
-The row of a kind declares them. Examples are limits and requests of the nodes of a TrainJob or of a KServe component
-such as `model`, and the device of a SparkApplication, which is a name with a quantity. Any JSON is accepted, as in
-podsets.py.
+The row of a kind declares these fields. A TrainJob has limits and requests of its nodes, and a KServe component such as
+`model` has limits and requests of its own. A SparkApplication has the name and quantity of a device. Any JSON is
+accepted, as in podsets.py.
 """
 
 from __future__ import annotations

@@ -58,14 +58,20 @@ class DeclaredTemplates(_StrictModel):
 class CompletionRule(_StrictModel):
     """The known parts of a pod template after its controller merged other fields into the template.
 
-    A field that the template lacks is not known, unless the field is `absent`: a field of the PodSpec that the
-    controller never sets. container: the name of the container that the controller completes, by default the first
-    container. sets: fields of this container that the controller always sets. device: the field with the name and the
-    quantity of a device, which the controller also sets in the container. setsInPod: fields of the PodSpec that the
-    controller sets. labels, annotations, nodeSelector: maps of the object that are added to the maps of the template,
-    as in `made`. keeps: lists to which nothing is added, each with the field of the object that would add elements, ""
-    without such a field; other lists are not known. unless: conditions as in `made`; if one of them is true, no part of
-    the pod is known.
+    A field that the template lacks is not known, unless `absent` names the field.
+
+    Attributes:
+        container: the name of the container that the controller completes, by default the first container.
+        sets: fields of this container that the controller always sets.
+        device: the field with the name and the quantity of a device, which the controller also sets in the container.
+        setsInPod: fields of the PodSpec that the controller sets.
+        labels: maps of the object that are added to the labels of the template, as in `made`.
+        annotations: maps of the object that are added to the annotations of the template.
+        nodeSelector: maps of the object that are added to the nodeSelector of the template.
+        keeps: lists to which nothing is added, each with the field of the object that would add elements, or "". Other
+            lists are not known.
+        absent: fields of the PodSpec that the controller never sets.
+        unless: conditions as in `made`. If one of them is true, no part of the pod is known.
     """
 
     container: str = ""
@@ -82,11 +88,13 @@ class CompletionRule(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSetRule(_StrictModel):
-    """A place of pod templates. `count` is None if the number of pods cannot be known.
+    """A place of pod templates. The top of kinds.yaml explains the other fields.
 
-    metadata: objects with labels and annotations that the controller gives to the pods, instead of the labels and
-    annotations of the template. Later objects override earlier objects. completion: the known parts of the pods if the
-    controller completes the template.
+    Attributes:
+        count: the factors of the number of pods; None if the number cannot be known.
+        metadata: objects with labels and annotations that the controller gives to the pods, instead of the labels and
+            annotations of the template. Later objects override earlier objects.
+        completion: the known parts of the pods if the controller completes the template.
     """
 
     template: str
@@ -122,8 +130,8 @@ class MadePodRule(_StrictModel):
         fields: fields of the container with the paths of the object that set them.
         absent: fields of the PodSpec that the controller never sets.
         absentInContainer: fields of the container that the controller never sets.
-        unless: fields; if one of them is set, has this value (`path=value`), or has a key with this prefix
-            (`path{prefix*}`), no part of the pod is known.
+        unless: conditions. If one of them is true, no part of the pod is known. A condition says that a field is set
+            (`path`), has a value (`path=value`), or has a key with a prefix (`path{prefix*}`).
     """
 
     name: str
@@ -157,9 +165,11 @@ class PartialTemplateRule(_StrictModel):
 class ResourceRule(_StrictModel):
     """One place of resources outside the pod templates, which become the resources of a container.
 
-    holds: limits and requests, or a device, which is a name with a quantity. podSet: the pod set with the containers
-    that get the resources; "" if the resources do not count as devices. The other fields are as in PodSetRule, relative
-    to the object.
+    The other fields are as in PodSetRule, and their paths begin at the object.
+
+    Attributes:
+        holds: `resources` for limits and requests, `device` for a name with a quantity.
+        podSet: the pod set with the containers that get the resources; "" if the resources do not count as devices.
     """
 
     path: str
@@ -196,8 +206,11 @@ class PodSourceReference(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeKind(_StrictModel):
-    """A kind that the controller of the row creates, and that has a controller of its own. `makes`: the kinds that this
-    second controller creates, as `Kind.group`.
+    """A kind that the controller of the row creates, and that has a controller of its own.
+
+    Attributes:
+        kind: the kind as `Kind.group`.
+        makes: the kinds that this second controller creates, as `Kind.group`.
     """
 
     kind: str
@@ -208,10 +221,13 @@ class MadeKind(_StrictModel):
 class Row(_StrictModel):
     """A kind with pods.
 
-    pods: whether the pod templates of the kind are whole pods. templates: how a changed pod template is treated.
-    suspend: the field that suspends the object. conversion: how the API server converts one version into another.
-    makes: kinds of the objects that the controller owns, as `Kind.group`. between: other kinds that the controller
-    creates and that create other objects.
+    Attributes:
+        pods: whether the pod templates of the kind are whole pods.
+        templates: how a changed pod template is treated.
+        suspend: the field that suspends the object.
+        makes: kinds of the objects that the controller owns, as `Kind.group`.
+        between: other kinds that the controller creates and that create other objects.
+        conversion: how the API server converts one version into another.
     """
 
     group: str

@@ -90,8 +90,8 @@ def load_table(extra: Sequence[Path] = ()) -> Table:
     if problems:
         raise InputError(*problems)
     table = Table(tuple(rows.values()))
-    if dangling := [InputProblem(message=text, path=path) for path, text in _dangling(table)]:
-        raise InputError(*dangling)
+    if unknown := [InputProblem(message=text, path=path) for path, text in _kinds_without_row(table)]:
+        raise InputError(*unknown)
     return table
 
 
@@ -132,7 +132,7 @@ def _with_factors_as_maps(value: JSON) -> JSON:
     return spelled
 
 
-def _dangling(table: Table) -> Iterator[tuple[str, str]]:
+def _kinds_without_row(table: Table) -> Iterator[tuple[str, str]]:
     for row in table.rows:
         references = [("references", kind) for reference in row.references for kind in reference.kinds]
         for place, kind in [*references, *(("objects", rule.kind) for rule in row.objects)]:

@@ -184,8 +184,13 @@ class UnsupportedStyleError(Exception):
 
 
 Line: TypeAlias = tuple[int, tuple[int, ...], str | None, int, Any]
-"""A parsed line: the number of spaces at its beginning; the width of each dash with the spaces after the dash; the key
-or None; the kind of the value; the value.
+"""A parsed line as a tuple:
+
+- the number of spaces at its beginning
+- the width of each dash with the spaces after the dash
+- the key, or None
+- the kind of the value
+- the value
 
 The value is a scalar, the items of a list in brackets, or the text of another collection in brackets. If a literal or
 folded text follows in the next lines, the value is the line break at the end of that text, or "".

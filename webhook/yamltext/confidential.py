@@ -1,7 +1,7 @@
 """Hides the values of Secrets and of environment variables, which no report may show.
 
-In an object, a text in place of a value hides the value. For a YAML text, this module returns the places of the values,
-also for every occurrence of a repeated key and every use of an anchor.
+In an object, a text in place of a value hides the value. For a YAML text, this module returns the places of the values.
+A repeated key has several places, and so does an anchor that is used several times.
 """
 
 from __future__ import annotations

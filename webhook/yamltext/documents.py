@@ -74,13 +74,13 @@ def _parse_part_with_shifted_places(
     places: Places, part: str, start: int, above: int, repeated: list[YamlError]
 ) -> Iterator[tuple[int, JSON]]:
     """Parse only the part, and make places and errors count in the whole text."""
-    inside, twice = Places(part, refuses_repeats=places.refuses_repeats), list[YamlError]()
+    inside, repeated_in_part = Places(part, refuses_repeats=places.refuses_repeats), list[YamlError]()
     try:
-        for at, value in parse_documents(inside, twice):
+        for at, value in parse_documents(inside, repeated_in_part):
             number, extent = len(places.extents), inside.extents[at]
             places.extents[number] = extent.moved(start, above)
             yield number, value
     except YamlError as error:
         raise error.with_lines_above(above) from None
     finally:
-        repeated.extend(each.with_lines_above(above) for each in twice)
+        repeated.extend(each.with_lines_above(above) for each in repeated_in_part)

@@ -1,7 +1,7 @@
 """Opens the files that users name, and files in folders that other people may have written.
 
 A path that a user named may be any file, such as a pipe or a device. Every other file must be a regular file below its
-folder, after links are resolved. Each step of a path is checked and opened by the descriptor of its folder, so a link
+folder, after links are resolved. Each step of a path is checked and opened by the descriptor of its folder. So a link
 that replaces a file after the check is not followed. The number of bytes is always bounded.
 """
 

@@ -69,7 +69,8 @@ def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[
         repeated: gets one error for each value in which an object has a key twice with different values.
 
     Raises:
-        json.JSONDecodeError: the text is not JSON. JsonError: the text has NaN or Infinity.
+        json.JSONDecodeError: the text is not JSON.
+        JsonError: the text has NaN or Infinity.
     """
     objects = _ObjectBuilder()
     readable, parts = _readable_text(text, Deadline())

@@ -281,8 +281,8 @@ class JsonPlaces(Struct):
         return end + len(rest) - len(rest.lstrip(" \t\r\n:")) if is_key else offset
 
     def _offset(self, at: int, path: FieldPath) -> int:
-        """Return the offset of a path. The offsets of the items of a list are stored, so the text of a list with
-        thousands of items, as in the dump of a cluster, is read only once.
+        """Return the offset of a path. The offsets of the items of a list are stored. So the text of a long list, such
+        as the dump of a cluster, is read only once.
         """
         if self.has_repeated:
             return jsontext.offset_at_path(self.text, at, path, has_repeated=True)

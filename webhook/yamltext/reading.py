@@ -93,10 +93,10 @@ def parse_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple
     try:
         for event in yaml.parse(places.text, Loader=LOADER):
             if isinstance(event, yaml.DocumentStartEvent):
-                number, begun, first = number + 1, event, None
+                number, document_start, first = number + 1, event, None
                 reader = _Reader(places, repeated)
             elif isinstance(event, yaml.DocumentEndEvent):
-                places.extents[number] = _extent(begun, first, event)
+                places.extents[number] = _extent(document_start, first, event)
                 yield number, reader.result
             elif isinstance(event, _VALUES):
                 first = first or event
@@ -110,10 +110,10 @@ def parse_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple
         raise YamlError("not YAML: it has a character that YAML does not allow", before.count("\n") + 1) from None
 
 
-def _extent(begun: Any, first: Any, ended: Any) -> Extent:
+def _extent(document_start: Any, first: Any, document_end: Any) -> Extent:
     """Return the extent of a document, from the events of its beginning, its first value and its end."""
-    start, value = begun.start_mark, first.start_mark
-    return Extent(start.index, ended.start_mark.index, start.line, start.column, (value.line, value.column))
+    start, value = document_start.start_mark, first.start_mark
+    return Extent(start.index, document_end.start_mark.index, start.line, start.column, (value.line, value.column))
 
 
 class _Reader:

@@ -24,8 +24,8 @@ _CUT: Final = "NaN"
 _TEXT: Final = json.JSONDecoder(strict=False)
 _CONTAINERS: Final = {"{": "}", "[": "]"}
 NO_FIELD: Final = "claimgate: not read"
-"""The name of a field that only an `Unread` has. msgspec takes an error of `__getitem__` for a missing field, so a
-caller of msgspec recognizes an `Unread` by this field."""
+"""The name of a field that only an `Unread` has. A caller of msgspec recognizes an `Unread` by this field, because
+msgspec takes an error of `__getitem__` for a missing field."""
 
 
 class _UnreadType(type):
@@ -117,23 +117,23 @@ def cut_deep_parts(text: str, deepest: int, reason: str, deadline: Deadline) -> 
     """
     pieces: list[str] = []
     parts: list[Unread] = []
-    depth, since, begun = 0, 0, 0
+    depth, copied_until, part_start = 0, 0, 0
     for token in deadline.items_with_clock_checks(_TOKEN.finditer(text)):
         mark = token[0]
         if mark in _CONTAINERS:
             depth += 1
             if depth == deepest + 1:
-                begun = token.start()
+                part_start = token.start()
         elif mark in ("}", "]"):
             end = token.end()
-            if depth == deepest + 1 and text[begun + 1 : end - 1].strip():
-                parts.append(Unread(text[begun:end], reason))
-                pieces += (text[since:begun], _CUT.ljust(end - begun))
-                since = end
+            if depth == deepest + 1 and text[part_start + 1 : end - 1].strip():
+                parts.append(Unread(text[part_start:end], reason))
+                pieces += (text[copied_until:part_start], _CUT.ljust(end - part_start))
+                copied_until = end
             depth -= 1
         elif mark[0] != '"':
             raise json.JSONDecodeError("Expecting value", text, token.start())
-    pieces.append(text[since : begun if depth > deepest else len(text)])
+    pieces.append(text[copied_until : part_start if depth > deepest else len(text)])
     return "".join(pieces), iter(parts)
 
 

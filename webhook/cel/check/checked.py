@@ -30,19 +30,19 @@ class CheckedTree(Struct, frozen=True, kw_only=True):
 
     Args:
         node: the tree.
-        result: the type of the whole.
+        result: the type of the whole expression.
         names: the full names of the variables that the expression reads.
         types: the type of each node; dyn if the type is known only at run time.
-        references: the full names of the variable or type of an Ident or Select, of the type of a StructNode, and of
-            the function of a Call with a namespace as its target. Variables of macros are left out.
+        references: the full name that a node refers to. An Ident or Select refers to a variable or a type, a StructNode
+            to a type, and a Call with a namespace as its target to a function. Variables of macros are left out.
         type_names: the full names of the types that the expression names.
         overloads: the signatures of a call that fit the known types.
         candidates: the signatures for the choice at run time, if they differ from `overloads`. cel-go then chooses
             among all signatures with this number of arguments.
         planned: as in Environment.
         patterns: the constant patterns of the expression.
-        has_opaque: a dyn value may have a type that JSON lacks, such as bytes or an IP address. This is possible only
-            if the expression makes such a value, or if a declared structure has a field of type dyn.
+        has_opaque: whether a dyn value may have a type that JSON lacks, such as bytes or an IP address. False unless
+            the expression makes such a value, or a declared structure has a field of type dyn.
     """
 
     node: Node

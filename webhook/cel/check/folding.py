@@ -1,10 +1,10 @@
 """Finds the parts of an expression that cel-go evaluates as constants when it plans a program.
 
 Literals, lists and maps of constants, names of types, conversions of a constant, and membership in an empty list are
-computed once and cost nothing. A constant that fails (a bad conversion, an invalid pattern, a key of a wrong type) is
-an error of the whole expression, even in an operand of `||`. Other calls, such as `quantity('zzz')`, fail at
-evaluation. Source: cel-go v0.26.0 interpreter/decorators.go decOptimize and planner.go, which the API server turns on
-(OptOptimize).
+computed once and cost nothing. A constant fails if it has a bad conversion, an invalid pattern, or a key of a wrong
+type. It is then an error of the whole expression, even in an operand of `||`. Other calls, such as `quantity('zzz')`,
+fail at evaluation. Source: cel-go v0.26.0 interpreter/decorators.go decOptimize and planner.go, which the API server
+turns on (OptOptimize).
 """
 
 from __future__ import annotations

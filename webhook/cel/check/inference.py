@@ -1,7 +1,7 @@
 """Unification of CEL's static types.
 
-The rules are cel-go v0.26's checker/types.go: `dyn` and ERROR fit everything, null fits opaque types, structures,
-timestamps and durations, and a type variable is bound to the most general type that it meets.
+`dyn` and ERROR fit every type. null fits opaque types, structures, timestamps and durations. A type variable is bound
+to the most general type that it meets. Source: cel-go v0.26's checker/types.go.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class TypeInference:
         names = type_variables_of(overload)
         if not names:
             return overload.parameters, overload.result
-        fresh = {name: self.new_type_variable() for name in names}
-        return tuple(_with_renamed_variables(each, fresh) for each in overload.parameters), _with_renamed_variables(
-            overload.result, fresh
-        )
+        new_variables = {name: self.new_type_variable() for name in names}
+        return tuple(
+            _with_renamed_variables(each, new_variables) for each in overload.parameters
+        ), _with_renamed_variables(overload.result, new_variables)
 
     def fits(self, target: Type, given: Type) -> bool:
         """Return whether `given` is assignable to `target`, and bind type variables if it is."""

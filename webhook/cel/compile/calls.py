@@ -1,9 +1,10 @@
 """Compiles calls: a direct call for known types, otherwise a table that chooses by the classes of the values.
 
-If only one signature fits the static types, the cost follows from this signature, otherwise from the name of the
-function (cel-go v0.26.0 interpreter/runtimecost.go costCall; k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go). A call
-first counts 1, the usual cost of a failed call. The rest is added when the sizes are known: before the call if
-generated code can compute the cost, otherwise after the call. operators.py has the frequent operators.
+If only one signature fits the static types, the cost follows from this signature. Otherwise the cost follows from the
+name of the function. Sources: cel-go v0.26.0 interpreter/runtimecost.go costCall; k8s.io/apiserver v0.36.1
+pkg/cel/library/cost.go. A call first counts 1, the usual cost of a failed call. The rest is added when the sizes are
+known: before the call if generated code can compute the cost, otherwise after the call. operators.py has the frequent
+operators.
 """
 
 from __future__ import annotations

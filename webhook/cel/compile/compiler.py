@@ -55,8 +55,8 @@ NO_LOOP = 2**63
 
 
 class CompiledFunction(Protocol):
-    """A compiled expression. `limit` is the cost at which it first checks the clock, and `step` the cost until the next
-    check.
+    """A compiled expression. `limit` is the cost at which the function first checks the clock, and `step` the cost
+    until the next check.
     """
 
     step: int
@@ -101,12 +101,12 @@ def _compile_expression(checked: CheckedTree, source: str, *, exact: bool) -> Co
     writer = compiler.writer
     term = compiler.value_code(checked.node)
     cost = code.attribute_node(code.name_node(code.METER), "cost")
-    book = ast.Assign([_attribute_as_target(cost)], code.name_node(code.COST), lineno=1, col_offset=0)
-    attempted = [*writer.body, book, code.return_node(term.code)]
+    store_cost = ast.Assign([_attribute_as_target(cost)], code.name_node(code.COST), lineno=1, col_offset=0)
+    attempted = [*writer.body, store_cost, code.return_node(term.code)]
     handler = [
-        book,
+        store_cost,
         code.subtract_cost_node(code.call_node(compiler.reference_to_object(compiler.refund_for), code.name_node("x"))),
-        book,
+        store_cost,
         code.raise_node(code.call_node(compiler.reference_to_object(compiler.failure), code.name_node("x"))),
     ]
     body: list[ast.stmt] = [

@@ -117,7 +117,7 @@ class ExpressionCompiler:
         return ValueCode(self.writer.stored_in_variable(term.code), term.type, raises=False, atom=True, sure=term.sure)
 
     def first_and_later_use(self, term: ValueCode) -> tuple[ast.expr, ast.expr]:
-        """Return the code for the first use of a value, which assigns it, and for later uses."""
+        """Return the code for the first use of a value, which also assigns it to a variable, and for later uses."""
         if term.atom:
             return term.code, term.code
         identifier = self.writer.new_variable_name()

@@ -111,20 +111,22 @@ class _LoopWriter:
         if self.ends_early:
             elements = code.call_node(compiler.reference_to_object(iter), elements)
         writer.append_statement(code.assignment_node(self.remaining, elements))
-        paced = code.call_node(
+        iterator = code.call_node(
             code.attribute_node(code.name_node(code.METER), "iterate_with_clock_checks"), code.name_node(self.remaining)
         )
-        pace = code.assignment_node(self.remaining, paced)
+        assignment = code.assignment_node(self.remaining, iterator)
         if each and not writer.exact:
             writer.note_cost_of_iteration(each)
             writer.append_statement(code.add_cost_node(self._total_cost_code(each, result)))
             is_long = code.comparison_node(
                 code.call_node(compiler.reference_to_object(len), self.range), ast.Gt(), code.constant_node(ITERATIONS)
             )
-            writer.append_statement(self.meter_check_statement("check_whole_loop_cost", code.if_node(is_long, [pace])))
+            writer.append_statement(
+                self.meter_check_statement("check_whole_loop_cost", code.if_node(is_long, [assignment]))
+            )
         else:
             writer.append_statement(code.add_cost_node(code.constant_node(result)))
-            writer.append_statement(pace)
+            writer.append_statement(assignment)
             if each:
                 writer.note_cost_of_iteration(each)
                 body[:0] = [code.add_cost_node(code.constant_node(each)), self.meter_check_statement("check")]

@@ -250,7 +250,7 @@ def opt_map_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
     operand = compiler.value_code(node.operand)
     raw = operand.raw or _variable_of_optional_value(compiler, operand)
     changes = writer.moves - moves > bool(operand.steps)
-    gone = [] if changes else _remove_step_costs(compiler, operand)[1]
+    removal = [] if changes else _remove_step_costs(compiler, operand)[1]
     steps = 0 if changes else operand.steps
     repeated = writer.total - before + steps
     again = _variable_of_cost_since(compiler, marker) if changes and uses else None
@@ -266,7 +266,7 @@ def opt_map_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
         writer.append_statement(code.assignment_node(named.id, value))
     writer.moves += 1
     absent = [
-        *gone,
+        *removal,
         code.add_cost_node(code.constant_node(1)),
         code.assignment_node(named.id, compiler.reference_to_object(ABSENT if is_raw else NONE)),
     ]

@@ -39,7 +39,7 @@ _ADDRESS = Range(4, 16)
 
 
 class OverloadCall(Struct, frozen=True):
-    """A call with one overload; `target` is None for a global function. `worst` is that of `estimate_cost`."""
+    """A call with one overload; `target` is None for a global function. `worst` is the argument of `estimate_cost`."""
 
     function: str
     overload: Overload

@@ -185,8 +185,8 @@ def contains_cidr_text(range_: CIDR, text: str) -> bool:
 
 def masked_range(range_: CIDR) -> CIDR:
     """Return the range with the bits after its prefix cleared."""
-    behind = range_.address.max_prefixlen - range_.bits
-    cleared = int(range_.address) >> behind << behind
+    host_bits = range_.address.max_prefixlen - range_.bits
+    cleared = int(range_.address) >> host_bits << host_bits
     return CIDR(type(range_.address)(cleared), range_.bits)
 
 

@@ -4,8 +4,8 @@ Each function has a dispatch table: a dictionary from the classes of the values 
 `table[type(a), type(b)](a, b)`. An entry is added when its classes first occur. If one of the signatures is metered,
 every implementation takes the Deadline first.
 
-The first element of a list decides its element type, as in cel-go at run time (common/types IsAssignableRuntimeType),
-because the inferred type of a dyn value may be wrong.
+The first element of a list decides its element type, because the inferred type of a dyn value may be wrong. cel-go does
+the same at run time (common/types IsAssignableRuntimeType).
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def value_fits_parameter(parameter: Type, value: Any) -> bool:
         return False
     if not value or not has_element_type(parameter):
         return True
-    firsts = (value[0],) if parameter.name == "list" else (map_keys(value)[0], next(iter(value.values())))
-    return all(map(value_fits_parameter, parameter.parameters, firsts))
+    first_elements = (value[0],) if parameter.name == "list" else (map_keys(value)[0], next(iter(value.values())))
+    return all(map(value_fits_parameter, parameter.parameters, first_elements))
 
 
 def _classes_fit_overload(overload: Overload, kinds: tuple[type, ...]) -> bool:

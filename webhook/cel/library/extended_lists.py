@@ -230,8 +230,8 @@ def _sorted_indexes(deadline: Deadline, keys: list[Any]) -> list[int]:
 
 def _partitioned(deadline: Deadline, keys: list[Any], places: list[int]) -> list[tuple[list[int], bool]]:
     # returns parts with ascending keys, and for each part whether all its keys are equal
-    drawn = Random(len(places)).sample(places, _DRAWN)  # noqa: S311 - no secret depends on it
-    bounds = sorted({keys[place] for place in drawn})
+    sampled = Random(len(places)).sample(places, _DRAWN)  # noqa: S311 - no secret depends on it
+    bounds = sorted({keys[place] for place in sampled})
     if len(bounds) == 1:  # most keys are equal
         return _partitioned_by_pivot(deadline, keys, places, bounds[0])
     parts: list[list[int]] = [[] for _ in range(len(bounds) + 1)]

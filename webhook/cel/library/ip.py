@@ -285,8 +285,8 @@ def _check_ipv6(text: str) -> None:
     rest = rest.removeprefix("::")
     groups = 0
     while groups < _GROUPS and (rest or not has_gap):
-        behind = _text_after_group(rest)
-        if behind.startswith("."):
+        after_group = _text_after_group(rest)
+        if after_group.startswith("."):
             if not has_gap and groups != _GROUPS_BEFORE_IPV4:
                 raise _AddressMistake(_IPV4_BEFORE_END, rest)
             if groups > _GROUPS_BEFORE_IPV4:
@@ -294,7 +294,7 @@ def _check_ipv6(text: str) -> None:
             _check_ipv4(rest)
             groups, rest = groups + 2, ""
             break
-        groups, rest = groups + 1, behind
+        groups, rest = groups + 1, after_group
         if not rest:
             break
         rest = _text_after_colon(rest)

@@ -168,8 +168,10 @@ def day_of_week(value: Timestamp, name: str = "") -> int:
 def day_of_year(value: Timestamp, name: str = "") -> int:
     """Return the day of the year, from 0."""
     year_, month_, day_ = civil_date_and_time(_local_seconds(value, name))[:3]
-    leap = year_ % 4 == 0 and (year_ % 100 != 0 or year_ % 400 == 0)
-    return (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)[month_ - 1] + day_ - 1 + (leap and month_ > 2)
+    is_leap_year = year_ % 4 == 0 and (year_ % 100 != 0 or year_ % 400 == 0)
+    return (
+        (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)[month_ - 1] + day_ - 1 + (is_leap_year and month_ > 2)
+    )
 
 
 def hours(value: Timestamp, name: str = "") -> int:

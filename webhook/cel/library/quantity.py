@@ -129,16 +129,20 @@ def quantity(text: str) -> Quantity:
 
 def compare_quantities(left: Quantity, right: Quantity) -> int:
     """Return -1, 0 or 1."""
-    mine, theirs = left.amount, right.amount
-    if mine.scale == theirs.scale:
-        return (mine.unscaled > theirs.unscaled) - (mine.unscaled < theirs.unscaled)
-    return mine.compare(theirs)
+    left_amount, right_amount = left.amount, right.amount
+    if left_amount.scale == right_amount.scale:
+        return (left_amount.unscaled > right_amount.unscaled) - (left_amount.unscaled < right_amount.unscaled)
+    return left_amount.compare(right_amount)
 
 
 def is_less(left: Quantity, right: Quantity) -> bool:
     """Return whether the left quantity is less."""
-    mine, theirs = left.amount, right.amount
-    return mine.unscaled < theirs.unscaled if mine.scale == theirs.scale else mine.compare(theirs) < 0
+    left_amount, right_amount = left.amount, right.amount
+    return (
+        left_amount.unscaled < right_amount.unscaled
+        if left_amount.scale == right_amount.scale
+        else left_amount.compare(right_amount) < 0
+    )
 
 
 def is_quantity(text: str) -> bool:

@@ -96,9 +96,9 @@ def _successive_matches(deadline: Deadline, text: str, pattern: str) -> Iterator
     data = text.encode("utf-8", "replace")
     size = len(data)
     position, previous_end, scanned = 0, -1, 0
-    begun = time.thread_time()
+    start_s = time.thread_time()
     while position <= size:
-        if scanned > MAX_SCANNED and time.thread_time() - begun > MAX_SECONDS:
+        if scanned > MAX_SCANNED and time.thread_time() - start_s > MAX_SECONDS:
             raise BudgetExceeded(costs.EXCEEDED)
         deadline.spend(2 + (size - position) // (10 * CHARACTERS))  # most searches end early
         start, end = search(unanchored, data, position, size)[0]

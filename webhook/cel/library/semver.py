@@ -223,8 +223,8 @@ def _as_int64(number: int) -> int:
 
 
 def _compare_versions(left: Semver, right: Semver) -> int:
-    mine, theirs = left.sort_key(), right.sort_key()
-    return int(mine > theirs) - int(mine < theirs)
+    left_key, right_key = left.sort_key(), right.sort_key()
+    return int(left_key > right_key) - int(left_key < right_key)
 
 
 def _parsing_overload(name: str, id_: str, result: Type, implementation: Callable[..., Any], *more: Type) -> Overload:
