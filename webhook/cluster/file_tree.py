@@ -28,7 +28,7 @@ from webhook.cluster.controllers import (
     find_releases_in_document,
     is_test_or_vendored_file,
 )
-from webhook.cluster.interest import Index, objects_by_key
+from webhook.cluster.interest import Index
 from webhook.cluster.kustomizations import (
     FilesAppliedTogether,
     Unit,
@@ -303,7 +303,9 @@ class ClusterViewFromFile:
         self._without_object: Final = without_object
         self._tell: Final = tell
         self._listed: Final[dict[tuple[GroupVersionKind, str | None], Sequence[JSON]]] = {}
-        self._indexed: Final[dict[tuple[GroupVersionKind, str | None, Index], Mapping[str, Sequence[JSON]]]] = {}
+        self._indexed: Final[
+            dict[tuple[GroupVersionKind, str | None, Index], Mapping[str, Sequence[tuple[str, Sequence[FileObject]]]]]
+        ] = {}
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
         """Return the object, or None if no file has it.
@@ -341,19 +343,43 @@ class ClusterViewFromFile:
         return known
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects of `list` for an index key; raises as `list`."""
+        """Return the objects of `list` for an index key.
+
+        Raises:
+            AmbiguousObject: files define an object with this key differently.
+        """
         known = self._indexed.get((gvk, namespace, index))
         if known is None:
-            known = self._indexed[gvk, namespace, index] = objects_by_key(self.list(gvk, namespace), index)
-        return known.get(key, ())
+            known = self._indexed[gvk, namespace, index] = self._index_objects(gvk, namespace, index)
+        return [self._require_unambiguous_object(meant, what).value for what, meant in known.get(key, ())]
+
+    def _index_objects(
+        self, gvk: GroupVersionKind, namespace: str | None, index: Index
+    ) -> Mapping[str, Sequence[tuple[str, Sequence[FileObject]]]]:
+        """Return the objects by key, each with its name for messages and all its definitions."""
+        keys: dict[str, list[tuple[str, Sequence[FileObject]]]] = {}
+        for place, meant in sorted(self._definitions_by_place(gvk, namespace).items(), key=lambda each: each[0]):
+            named = describe_lookup(gvk, *place), meant
+            for key in dict.fromkeys(key for each in meant for key in index.keys(each.value)):
+                keys.setdefault(key, []).append(named)
+        return keys
 
     def _objects_of_namespace(self, gvk: GroupVersionKind, namespace: str | None) -> Sequence[JSON]:
-        listed: dict[Place, FileObject] = {}
+        meant = self._definitions_by_place(gvk, namespace)
+        listed = {
+            place: self._require_unambiguous_object(each, describe_lookup(gvk, *place)) for place, each in meant.items()
+        }
+        return tuple(listed[place].value for place in sorted(listed))
+
+    def _definitions_by_place(
+        self, gvk: GroupVersionKind, namespace: str | None
+    ) -> Mapping[Place, Sequence[FileObject]]:
+        """Return all definitions of each object in the first layer that has it."""
+        by_place: dict[Place, Sequence[FileObject]] = {}
         for layer in self._layers:
             for place, meant in self._objects_by_place(gvk, layer, namespace).items():
-                if place not in listed:
-                    listed[place] = self._require_unambiguous_object(meant, describe_lookup(gvk, *place))
-        return tuple(listed[place].value for place in sorted(listed))
+                by_place.setdefault(place, meant)
+        return by_place
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
         """Return whether an object of the kind in the files has a namespace."""

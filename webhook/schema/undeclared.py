@@ -146,8 +146,8 @@ class StrictReader(Struct, frozen=True):
         if self.only_nulls:
             names = [name for name in names if value[name] is None]
         if names:
-            paced = self.deadline.charge_for_items(names)
-            fields = [self._undeclared_field(name, level, place.holders) for name in paced]
+            charged_names = self.deadline.charge_for_items(names)
+            fields = [self._undeclared_field(name, level, place.holders) for name in charged_names]
             fields = self._with_place_of_all(fields, place.holders)
             reading.fields.append(UndeclaredFields(place.at, of.name.rpartition(".")[2], fields))
         if not of.fields and of.others in _SCALARS:

@@ -26,8 +26,8 @@ MAX_BYTES: Final = 128 * 1024 * 1024
 """The most bytes of a file, enough for a dump of a large cluster. A limit is needed because a device may never end."""
 PRIVATE_FOLDERS: Final = frozenset((".git",))
 """Folders with credentials of the user who checked the files out. A link into such a folder is not followed."""
-_TEST_DATA: Final = "testdata"
-"""The name that Go reserves for the inputs of tests, which may be wrong on purpose."""
+_TEST_DATA: Final = frozenset(("testdata", "test_data"))
+"""The names for the inputs of tests, which may be wrong on purpose, in Go and in Python."""
 _OF_DEPENDENCIES: Final = frozenset(("node_modules", "bower_components", "site-packages"))
 """Names of folders that package managers fill."""
 _VENDOR: Final = "vendor"
@@ -194,7 +194,7 @@ def reason_not_entered(at: str, name: str, files: Sequence[str]) -> str:
 
     `files` are the names of the files in `at`.
     """
-    if name == _TEST_DATA:
+    if name in _TEST_DATA:
         return "it holds the inputs of tests; name the folder to read it"
     if _holds_dependencies(os.path.join(at, name), name, files):  # noqa: PTH118 - as os.walk writes its paths
         return "a package manager fills it with dependencies; name the folder to read it"

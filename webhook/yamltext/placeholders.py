@@ -74,9 +74,8 @@ def is_placeholder_for_name(text: str) -> bool:
 def is_unquoted_bracket_placeholder(value: JSON) -> bool:
     """Return whether YAML read a list or a mapping from a placeholder without quotes: `[[name]]`, `{name}`, `[VpcId]`.
 
-    In a field for a number, a text or a boolean, nobody writes a list of one list of one word, or a mapping of one word
-    to nothing, except as a placeholder. References of all fields have `[Always | Never]`, and `[{name: String}]` for
-    labels.
+    The field is for a number, a text or a boolean. A list of one list of one word, or a mapping of one word to nothing,
+    is then always a placeholder. References of all fields have `[Always | Never]`, and `[{name: String}]` for labels.
     """
     if isinstance(value, dict):
         name, held = next(iter(value.items()), (None, None))

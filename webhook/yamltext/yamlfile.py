@@ -246,7 +246,7 @@ def listing(places: Iterable[str | Path], root: str = "") -> Listed:
 
     A YAML or JSON file has the ending .yaml, .yml, .json, .ndjson or .jsonl. These are left out below a named folder:
 
-    - hidden files and folders, such as `..data` of a mounted ConfigMap, because its files also have names outside
+    - hidden files and folders, such as `..data` of a mounted ConfigMap, whose files have links outside of `..data`
     - folders of dependencies and of test data
 
     If another file names the places, `root` is the folder in which the places must be.
@@ -291,8 +291,8 @@ def listing_of_folders_not_entered(places: Iterable[str | Path]) -> Listed:
 
 
 def problem_of_file_not_read(file: FoundFile) -> InputProblem:
-    """Return the problem that a file or link in a folder is not read."""
-    fix = "; name a folder that contains both" if "outside" in file.reason else ""
+    """Return a message that a file or link in a folder is not read, with the reason."""
+    fix = "; name a folder that contains the link and its target" if "outside" in file.reason else ""
     return InputProblem(message=f"is not read: {file.reason}{fix}", file=file.file.name)
 
 
@@ -383,8 +383,8 @@ def _json(text: str, file: str, *, is_sure: bool) -> FileParts | None:
     except jsontext.JsonError as error:
         raise InputError(_problem_of_json_error(file, error, source)) from None
     source.has_repeated = bool(repeated)
-    losing = (each for each in repeated if not each.is_harmless)
-    return FileParts(tuple(documents), repeated=tuple(_problem_of_json_error(file, each, source) for each in losing))
+    harmful = (each for each in repeated if not each.is_harmless)
+    return FileParts(tuple(documents), repeated=tuple(_problem_of_json_error(file, each, source) for each in harmful))
 
 
 def _problem_of_json_error(file: str, error: jsontext.JsonError, source: yamltext.JsonPlaces) -> InputProblem:
