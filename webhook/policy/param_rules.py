@@ -92,7 +92,7 @@ class ParamRuleChecker:
                 close = get_close_matches(name, known, n=1)
                 hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(known)}"
                 problem = f"a key is NAME.KEY of a ConfigMap, and no policy has a ConfigMap `{name}`"
-            yield ("data", str(key)), f"{problem}: {hint}"
+                yield ("data", str(key)), f"{problem}: {hint}"
         for name in known:
             for key, text in self.mistakes_of_keys(name, site_keys_of(site, name)):
                 yield ("data", f"{name}.{key}" if key else name), text
