@@ -6,7 +6,7 @@ values of the object: a line has the message only if the operator asks for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from msgspec import structs
@@ -14,7 +14,7 @@ from msgspec import structs
 from webhook.apimachinery.attributes import Attributes, Phase, controller_name
 from webhook.errors import CallError, describe_fault
 from webhook.logs.structured import Level, LimitedLog
-from webhook.rules.decisions import DenialStatus, Verdict
+from webhook.rules.decisions import Decision, DenialStatus, Verdict
 from webhook.rules.text import shorten_text
 from webhook.server.server_parts import ServerParts
 from webhook.server.warning_events import WARNED, WarningEvents
@@ -116,13 +116,15 @@ def log_fields_of_review(
     }
     if len(attributes.uid) + len(attributes.name) + len(attributes.user_info.username) > _LONGEST:
         fields |= {key: shorten_text(str(fields[key]), _LONGEST) for key in ("uid", "name", "user")}
-    if rules := _broken_rule_ids(verdict):
-        fields["rules"] = rules
-    if excepted := _excepted_rule_ids(verdict):
-        fields["excepted"] = excepted
-    withheld = {key: _withheld_rule_ids(verdict, key) for key in ("deny", "warn")}
-    if withheld["deny"] or withheld["warn"]:
-        fields |= {f"would_{key}": listed for key, listed in withheld.items() if listed}
+    rules = [each for each in verdict.decisions if not each.is_advice]
+    listed = {
+        "rules": _rule_ids(each for each in rules if each.action == "deny"),
+        "excepted": _rule_ids(each for each in rules if each.is_excepted),
+        "would_deny": _rule_ids(each for each in verdict.decisions if each.withheld == "deny"),
+        "would_warn": _rule_ids(each for each in verdict.decisions if each.withheld == "warn"),
+    }
+    fields |= {key: ids for key, ids in listed.items() if ids}
+    if listed["would_deny"] or listed["would_warn"]:
         fields["owner"] = _name_of_owner(attributes)
     if attributes.dry_run:
         fields["dry_run"] = True
@@ -139,24 +141,9 @@ def log_fields_of_review(
     return fields
 
 
-def _broken_rule_ids(verdict: Verdict) -> list[str]:
-    # in order of the messages, without advice
-    broken: dict[str, None] = {}
-    for decision in verdict.decisions:
-        if decision.action == "deny" and not decision.is_advice:
-            broken.update(dict.fromkeys(decision.broken_rules))
-    return list(broken)[:_MOST_RULES]
-
-
-def _excepted_rule_ids(verdict: Verdict) -> list[str]:
-    ids = (rule for each in verdict.decisions if each.is_excepted and not each.is_advice for rule in each.broken_rules)
-    return list(dict.fromkeys(ids))[:_MOST_RULES]
-
-
-def _withheld_rule_ids(verdict: Verdict, withheld: str) -> list[str]:
-    # of rules that would deny or warn if the installation did not limit actions
-    ids = (rule for each in verdict.decisions if each.withheld == withheld for rule in each.broken_rules)
-    return list(dict.fromkeys(ids))[:_MOST_RULES]
+def _rule_ids(decisions: Iterable[Decision]) -> list[str]:
+    # in order of the messages
+    return list(dict.fromkeys(rule for decision in decisions for rule in decision.broken_rules))[:_MOST_RULES]
 
 
 def _name_of_owner(attributes: Attributes) -> str | None:
