@@ -206,27 +206,14 @@ class LiveParamsChecker:
     def has_changed(self) -> bool:
         """Return whether policies or params have changed since the last call."""
         policies, cluster = self._policies(), self._cluster()
-        kinds = ParamRuleChecker(
-            policies.policies, policies.registry, policies.params, own_namespace=policies.own_namespace
-        ).param_kinds()
-        seen = policies, {kind: cluster.revision(kind) for kind in kinds}
+        seen = policies, {kind: cluster.revision(kind) for kind in _checker_of_policies(policies).param_kinds()}
         before, self._seen = self._seen, seen
         return seen != before
 
     def find_mistakes(self) -> Sequence[str]:
         """Return the mistakes in the current params."""
-        policies = self._policies()
-        return tuple(
-            islice(
-                _distinct_mistakes_in_params(
-                    ParamRuleChecker(
-                        policies.policies, policies.registry, policies.params, own_namespace=policies.own_namespace
-                    ),
-                    self._cluster(),
-                ),
-                MOST,
-            )
-        )
+        checker = _checker_of_policies(self._policies())
+        return tuple(islice(_distinct_mistakes_in_params(checker, self._cluster()), MOST))
 
     def note(self, mistakes: Sequence[str]) -> None:
         """Store the mistakes, count new ones, and log all if some are new."""
@@ -236,6 +223,10 @@ class LiveParamsChecker:
             self._counters.param_mistakes[()] += len(added)
             meanwhile = "answered, as if the keys and rules that do not exist were not set: defaults apply"
             self._log.warning("mistakes in params", mistakes="; ".join(mistakes), reviews=meanwhile)
+
+
+def _checker_of_policies(policies: PolicySet) -> ParamRuleChecker:
+    return ParamRuleChecker(policies.policies, policies.registry, policies.params, own_namespace=policies.own_namespace)
 
 
 def _distinct_mistakes_in_params(rules: ParamRuleChecker, cluster: Cluster) -> Iterator[str]:
