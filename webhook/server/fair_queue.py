@@ -46,11 +46,6 @@ def _accept_any_tenant(_tenant: Tenant) -> bool:
 class FairQueue:
     """The tenants that wait for a turn, on one event loop."""
 
-    __slots__ = (
-        *("_clock_s", "_ends_s", "_entries", "_fading", "_heap", "_length", "_lost", "_most_debt_s", "_namespaces"),
-        *("_numbers", "_places", "_turn_s", "_turns", "_usage", "_watched"),
-    )
-
     def __init__(self, usage: Usage, lost: Callable[[Tenant], None], turn_s: float, most_debt_s: float) -> None:
         """Create an empty queue.
 

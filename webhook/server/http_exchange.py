@@ -117,37 +117,9 @@ class Exchange:
         has_begun_answer: the application has begun to answer.
     """
 
-    __slots__ = (
-        "_expects_continue",
-        "_has_whole_body",
-        "_head",
-        "_headers",
-        "_is_chunked",
-        "_missing_bytes",
-        "_news",
-        "_pieces",
-        "_waiting",
-        "_wire",
-        "buffered_bytes",
-        "has_begun_answer",
-        "is_abandoned",
-        "is_answered",
-        "keeps_alive",
-        "scope",
-    )
-
     def __init__(
         self, wire: _Wire, scope: Scope, headers: Headers, *, keeps_alive: bool, expects_continue: bool
     ) -> None:
-        """Begin an exchange.
-
-        Args:
-            wire: where the answer is written.
-            scope: the request.
-            headers: of each answer.
-            keeps_alive: the request allows the connection to stay open.
-            expects_continue: the client waits for `100 Continue` before it sends the body.
-        """
         self._wire = wire
         self.scope = scope
         self._headers = headers
@@ -297,13 +269,7 @@ class RequestParser:
     """
 
     def __init__(self, wire: _Wire, shared: Scope, answer_headers: Headers) -> None:
-        """Parse nothing yet.
-
-        Args:
-            wire: the connection.
-            shared: the fields of `scope` that all requests of the connection share.
-            answer_headers: of each answer.
-        """
+        """Parse nothing yet; `shared` has the fields that the scopes of all requests of the connection share."""
         self._wire = wire
         self._shared = shared
         self._answer_headers = answer_headers
