@@ -19,6 +19,7 @@ from webhook.deadline import Deadline
 from webhook.logs.structured import Log
 from webhook.rules.decisions import DenialStatus, Verdict
 from webhook.server.application import PageContents, ReviewEndpointOptions, create_application
+from webhook.server.client_clock import CLOCK, ClientClock
 from webhook.server.counters import Counters
 from webhook.server.review_endpoint import Limits
 from webhook.server.server_parts import Readiness, ServerParts
@@ -96,10 +97,15 @@ class Running:
         self.scheduler = self.parts.scheduler
         self.probes = application.pages
 
+    async def app_with_clock(self, scope: Any, receive: Any, send: Any) -> None:
+        clock = ClientClock()
+        clock.loop = asyncio.get_running_loop()
+        await self.app({**scope, "extensions": {CLOCK: clock}}, receive, send)
+
     def call(self, method: str, path: str, **options: Any) -> httpx.Response:
 
         async def one() -> httpx.Response:
-            transport = httpx.ASGITransport(app=self.app)
+            transport = httpx.ASGITransport(app=self.app_with_clock)
             async with httpx.AsyncClient(transport=transport, base_url="https://test") as client:
                 return await client.request(method, path, **options)
 

@@ -146,7 +146,7 @@ def test_a_client_that_disconnects_does_no_harm() -> None:
         "query_string": b"",
         "headers": [(b"content-type", b"application/json")],
     }
-    asyncio.run(Running().app(scope, gone, send))
+    asyncio.run(Running().app_with_clock(scope, gone, send))
     assert sent == []
 
 

@@ -44,7 +44,7 @@ def test_a_review_that_waits_for_a_worker_keeps_no_decoded_object(monkeypatch: p
 
     async def scenario() -> httpx.Response:
         async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(app=Running(overrun).app), base_url="https://test"
+            transport=httpx.ASGITransport(app=Running(overrun).app_with_clock), base_url="https://test"
         ) as client:
             sent = json.dumps(review_of(object=POD))
             return await client.post("/validate", content=sent, headers={"content-type": "application/json"})

@@ -23,7 +23,7 @@ from webhook.server.review_log import ReviewLog
 from webhook.server.scheduler import Scheduler
 from webhook.server.served_state import ReviewEvaluation, ServedState
 from webhook.server.server_parts import ServerParts
-from webhook.server.slow_reviews import NamespaceArrivals, SlowReviews
+from webhook.server.slow_reviews import SlowReviews
 from webhook.server.usage import page_tenant
 from webhook.server.warning_events import WarningEvents
 from webhook.server.worker_lane import WorkerLane, WorkerLimits
@@ -147,9 +147,8 @@ def create_application(
         return create_pages(metrics, version, contents.policies)
 
     pages = LazyPages(create, scheduler, create_probes(parts.readiness))
-    arrivals = None if settings.view is None else NamespaceArrivals(settings.view)
     log = ReviewLog(parts, settings.observer, settings.events)
-    slow = SlowReviews(evaluation, lane, parts, log, authority=settings.authority, arrivals=arrivals)
+    slow = SlowReviews(evaluation, lane, parts, log, authority=settings.authority, view=settings.view)
     endpoint = ReviewEndpoint(pages, slow, parts, settings.limits, settings.why_not_started)
     return Application(endpoint=endpoint, pages=pages)
 

@@ -127,18 +127,6 @@ class ClientGone(Exception):
     """The client closed the connection before its whole body arrived."""
 
 
-class _NoClock(ClientClock):
-    """The clock of a call that came over no connection of this server."""
-
-    def pause_clock(self) -> None:
-        pass
-
-    resume_clock = require_large_body_pace = pause_clock
-
-
-_NO_CLOCK: Final = _NoClock()
-
-
 class BodyBudget:
     """The memory budget for large bodies, and the queue of calls that wait for it; event loop only.
 
@@ -265,7 +253,7 @@ class BodyReader:
         self._deadline = deadline
         self._first = first
         self._reserved = 0
-        self._clock: ClientClock = scope.get("extensions", {}).get(CLOCK, _NO_CLOCK)
+        self._clock: ClientClock = scope["extensions"][CLOCK]
 
     async def __aenter__(self) -> bytes | LargeBody:
         """Read the whole body and return it.

@@ -204,7 +204,7 @@ class ReviewEndpoint:
         try:
             attributes = decode_review_bytes(body, used)
             tenant = call.tenant_of(attributes)
-            if needs_namespace and self._slow.awaits_namespace(attributes):
+            if needs_namespace and self._slow.arrivals.is_awaited(attributes):
                 return attributes.without_objects(), _AWAITS_NAMESPACE
             used.limit_evaluation(self._scheduler.slice_s(tenant), call.evaluation_end_from_now)
             try:

@@ -92,6 +92,7 @@ class SlowReviews:
     Attributes:
         evaluation: evaluates reviews, on the event loop too.
         log: has a line for each review.
+        arrivals: the reviews that wait for their namespace.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class SlowReviews:
         log: ReviewLog,
         *,
         authority: AccessReviews | None = None,
-        arrivals: NamespaceArrivals | None = None,
+        view: Callable[[], Cluster] | None = None,
     ) -> None:
         self.evaluation = evaluation
         self._lane = lane
@@ -110,7 +111,7 @@ class SlowReviews:
         self._counters = parts.counters
         self.log = log
         self._authority = authority
-        self._arrivals = arrivals
+        self.arrivals = NamespaceArrivals(view)
         self._giving_up = asyncio.Lock()
 
     def read_head(self, body: bytes | LargeBody, address: str) -> Attributes | None:
@@ -124,14 +125,10 @@ class SlowReviews:
 
     # ---- waiting
 
-    def awaits_namespace(self, head: Attributes | None) -> bool:
-        """Return whether the namespace of a request is missing from a view that could have it."""
-        return self._arrivals is not None and self._arrivals.is_awaited(head)
-
     async def wait_for_namespace(self, head: Attributes | None, call: ReviewCall) -> None:
         """Wait for the namespace of a request if it is awaited."""
-        if self._arrivals is not None and head is not None and self._arrivals.is_awaited(head):
-            await self._arrivals.wait_for(head.namespace, min(call.started + WAIT_S, call.asking_end))
+        if head is not None and self.arrivals.is_awaited(head):
+            await self.arrivals.wait_for(head.namespace, min(call.started + WAIT_S, call.asking_end))
 
     async def ask(
         self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
@@ -196,7 +193,7 @@ class SlowReviews:
     # ---- the failurePolicy of the policies
 
     async def answer_incomplete_body(
-        self, came: LargeBody, phase: Phase, arrived: float, because: str, address: str = ""
+        self, came: LargeBody, phase: Phase, arrived: float, because: str, address: str
     ) -> bytes | None:
         """Answer a review with an incomplete body; None if its beginning names no request."""
         head = self.read_head(came, address)
@@ -252,14 +249,15 @@ class NamespaceArrivals:
     view. After WAIT_S the policies' failurePolicy decides.
     """
 
-    def __init__(self, view: Callable[[], Cluster]) -> None:
+    def __init__(self, view: Callable[[], Cluster] | None) -> None:
+        """`view` returns the view of the cluster; None: no review waits."""
         self._view = view
         self._waiting: dict[str, _Arrival] = {}
         self._looking: asyncio.Task[None] | None = None
 
-    def is_awaited(self, attributes: Attributes | None) -> bool:
+    def is_awaited(self, attributes: Attributes) -> bool:
         """Return whether the namespace of a request is missing from a view that could have it."""
-        if attributes is None or not attributes.namespace or attributes.resource.resource == "namespaces":
+        if self._view is None or not attributes.namespace or attributes.resource.resource == "namespaces":
             return False
         return not self._is_there(self._view(), attributes.namespace)
 
@@ -278,6 +276,7 @@ class NamespaceArrivals:
                 await arrival.wait()
 
     async def _look_until_nobody_waits(self) -> None:
+        assert self._view is not None
         seen: object = None
         while self._waiting:
             view, now = self._view(), monotonic()
