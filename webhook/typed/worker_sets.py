@@ -50,6 +50,12 @@ class RolloutStrategy(Typed):
     rolling_update_configuration = Part(RollingUpdateConfiguration)
 
 
+class NetworkConfig(Typed):
+    """leaderworkerset.x-k8s.io/v1 NetworkConfig."""
+
+    subdomain_policy = Text()
+
+
 class LeaderWorkerSetSpec(Typed):
     """leaderworkerset.x-k8s.io/v1 LeaderWorkerSetSpec: groups of pods; each group is a leader and its workers."""
 
@@ -58,6 +64,7 @@ class LeaderWorkerSetSpec(Typed):
     startup_policy = Text()
     leader_worker_template = Part(LeaderWorkerTemplate)
     rollout_strategy = Part(RolloutStrategy)
+    network_config = Part(NetworkConfig)
 
     @property
     def has_known_replicas(self) -> bool:

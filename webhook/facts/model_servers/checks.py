@@ -60,6 +60,7 @@ def _check_servers(subject: Subject) -> Iterator[Problem]:
         yield from check_missing_gpu(member, subject)
         yield from check_time_slices(member, subject)
         yield from server_groups.check_server_groups(member, subject)
+        yield from server_groups.check_address_of_service(member, subject)
         yield from server_groups.check_pods_that_wait_for_each_other(member, subject)
     yield from listening.check_listening(servers, subject)
     yield from check_autoscalers(servers, subject)

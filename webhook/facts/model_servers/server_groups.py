@@ -15,6 +15,7 @@ from typing import Final
 
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.facts.gpu.device_pods import BATCH
+from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.model_servers.gpus import gpus_of_container
 from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.facts.model_servers.servers_of_object import (
@@ -33,6 +34,7 @@ from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 from webhook.typed.cluster_objects import LimitRange
 from webhook.typed.ray import RayClusterSpec
+from webhook.typed.worker_sets import LeaderWorkerSet
 from webhook.workloads.podsets import PodSet
 
 GROUP_TOO_SMALL: Final = MODEL_SERVER.rule(
@@ -60,6 +62,17 @@ NO_ADDRESS: Final = MODEL_SERVER.rule(
     title="The nodes of a model server lack the address of the first node",
     why="Without an address every node looks for the first node on its own loopback address, and finds only itself.",
     refused_by="nothing; the server waits and exits",
+)
+ADDRESS_OF_OTHER_SERVICE: Final = MODEL_SERVER.rule(
+    "model-server/address-of-other-service",
+    title="The address of the first pod has the name of another Service",
+    why=(
+        "A pod has a name in DNS only below its subdomain: the name of its LeaderWorkerSet, or serviceName of its "
+        "StatefulSet. Below another Service the name does not exist."
+    ),
+    refused_by="nothing; the server waits and exits",
+    source="kubernetes-sigs/lws@060ab4d pkg/utils/pod/pod_utils.go",
+    function="AddLWSVariables",
 )
 SAME_NODE_RANK: Final = MODEL_SERVER.rule(
     "model-server/same-node-rank",
@@ -282,15 +295,41 @@ def _check_address(member: ServerContainer, nodes: int, subject: Subject) -> Ite
     yield NO_ADDRESS.problem(member.path, message, f"set {option} to {where}", words=words)
 
 
+def check_address_of_service(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
+    """Report an address of a pod below another Service of the namespace than the one that gives the pods their names.
+
+    Without the namespace, `chat-0.x` may also be the Service chat-0 of a namespace x, so the Service must be known.
+    """
+    name, own = subject.metadata.name, _subdomain(subject)
+    for meaning in ("address", "data-address") if name and own else ():
+        pod, _, rest = (member.server.arguments.values.get(meaning, "")).split(":")[0].partition(".")
+        service, _, domain = rest.partition(".")
+        is_pod = pod.removeprefix(f"{name}-").isdigit() and pod.startswith(name)
+        if not is_pod or service in ("", own, pod) or (domain and not domain.startswith(f"{subject.namespace}.svc")):
+            continue
+        if subject.cluster_view().get_without_noting(Service.gvk, subject.namespace, service):
+            message = f"looks for the first pod at {pod}.{service}, but the pods have names below `{own}`"
+            words = member.server.arguments.written(meaning)
+            yield ADDRESS_OF_OTHER_SERVICE.problem(member.path, message, f"write {pod}.{own}", words=words)
+
+
+def _subdomain(subject: Subject) -> str:
+    """Return the Service below which the pods of an object have names; "" for other kinds, and if it is not known."""
+    if subject.group_kind == LEADER_WORKER_SET:
+        policy = subject.typed(LeaderWorkerSet).spec.network_config.subdomain_policy
+        return subject.metadata.name if policy in ("", "Shared") else ""
+    name = get(subject.object, ("spec", "serviceName")) if subject.group_kind == _STATEFUL_SET else ""
+    return name if isinstance(name, str) else ""
+
+
 def _problem_of_waiting(path: FieldPath | str, message: str, fix: str) -> Problem:
     return WAITS_FOR_ITSELF.problem(path, message, fix)
 
 
 def _check_published_addresses(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
     """Report a headless Service that publishes the address of the first pod only after the pod is ready."""
-    name = get(subject.object, ("spec", "serviceName"))
-    address = member.server.arguments.values.get("address", "")
-    if not isinstance(name, str) or not name or f".{name}" not in address:
+    name, address = _subdomain(subject), member.server.arguments.values.get("address", "")
+    if not name or f".{name}" not in address:
         return
     held = subject.cluster_view().get_without_noting(Service.gvk, subject.namespace, name)
     service = Service.of(held)
