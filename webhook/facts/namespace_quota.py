@@ -246,7 +246,7 @@ def problems_of_quotas(subject: Subject) -> Iterator[Problem]:
     using, view = _pods_with_devices(subject), subject.cluster_view()
     listed = view.list_typed(ResourceQuota, view.namespace) if view.namespace else ()
     quotas = [each for each in listed if not each.spec.has_scopes]
-    if not quotas or _may_run_in_other_cluster(subject):
+    if not quotas or may_run_elsewhere(subject):
         return
     requests = _simultaneous_requests([(pods.podset, pods.devices) for pods in using], subject)
     for quota in quotas:
@@ -262,7 +262,7 @@ def problems_of_quotas(subject: Subject) -> Iterator[Problem]:
         yield from _check_objects(quota, told, subject)
 
 
-def _may_run_in_other_cluster(subject: Subject) -> bool:
+def may_run_elsewhere(subject: Subject) -> bool:
     """Return whether the AdmissionChecks of the job's ClusterQueue may send the job to another cluster."""
     if not subject.once(is_managed_by_kueue):
         return False

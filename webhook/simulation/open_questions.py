@@ -23,6 +23,7 @@ from webhook.facts.kinds import LEADER_WORKER_SET, NODE, POD, RUNTIME_CLASS
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.model_servers.server_candidates import server_candidates
 from webhook.facts.namespace_quota import (
+    may_run_elsewhere,
     problems_of_limit_ranges,
     problems_of_quotas,
     quotas_in_use,
@@ -66,6 +67,8 @@ from webhook.yamltext.placeholders import is_placeholder
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 _KNOWN_SCHEDULERS: Final = frozenset((DEFAULT_SCHEDULER, VOLCANO))
 _OF_PODS: Final[tuple[Aspect, ...]] = tuple(aspect for aspect in ASPECTS if aspect != "admission")
+OF_OTHER_CLUSTER: Final[tuple[Aspect, ...]] = ("claims", "nodes", "storage")
+"""The aspects that another cluster decides if a queue may run the job there."""
 _SUSPENSIONS: Final = (("spec", "suspend"), ("spec", "runPolicy", "suspend"), ("spec", "paused"))
 _COUNTS: Final = ("replicas", "parallelism", "completions")
 _MOST_NAMES: Final = 5
@@ -123,6 +126,10 @@ def open_questions(subject: Subject, cluster: Cluster, told: Collection[str]) ->
             OpenQuestion(aspects=_OF_PODS, what=_unread_pods(subject, unread)),
             *_questions_of_amounts(subject, cluster),
         )
+    if may_run_elsewhere(subject):
+        what = "AdmissionChecks may run the job in another cluster, where objects and nodes are not known"
+        of_queue = (*_suspension_questions(subject), *_questions_of_no_pods(subject), *_server_questions(subject))
+        return (*of_queue, OpenQuestion(aspects=OF_OTHER_CLUSTER, what=what))
     return (
         *_suspension_questions(subject),
         *_questions_of_no_pods(subject),
@@ -487,8 +494,9 @@ def _placement_not_compared(template: PodTemplate, pods: int | None, subject: Su
 
 
 def _requested_names(container: PodContainer) -> Iterator[str]:
-    yield from container.resources.requests
-    yield from container.resources.limits
+    """Yield the resources of which a container requests more than 0."""
+    for amounts in (container.resources.requests, container.resources.limits):
+        yield from (name for name, value in amounts.items() if parse_amount_in_kueue_units(name, value) != 0)
 
 
 def _objects_of_cluster(cluster: Cluster, gvk: GroupVersionKind) -> Sequence[JSON]:

@@ -20,6 +20,7 @@ from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cluster.recording import RecordingCluster
 from webhook.evaluation.review_options import ReviewOptions
+from webhook.facts.namespace_quota import may_run_elsewhere
 from webhook.policy.policy_set import PolicySet
 from webhook.report.finding import Finding, Result, Subject, findings_of_object, subject_of_request
 from webhook.report.rule import RulesOfPolicies
@@ -28,7 +29,7 @@ from webhook.rules.decisions import Decision, ValidationAction
 from webhook.rules.rule import Moment
 from webhook.simulation.asked import JobRequest, read_job_request, subject_of_job
 from webhook.simulation.aspects import ASPECTS, Aspect, aspect_of
-from webhook.simulation.open_questions import OpenQuestion, open_questions
+from webhook.simulation.open_questions import OF_OTHER_CLUSTER, OpenQuestion, open_questions
 from webhook.yamltext.source_line import Locate, Place
 
 Answer: TypeAlias = Literal["refused", "never", "fails", "unknown", "waits", "nothing-found", "can-start"]
@@ -68,6 +69,9 @@ MAY_FAIL: Final[Mapping[str, Answer | None]] = {
     "training-job/shared-memory": None,
 }
 """The answers for broken rules with which pods often fail, but not always."""
+_PREREQUISITES: Final = "pod-prerequisites/"
+_REFUSED_PODS: Final = (_PREREQUISITES, "namespace-quota/", "kai/fraction")
+"""Rules that API servers or webhooks enforce when a pod is created, so a Pod without a controller is refused."""
 _WHEN: Final = {"CREATE": "when it is created", "UPDATE": "when it is changed", "DELETE": "when it is deleted"}
 Moments: TypeAlias = Callable[[str], Moment | None]
 """Returns the moment at which an object that breaks a rule fails, by the rule's id; None for an unknown rule."""
@@ -202,6 +206,8 @@ def _answer(finding: Finding, when: Moments) -> Answer | None:
         return "refused"
     if finding.result is Result.WARN:
         answer = MAY_FAIL.get(finding.rule.id, _BY_MOMENT.get(moment))
+        if moment == "controller" and finding.subject.kind == "Pod" and finding.rule.id.startswith(_REFUSED_PODS):
+            return "refused"
         return "waits" if finding.rule.id in WAITS else answer
     return "unknown" if moment in _BY_MOMENT or finding.is_undecided else None
 
@@ -219,6 +225,12 @@ def _told(finding: Finding) -> str:
     """Return the reason why a rule was not evaluated, if no object is missing."""
     message = " ".join(finding.message.split())
     return message.partition("not evaluated: ")[2] or message
+
+
+def _is_of_this_cluster(finding: Finding) -> bool:
+    """Return whether a finding is about nodes or objects of this cluster that the pods of a job need."""
+    is_of_pods = finding.rule.id.startswith(_PREREQUISITES) or aspect_of(finding.rule.id) in OF_OTHER_CLUSTER
+    return is_of_pods and not finding.denies and not finding.rule.id.startswith("kueue-")
 
 
 def _findings_of_questions(
@@ -266,6 +278,8 @@ def simulate_job(
     told = findings_of_object(decisions, about, located.locate, RulesOfPolicies(policies))
     made = outcome.patched_object if outcome.verdict.allowed else attributes.object
     subject = subject_of_job(attributes, made, cluster, policies)
+    if isinstance(subject.object, dict) and may_run_elsewhere(subject):
+        told = tuple(each for each in told if not _is_of_this_cluster(each))
     questions = open_questions(subject, cluster, {each.rule.id for each in told})
     further = tuple(_findings_of_questions(questions, about, located.locate, policies, when))
     reported = {each.problem for each in further}
