@@ -58,8 +58,10 @@ def described(verdict: Verdict = ALLOWED, sent: dict[str, Any] | None = None) ->
 
 
 def test_an_event_is_about_the_object_or_its_controller() -> None:
-    assert described() == {"about": ["v1", "Pod", "n", "p", "1"], "rules": [("a/b", "spec.x")]}
-    assert described(sent=review(OWNED))["about"] == ["apps/v1", "ReplicaSet", "n", "r", "2"]
+    about = {"api_version": "v1", "kind": "Pod", "namespace": "n", "name": "p", "uid": "1"}
+    owner = {"api_version": "apps/v1", "kind": "ReplicaSet", "namespace": "n", "name": "r", "uid": "2"}
+    assert described() == {"about": about, "rules": [("a/b", "spec.x")]}
+    assert described(sent=review(OWNED))["about"] == owner
 
 
 NOTHING = {
@@ -276,6 +278,6 @@ def test_a_review_returns_its_warnings_and_does_not_log_them(size: int) -> None:
     events = Events(Cluster(), str, Counters(), Log(stream=io.StringIO()))
     running = Running(lambda *_: ALLOWED, events=events)
     running.post("/validate", review({**METADATA, "annotations": {"a": "x" * size}}))
-    assert [tuple(each["about"]) for each in offered] == [("v1", "Pod", "n", "p", "1")]
+    assert [tuple(each["about"].values()) for each in offered] == [("v1", "Pod", "n", "p", "1")]
     (line,) = running.lines()
     assert WARNED not in line

@@ -22,7 +22,7 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from webhook.apimachinery.attributes import JSON, Attributes, Operation
 from webhook.apimachinery.paths import get
@@ -85,11 +85,7 @@ def describe_warned_review(attributes: Attributes, verdict: Verdict) -> dict[str
     if about is None:
         return None
     rules = [(rule, shorten_text(path, _LONGEST_PATH)) for rule, path in paths.items()]
-    return {"about": [*_fields_of_reference(about)], "rules": rules[:_MOST_RULES]}
-
-
-def _fields_of_reference(reference: ObjectReference) -> tuple[str, str, str, str, str]:
-    return reference.api_version, reference.kind, reference.namespace, reference.name, reference.uid
+    return {"about": structs.asdict(about), "rules": rules[:_MOST_RULES]}
 
 
 def _nearest_owner(attributes: Attributes) -> ObjectReference | None:
@@ -195,7 +191,7 @@ class WarningEvents:
 
     def offer(self, warned: Any) -> None:
         """Queue the result of `describe_warned_review`, except warnings that were already written."""
-        about = ObjectReference(*warned["about"])
+        about = ObjectReference(**warned["about"])
         for rule, path in warned["rules"]:
             if not self._is_first(about, rule):
                 self._counters.events["repeated",] += 1
