@@ -18,7 +18,7 @@ from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.logs.structured import Log
 from webhook.rules.decisions import DenialStatus, Verdict
-from webhook.server.application import PageContents, ReviewEndpointOptions, create_application
+from webhook.server.application import ReviewEndpointOptions, create_application
 from webhook.server.client_clock import CLOCK, ClientClock
 from webhook.server.counters import Counters
 from webhook.server.review_endpoint import Limits
@@ -91,11 +91,10 @@ class Running:
             "policies": ("Policies in service.", lambda: 3.0),
             "log_lines_dropped_total": ("Lines.", lambda: 0.0),
         }
-        contents = PageContents(gauges=gauges, about={"kubernetes": "1.36"})
-        application = create_application(Given(self.reviewer, self.asks), self.parts, settings, contents)
-        self.app = application.endpoint
+        self.app, self.probes = create_application(
+            Given(self.reviewer, self.asks), self.parts, settings, gauges=gauges, about={"kubernetes": "1.36"}
+        )
         self.scheduler = self.parts.scheduler
-        self.probes = application.pages
 
     async def app_with_clock(self, scope: Any, receive: Any, send: Any) -> None:
         clock = ClientClock()

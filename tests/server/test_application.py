@@ -45,7 +45,7 @@ def test_pages_that_could_not_be_loaded_are_loaded_by_the_next_call():
         return page
 
     async def scenario() -> None:
-        pages = LazyPages(create, Scheduler())
+        pages = LazyPages(create, Scheduler(), {})
         with pytest.raises(OSError, match="no thread"):
             await call(pages, "/version")
         assert len(await call(pages, "/version")) == 1
@@ -71,7 +71,7 @@ def test_a_probe_does_not_wait_for_the_pages():
 def test_a_page_waits_for_its_turn():
     async def scenario() -> None:
         scheduler = Scheduler()
-        pages = LazyPages(lambda: page, scheduler)
+        pages = LazyPages(lambda: page, scheduler, {})
         await pages.load()
         waiting = asyncio.create_task(call(pages, "/docs"))
         scheduler.worked(page_tenant("/docs", "192.0.2.1"), 2 * ROUND_S)

@@ -7,7 +7,6 @@ import platform
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import thread_time
-from types import MappingProxyType
 from typing import Final
 
 from webhook import __version__
@@ -41,16 +40,8 @@ class LazyPages:
     again.
     """
 
-    def __init__(
-        self, create: Callable[[], AsgiApp], scheduler: Scheduler, probes: Mapping[str, AsgiApp] = MappingProxyType({})
-    ) -> None:
-        """Create nothing yet.
-
-        Args:
-            create: returns the FastAPI application.
-            scheduler: gives each request its turn.
-            probes: the applications without FastAPI, by path.
-        """
+    def __init__(self, create: Callable[[], AsgiApp], scheduler: Scheduler, probes: Mapping[str, AsgiApp]) -> None:
+        """`create` returns the FastAPI application; `probes` are answered without it, by path."""
         self._create = create
         self._probes = probes
         self._scheduler = scheduler
@@ -81,14 +72,6 @@ class LazyPages:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Application:
-    """`endpoint` answers the port of reviews, and `pages` the port of probes."""
-
-    endpoint: ReviewEndpoint
-    pages: LazyPages
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewEndpointOptions:
     """How reviews are answered.
 
@@ -113,44 +96,43 @@ class ReviewEndpointOptions:
     why_not_started: Callable[[], str] = str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageContents:
-    """What the pages show in addition to counters.
+def create_application(
+    state: ServedState,
+    parts: ServerParts,
+    settings: ReviewEndpointOptions,
+    *,
+    gauges: Gauges,
+    about: Mapping[str, str],
+    policies: Callable[[], Iterable[Policy]] = tuple,
+) -> tuple[ReviewEndpoint, LazyPages]:
+    """Create the review endpoint and the other pages of one process.
 
-    Attributes:
+    Args:
+        state: evaluates reviews.
+        parts: what the parts of the server share.
+        settings: how reviews are answered.
         gauges: more figures for /metrics.
         about: more fields for /version.
         policies: the policies of /debug/policies.
     """
-
-    gauges: Gauges = field(default_factory=dict)
-    about: Mapping[str, str] = field(default_factory=dict)
-    policies: Callable[[], Iterable[Policy]] = tuple
-
-
-def create_application(
-    state: ServedState, parts: ServerParts, settings: ReviewEndpointOptions, contents: PageContents
-) -> Application:
-    """Create the review endpoint and the other pages of one process."""
     scheduler, counters = parts.scheduler, parts.counters
     evaluation = ReviewEvaluation(state, logs_denials=settings.logs_denials, notes_warnings=settings.events is not None)
     lane = WorkerLane(settings.workers, scheduler, counters, evaluation.evaluate_in_worker, state.version)
-    version = {"name": "claimgate", "version": __version__, "python": platform.python_version(), **contents.about}
+    version = {"name": "claimgate", "version": __version__, "python": platform.python_version(), **about}
 
     def create() -> AsgiApp:
         from webhook.server.pages import create as create_pages
 
-        gauges = contents.gauges
         asyncio.run(Exposition(Counters(), gauges, version="").text())  # imports for the first text: 80 ms
         shown = {**gauges, **_gauges_of_server(scheduler, lane, endpoint)}
         metrics = Exposition(counters, shown, version=__version__).text
-        return create_pages(metrics, version, contents.policies)
+        return create_pages(metrics, version, policies)
 
     pages = LazyPages(create, scheduler, create_probes(parts.readiness))
     log = ReviewLog(parts, settings.observer, settings.events)
     slow = SlowReviews(evaluation, lane, parts, log, authority=settings.authority, view=settings.view)
     endpoint = ReviewEndpoint(pages, slow, parts, settings.limits, settings.why_not_started)
-    return Application(endpoint=endpoint, pages=pages)
+    return endpoint, pages
 
 
 def _gauges_of_server(scheduler: Scheduler, lane: WorkerLane, endpoint: ReviewEndpoint) -> Gauges:

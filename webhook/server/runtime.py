@@ -20,7 +20,7 @@ from webhook.deadline import Deadline
 from webhook.live_policies.combine import LivePolicies
 from webhook.logs.structured import Log
 from webhook.policy.policy_set import PolicySet
-from webhook.server.application import PageContents, ReviewEndpointOptions, create_application
+from webhook.server.application import ReviewEndpointOptions, create_application
 from webhook.server.background_tasks import Supervisor, Work
 from webhook.server.counters import Counters
 from webhook.server.exception_notices import EndingExceptions, StoredExceptions, exceptions_in_effect
@@ -108,14 +108,6 @@ def serve(
         **({"events": events.describe_error} if events else {}),
     }
     parts = ServerParts(log=log, counters=counters, readiness=Readiness(remarks=remarks, notes=watching.notes()))
-    contents = PageContents(
-        gauges={
-            **watching.gauges(options.most_bytes),
-            "ready": ("1 if /readyz answers 200, 0 otherwise.", lambda: int(not parts.readiness.failing())),
-        },
-        about={"kubernetes": release_as_text(held.settings.kubernetes_version), "engine": held.settings.cel_engine},
-        policies=lambda: held.policies.current.policies,
-    )
     first_view = FirstView(watching.cluster_checks())
     settings = replace(
         options.reviews,
@@ -124,7 +116,15 @@ def serve(
         view=held.cluster if held.watched else None,
         why_not_started=first_view.describe_missing,
     )
-    application = create_application(held, parts, settings, contents)
+    is_ready = "1 if /readyz answers 200, 0 otherwise.", lambda: int(not parts.readiness.failing())
+    endpoint, pages = create_application(
+        held,
+        parts,
+        settings,
+        gauges={**watching.gauges(options.most_bytes), "ready": is_ready},
+        about={"kubernetes": release_as_text(held.settings.kubernetes_version), "engine": held.settings.cel_engine},
+        policies=lambda: held.policies.current.policies,
+    )
     scheduler = parts.scheduler
     scheduler.is_warm.clear()
     parts.readiness.checks = watching.checks()
@@ -133,23 +133,23 @@ def serve(
     async def warm() -> None:
         # objects that were created until then are excluded from garbage collection
         await warm_up(held, scheduler)
-        await application.pages.load()
+        await pages.load()
         gc.freeze()
 
     start = StartLines(held, watching, parts, options.started, options.warn_of_settings)
     work = {"warm-up": warm, "start": start.wait_until_ready, **watching.background(options.reload_s)}
     if events is not None:
         work["events"] = events.write_periodically
-    endpoint = before(application.endpoint)
+    served = before(endpoint)
     if tracing is not None:
         work["traces"] = tracing.send_periodically
-        endpoint = tracing.traced(endpoint)
+        served = tracing.traced(served)
     background = tuple(supervisor.restart_after_failures(name, each) for name, each in work.items())
     Listener(
-        endpoint,
+        served,
         place,
         parts,
-        probes=application.pages,
+        probes=pages,
         background=background,
         on_start=start.write_when_listening,
     ).listen()
