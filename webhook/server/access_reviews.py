@@ -51,14 +51,7 @@ class AccessReviews:
     async def ask(
         self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
     ) -> AuthorizationDecision | str:
-        """Return the API server's decision, or the reason why there is none.
-
-        Args:
-            question: the question of a policy.
-            user: the sender of the reviewed request.
-            tenant: the tenant of the request.
-            until: when the wait ends, on the monotonic clock.
-        """
+        """Return the API server's decision, or the reason why there is none by `until` (monotonic clock)."""
         try:
             await self._wait_for_slot(tenant, until)
         except TimeoutError:

@@ -84,13 +84,6 @@ class ConnectionLimit:
     """The connections of one port, from their accept, and the bytes that they hold; event loop only."""
 
     def __init__(self, most: int, port: str, counters: Counters) -> None:
-        """Count the connections of one port.
-
-        Args:
-            most: the most connections.
-            port: its name in metrics.
-            counters: the counts.
-        """
         self._most = most
         self._port = port
         self._counters = counters
@@ -220,12 +213,7 @@ async def close_idle_connections(
 def abort_overdue(connections: Iterable[HttpConnection], now: float) -> Counter[str]:
     """Abort every connection with a late client, and close connections that were idle for long.
 
-    Args:
-        connections: the connections to check.
-        now: the event loop's time.
-
-    Returns:
-        How many were aborted, by the exceeded timeout; handshakes are counted where they are logged.
+    Return how many were aborted, by the exceeded timeout. The log of handshakes counts late handshakes.
     """
     overdue = [(one, exceeded) for one in connections if (exceeded := one.exceeded_timeout(now))]
     for connection in [one for one, exceeded in overdue if exceeded == "idle"][:_MOST_IDLE]:

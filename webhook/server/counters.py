@@ -67,33 +67,18 @@ def _empty_review_distributions() -> defaultdict[Labels, Distribution]:
 
 @dataclass(slots=True)
 class Counters:
-    """All counters of a process since its start.
+    """All counters of a process since its start; metrics.py has the labels of each.
 
     Attributes:
-        requests: by type, operation, code, rejected.
-        durations: by type, operation, rejected.
-        validating: by policy, policy_binding, error_type, enforcement_action.
-        mutating: by policy, policy_binding, error_type.
-        rules: broken rules of reviews, by rule, phase and action: the real action, the withheld action, or excepted.
-            The policies and the catalogue bound the number of rules.
-        reloads: by what was reloaded and its outcome.
-        last_reload: 1 if the last attempt succeeded and 0 if it failed, by what was reloaded.
-        exception_days: days until exceptions and exemptions of the configuration end, by kind, owner and last day.
-        policy_faults: our own bugs in a policy, which count as evaluation errors, by policy, checks and type.
-        uncaught: our own bugs that become HTTP 500, by type.
-        lanes: reviews by where they were evaluated: inline, worker; inline_overrun: moved from the loop to a worker;
-            unread: incomplete at the deadline, or too large; unreadable: only the head is readable; abandoned: the
-            client closed the connection before the answer.
-        questions: SubjectAccessReviews for policies: answered, unanswered.
-        events: Events about warnings: written, repeated (written before), failed, dropped (too many wait).
-        spans: the spans of reviews: sent, failed, dropped.
-        workers: worker processes by their end: answered, killed (at the deadline), died; not_started: reviews without a
-            free worker in time.
-        param_mistakes: mistakes in params of a live cluster, such as rules that do not exist.
-        background: failures of background tasks, by task.
-        connections: open connections, by port.
-        connections_aborted: by the bound that was broken.
-        handshakes_failed: TLS handshakes, by reason.
+        rules: by rule, phase and action: the real action, the withheld action, or excepted. The policies and the
+            catalogue bound the number of rules.
+        exception_days: days until exceptions and exemptions of the configuration end.
+        policy_faults: our own bugs in a policy, which count as evaluation errors.
+        uncaught: our own bugs that become HTTP 500.
+        lanes: `inline_overrun`: moved from the loop to a worker; `unread`: incomplete at the deadline, or too large;
+            `unreadable`: only the head is readable; `abandoned`: the client closed the connection before the answer.
+        events: `repeated`: written before; `dropped`: too many wait.
+        workers: `killed`: at the deadline; `not_started`: reviews without a free worker in time.
         standing: decisions without a problem and without a time, with their buckets, by `id`.
     """
 

@@ -66,13 +66,6 @@ class StoredExceptions:
     def __init__(
         self, policies: Callable[[], PolicySet], cluster: Callable[[], Cluster], connection: ObjectApplier
     ) -> None:
-        """Begin without a written status.
-
-        Args:
-            policies: the policies in service, with the configuration that bounds exceptions.
-            cluster: the view of the cluster.
-            connection: where status is written.
-        """
         self._policies = policies
         self._cluster = cluster
         self._writer = StatusWriter(connection, MANAGER)
@@ -253,14 +246,7 @@ class EndingExceptions:
         log: Log,
         stored: Callable[[dt.date, dt.date], Sequence[PolicyException]] = lambda _, __: (),
     ) -> None:
-        """Begin without announcements.
-
-        Args:
-            configuration: the current configuration.
-            counters: gets the days until the ends.
-            log: gets the lines.
-            stored: returns the PolicyExceptions that `exceptions_in_effect` returns for two days.
-        """
+        """`stored` returns what `exceptions_in_effect` returns for two days."""
         self._configuration = configuration
         self._stored = stored
         self._told: tuple[dt.date, dict[str, set[str]]] = dt.date.min, {}

@@ -89,13 +89,8 @@ class Listener(uvicorn.Server):
     ) -> None:
         """Create a server that does not listen yet.
 
-        Args:
-            app: answers on the port of the reviews.
-            place: where to listen.
-            parts: what the parts of the server share.
-            probes: answers on the port of the probes.
-            background: runs while the server runs.
-            on_start: called with host, port and port of the probes once the server accepts clients.
+        `app` answers on the port of the reviews, and `probes` on the port of the probes. `on_start` gets the host and
+        both ports once the server accepts clients.
         """
         super().__init__(_uvicorn_configuration(app, place))
         self._application = app

@@ -46,13 +46,9 @@ class LivePolicySet(ReloadableValue[PolicySet]):
     def __init__(
         self, files: ReloadableValue[PolicySet], stored: StoredPolicies, connection: ObjectApplier, compiler: Compiler
     ) -> None:
-        """Compile the stored policies; the server is not ready until they could be listed.
+        """Compile the stored policies; from now on, this set polls the files of the other one.
 
-        Args:
-            files: the policies of files; this set polls them from now on.
-            stored: the objects of the cluster.
-            connection: where status is written.
-            compiler: compiles the objects.
+        The server is not ready until the stored policies could be listed.
         """
         self._files = files
         self._stored = stored

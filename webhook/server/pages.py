@@ -221,13 +221,7 @@ PoliciesInService = Callable[[], Iterable[Policy]]
 
 
 def create(metrics: Metrics, version: Mapping[str, str], policies: PoliciesInService = tuple) -> FastAPI:
-    """Return the FastAPI application.
-
-    Args:
-        metrics: what /metrics answers.
-        version: what /version answers; must have `version`.
-        policies: what /debug/policies lists.
-    """
+    """Return the FastAPI application; `version` is what /version answers, and must have `version`."""
     app = FastAPI(
         title="claimgate",
         version=version["version"],

@@ -85,15 +85,7 @@ FAULTS: Final = "faults"
 def log_fields_of_review(
     attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float, *, with_denial: bool = False
 ) -> dict[str, object]:
-    """Return the log fields of a review: user, operation, verdict, policies with a decision, duration.
-
-    Args:
-        attributes: the request.
-        phase: in which it was reviewed.
-        verdict: the answer.
-        elapsed_s: of the evaluation.
-        with_denial: add the message of a denial, as `denial`.
-    """
+    """Return the log fields of a review; `with_denial` adds the message of a denial."""
     spoke = dict.fromkeys(
         [
             decision.policy

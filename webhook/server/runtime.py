@@ -168,7 +168,7 @@ class FirstView:
     """Knows whether the cluster was read once; until then, policies would miss the objects that they look up."""
 
     def __init__(self, checks: Mapping[str, Check]) -> None:
-        """Args: checks: the checks of /readyz that read the cluster."""
+        """`checks` are the checks of /readyz that read the cluster."""
         self._checks = checks
         self._is_there = False
 
@@ -192,15 +192,7 @@ class StartLines:
         started: float,
         warn_of_settings: Callable[[], None] = lambda: None,
     ) -> None:
-        """Begin a start.
-
-        Args:
-            held: the policies.
-            watching: the watcher of the files, which knows the certificate.
-            parts: the log for the lines, and the readiness for /readyz.
-            started: when the command began, on the performance counter.
-            warn_of_settings: logs settings, after the reason why the server is not ready.
-        """
+        """`started` is when the command began, on the performance counter."""
         self._held = held
         self._warn_of_settings = warn_of_settings
         self._watching = watching

@@ -73,13 +73,7 @@ class ReviewEvaluation:
     """Evaluates reviews with the policies and the view that a reviewer has at that moment."""
 
     def __init__(self, reviewer: ServedState, *, logs_denials: bool = False, notes_warnings: bool = False) -> None:
-        """Evaluate with `reviewer`.
-
-        Args:
-            reviewer: holds the policies.
-            logs_denials: the log fields of a refused review have its message.
-            notes_warnings: the results of a review with warnings have the data for an Event.
-        """
+        """With `notes_warnings`, the results of a review with warnings have the data for an Event."""
         self._reviewer = reviewer
         self._logs_denials = logs_denials
         self._notes_warnings = notes_warnings

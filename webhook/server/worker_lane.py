@@ -142,10 +142,8 @@ class WorkerStarter:
     def __init__(self, work: Work, memory_bytes: int, version: Callable[[], object | None]) -> None:
         """Fork nothing yet.
 
-        Args:
-            work: the function that workers run.
-            memory_bytes: the memory of a worker beyond the memory that it shares.
-            version: returns a value that changes with the state of the server; None while the state changes.
+        A worker runs `work` with `memory_bytes` beyond the memory that it shares. `version` returns a value that
+        changes with the state of the server; None while the state changes.
         """
         self._work = work
         self._memory_bytes = memory_bytes
@@ -250,11 +248,7 @@ class WorkerLane:
     async def run(self, job: Job, tenant: Tenant, deadline: float, starts_by: float = inf) -> bytes:
         """Run a job in a worker and return its answer.
 
-        Args:
-            job: the instructions and the body.
-            tenant: the tenant of the review.
-            deadline: when the worker is killed, on the monotonic clock.
-            starts_by: an earlier moment, after which no worker is started.
+        The worker is killed at `deadline` (monotonic clock). After `starts_by`, no worker is started.
 
         Raises:
             OutOfTime: `deadline` or `starts_by` came before the answer.
