@@ -76,6 +76,21 @@ def test_replay_reports_a_repeated_key_and_reviews_the_last_value(tmp_path: Path
     assert "must be a whole number" not in capsys.readouterr().out
 
 
+def test_a_repeated_key_with_an_empty_first_value_loses_nothing(tmp_path: Path, capsys):
+    file = tmp_path / "queue.yaml"
+    queue = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ClusterQueue\nmetadata: {name: q}\nspec:\n"
+    empty, groups = "  resourceGroups: {}\n", "  resourceGroups: [{coveredResources: [cpu], flavors: []}]\n"
+    run_command_line(["audit", str(_with(file, queue + empty + groups))])
+    assert "repeated-key" not in capsys.readouterr().out
+    run_command_line(["audit", str(_with(file, queue + groups + empty))])
+    assert "repeated-key" in capsys.readouterr().out
+
+
+def _with(file: Path, text: str) -> Path:
+    file.write_text(text)
+    return file
+
+
 def test_a_repeated_key_is_a_finding_of_audit(tmp_path: Path, capsys):
     file = tmp_path / "pod.yaml"
     file.write_text(
