@@ -137,7 +137,7 @@ _ONLY_WAITS: Final = re.compile(
 )
 """The command of a container in which a person works, or of a trial; nothing computes in it."""
 _WORKPLACES: Final = frozenset(("Notebook", "Workspace", "DevWorkspace"))
-_WORKPLACE: Final = re.compile(r"(?i)jupyter|code-server|rstudio|vscode")
+_WORKPLACE: Final = re.compile(r"(?i)jupyter|notebook|code-server|rstudio|vscode")
 """The image or command of a container in which a person works."""
 _ALSO_ON_CPUS: Final = "/tritonserver:"
 """The image of a server that also runs models on CPUs. This image does not show a need for GPUs."""

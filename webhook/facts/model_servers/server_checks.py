@@ -332,6 +332,8 @@ def _may_get_gpu(member: ServerContainer, subject: Subject) -> bool:
     spec, container = member.spec, member.container
     template = template_of(member.pod_set, subject)
     keys = (*template.metadata.annotations, *template.metadata.labels, *subject.metadata.annotations)
+    if subject.group_kind[0] == "apps" and not template.metadata.labels:
+        return True  # the manifest is a part, because every selector needs labels; another part may request the GPU
     if spec.resource_claims or spec.runtime_class_name or spec.has("resources") or spec.is_omitted("resources"):
         return True
     if spec.node_name or _HOST_NAME in spec.node_selector or container.is_found_in(_GIVES_GPUS, keys):
