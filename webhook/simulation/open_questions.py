@@ -6,7 +6,7 @@ start".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,8 +32,10 @@ from webhook.facts.namespace_quota import (
 from webhook.facts.nodes.node_devices import ALL_PODS, problems_without_node
 from webhook.facts.nodes.node_offers import (
     ORDINARY,
+    NodeOffer,
     PodsAndNodes,
     all_pods_and_nodes,
+    flavors_of_queue,
     is_offered_by_device_plugin,
     largest_amounts,
     pods_and_nodes,
@@ -300,9 +302,8 @@ def _claim_questions(subject: Subject) -> Iterator[OpenQuestion]:
     the claim or the template itself.
     """
     view, are_together = subject.cluster_view(), starts_all_pods_at_once(subject)
-    fitting = {
-        each.pods.podset.name: frozenset(offer.name for offer in each.fitting) for each in subject.once(pods_and_nodes)
-    }
+    compared = subject.once(all_pods_and_nodes) if view.is_whole(NODE) else ()
+    fitting = {each.pods.podset.name: [*each.fitting] for each in compared}
     claims: dict[str, list[ClaimOfPods]] = {}
     for claim in subject.once(pod_claims).claims:
         kind = claim.referenced_kind
@@ -310,9 +311,21 @@ def _claim_questions(subject: Subject) -> Iterator[OpenQuestion]:
             pods = claim.pods or 1 if are_together and kind is ResourceClaimTemplate else 1
             claims.setdefault(claim.pod_set, []).append(ClaimOfPods(view.find(kind, claim.reference), pods))
     for name, listed in claims.items():
-        if reason := lacking_devices_of_claims(listed, view, fitting.get(name) or None):
+        offers = fitting.get(name, [])
+        reason = lacking_devices_of_claims(listed, view, {each.name for each in offers} or None)
+        if reason or (reason := _claim_on_other_nodes(listed, offers)):
             yield OpenQuestion(aspects=("claims",), what=reason)
             return
+
+
+def _claim_on_other_nodes(claims: Sequence[ClaimOfPods], offers: Sequence[NodeOffer]) -> str:
+    """Return which claim has its devices on nodes that do not fit the pods; "" without such a claim."""
+    for claim, _ in claims:
+        allocated = get(claim.json, ("status", "allocation", "nodeSelector"))
+        terms = NodeSelector.of(allocated).node_selector_terms if allocated else ()
+        if terms and offers and not any(term_matches(term, offer) for offer in offers for term in terms):
+            return f"{claim.gvk.kind} `{claim.name}` has its devices on nodes that do not fit the pods"
+    return ""
 
 
 def _quota_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
@@ -381,6 +394,7 @@ def _node_questions(subject: Subject, cluster: Cluster, told: Collection[str]) -
         what = f"not compared with pods of {_with_article(subject.attributes.kind.kind)}"
     else:
         yield from _obstacles_of_nodes(subject, told)
+        yield from _flavor_questions(subject)
         yield from _capacity_questions(subject, told)
         left = dict.fromkeys(_requirements_not_compared(subject, cluster))
         what = f"not compared for {', '.join(left)}" if left else ""
@@ -441,6 +455,23 @@ def _capacity_questions(subject: Subject, told: Collection[str]) -> Iterator[Ope
             return
 
 
+def _flavor_questions(subject: Subject) -> Iterator[OpenQuestion]:
+    """Yield a question about pods that fit only nodes without the labels that Kueue adds for each flavor of a group."""
+    labels: dict[int, list[Mapping[str, JSON]]] = {}
+    for flavor in subject.once(flavors_of_queue):
+        labels.setdefault(flavor.group, []).append(flavor.labels)
+    for each in subject.once(all_pods_and_nodes) if labels else ():
+        for of_group in labels.values():
+            fits = any(_has_labels(offer, wanted) for offer in each.fitting for wanted in of_group)
+            if each.fitting and not fits:
+                yield _obstacle("no node that fits the pods has the labels of a ResourceFlavor of the ClusterQueue")
+                return
+
+
+def _has_labels(offer: NodeOffer, wanted: Mapping[str, JSON]) -> bool:
+    return all(offer.labels.get(key) == value for key, value in wanted.items())
+
+
 def _room_for_pods(each: PodsAndNodes) -> int:
     """Return how many of the pods fit the nodes at the same time when the nodes are empty."""
     count, needs = each.pods.pod_count, {**each.needs.devices, **each.needs.ordinary, "pods": 1}
@@ -485,6 +516,9 @@ def _placement_not_compared(template: PodTemplate, pods: int | None, subject: Su
     ports = (port for container in template.spec.all_containers() for port in container.ports)
     if pods != 1 and any(port.host_port or template.spec.json.get("hostNetwork") is True for port in ports):
         yield "hostPort"
+    topology = get(subject.object, ("spec", "networkTopology", "mode"), "hard")
+    if get(subject.object, ("spec", "networkTopology")) and topology == "hard":
+        yield "networkTopology"
     annotations = (*subject.metadata.annotations, *template.metadata.annotations)
     yield from (key for key in annotations if key.endswith(_EXCLUSIVE))
     name = template.spec.runtime_class_name

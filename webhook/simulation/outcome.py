@@ -65,6 +65,7 @@ WAITS: Final = ("kueue-not-now/waiting-for-quota", "kueue-not-now/queue-order", 
 MAY_FAIL: Final[Mapping[str, Answer | None]] = {
     "storage/read-write-once": "unknown",  # the pods may all run on one node
     "pod-prerequisites/pull-secret": "unknown",  # the image may be public, or on the node already
+    "volcano-job/other-scheduler": "unknown",  # the other scheduler may place the pods
     "storage/shared-memory": None,  # GPUs that are connected directly need little shared memory
     "training-job/shared-memory": None,
 }

@@ -8,6 +8,7 @@ from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster import controllers
 from webhook.cluster.interest import Interest, ObjectScope, interest_in_fields
 from webhook.cluster.site_params import CONFIG_MAP
+from webhook.facts import kinds
 from webhook.facts.dra.device_claims_classes import DEVICE_CLASS
 from webhook.facts.dra.pod_claims import DOMAINS, TEMPLATE
 from webhook.facts.dra.resource_slices import DEVICE_LOOKUPS
@@ -44,10 +45,10 @@ def _kueue_kind(kind: str) -> GroupVersionKind:
     return GroupVersionKind(GROUP, "v1beta2", kind)
 
 
-LOCAL_QUEUE: Final = _kueue_kind("LocalQueue")
-CLUSTER_QUEUE: Final = _kueue_kind("ClusterQueue")
+LOCAL_QUEUE: Final = kinds.LOCAL_QUEUE
+CLUSTER_QUEUE: Final = kinds.CLUSTER_QUEUE
 COHORT: Final = _kueue_kind("Cohort")
-RESOURCE_FLAVOR: Final = _kueue_kind("ResourceFlavor")
+RESOURCE_FLAVOR: Final = kinds.RESOURCE_FLAVOR
 TOPOLOGY: Final = _kueue_kind("Topology")
 ADMISSION_CHECK: Final = _kueue_kind("AdmissionCheck")
 PROVISIONING_CONFIG: Final = _kueue_kind("ProvisioningRequestConfig")

@@ -7,16 +7,18 @@ Source: k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins (noderesources, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
-from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath, get
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.dra.types import DeviceClass
 from webhook.facts.gpu.device_pods import DevicePods, located_templates, read_device_workload
 from webhook.facts.gpu.devices import device_of_resource_name
+from webhook.facts.kinds import CLUSTER_QUEUE, KUEUE_QUEUE_NAME, LOCAL_QUEUE, RESOURCE_FLAVOR
 from webhook.facts.nodes.types import NodePool
 from webhook.facts.pods.node_selection import first_untolerated, labels_meet_requirement
 from webhook.facts.pods.node_sources import first_node_without_amounts
@@ -36,13 +38,17 @@ from webhook.text.caches import IdentityKey
 from webhook.typed.cluster_objects import Deployment, Node
 from webhook.typed.collections import Items
 from webhook.typed.pod_parts import CLASS_PREFIX
-from webhook.typed.pods import Container, NodeSelectorTerm, PodSpec, Taint
+from webhook.typed.pods import Container, NodeSelectorTerm, PodSpec, Taint, Toleration
+from webhook.typed.view import ReadingContext
 
 HAMI_CARDS: Final = "hami.io/node-nvidia-register"
 VOLCANO_CARDS: Final = "volcano.sh/node-vgpu-register"
 CLASS_LOOKUPS: Final = (interest_in_fields(DeviceClass.gvk, "spec.extendedResourceName"),)
 NODE_LOOKUPS: Final = (
     *LIMIT_RANGE_LOOKUPS,
+    interest_in_fields(LOCAL_QUEUE, "spec"),
+    interest_in_fields(CLUSTER_QUEUE, "spec"),
+    interest_in_fields(RESOURCE_FLAVOR, "spec"),
     interest_in_fields(
         Node.gvk,
         "metadata.labels",
@@ -144,6 +150,14 @@ def largest_amounts(nodes: IdentityKey) -> Mapping[str, int]:
     return amounts
 
 
+class NodeFlavor(NamedTuple):
+    """A ResourceFlavor of Kueue: the number of its resource group, and what Kueue adds to pods with the flavor."""
+
+    group: int
+    labels: Mapping[str, JSON]
+    tolerations: tuple[Toleration, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class PodNeeds:
     """The needs of one pod.
@@ -153,12 +167,20 @@ class PodNeeds:
         devices: extended resources that a device plugin offers, with their amounts.
         ordinary: CPUs, memory, ephemeral storage and huge pages.
         defaulted: the resources with amounts that defaults of LimitRanges set or raise.
+        added_tolerations: the tolerations of ResourceFlavors, which Kueue may add to the pod.
     """
 
     spec: PodSpec
     devices: Mapping[str, int]
     ordinary: Mapping[str, int]
     defaulted: frozenset[str] = frozenset()
+    added_tolerations: tuple[Toleration, ...] = ()
+
+    @property
+    def tolerations(self) -> Sequence[Toleration]:
+        """Return the tolerations of the pod, and those that Kueue may add."""
+        own = self.spec.tolerations
+        return [*own, *self.added_tolerations] if self.added_tolerations else own
 
     def has_labels(self, offer: NodeOffer) -> bool:
         """Return whether nodeSelector and required node affinity select a node."""
@@ -176,7 +198,7 @@ class PodNeeds:
     def first_taint(self, offer: NodeOffer) -> Taint | None:
         """Return the first taint of a node that the pod does not tolerate."""
         taints = (each for each in offer.taints if each.key not in self.devices)
-        return first_untolerated(taints, self.spec.tolerations)
+        return first_untolerated(taints, self.tolerations)
 
     def has_devices(self, offer: NodeOffer) -> bool:
         """Return whether a node has the devices of the pod."""
@@ -195,13 +217,13 @@ class PodNeeds:
     def fits_today(self, offer: NodeOffer) -> bool:
         """Return whether the pod fits a node that accepts pods now, if no admission plugin adds a toleration."""
         taints = (*offer.taints, *offer.taints_today)
-        return first_untolerated(taints, self.spec.tolerations) is None and self.fits(offer)
+        return first_untolerated(taints, self.tolerations) is None and self.fits(offer)
 
     def state_that_keeps_out(self, offer: NodeOffer) -> str:
         """Return the temporary state of a node that keeps the pod out, such as `is cordoned`; "" without such a
         state.
         """
-        taint = first_untolerated(offer.taints_today, self.spec.tolerations)
+        taint = first_untolerated(offer.taints_today, self.tolerations)
         return "" if taint is None else _STATES.get(taint.key, f"has the taint {taint.key}:{taint.effect}")
 
     def kubelet_accepts(self, offer: NodeOffer) -> bool:
@@ -209,7 +231,7 @@ class PodNeeds:
         amounts, labels and taints with the effect NoExecute (pkg/kubelet/lifecycle/predicate.go).
         """
         taints = (each for each in (*offer.taints, *offer.taints_today) if each.effect == "NoExecute")
-        untolerated = first_untolerated(taints, self.spec.tolerations)
+        untolerated = first_untolerated(taints, self.tolerations)
         return self.has_amounts(offer) and self.has_labels(offer) and untolerated is None
 
     def fits(self, offer: NodeOffer) -> bool:
@@ -227,7 +249,37 @@ def term_matches(term: NodeSelectorTerm, offer: NodeOffer) -> bool:
     )
 
 
-def needs_of_pod(spec: PodSpec, view: ClusterView) -> PodNeeds:
+def flavors_of_queue(subject: Subject) -> tuple[NodeFlavor, ...]:
+    """Return the flavors of the ClusterQueue that a job names, as far as they are known; call it through
+    `Subject.once`. Kueue adds the labels and tolerations of one flavor of a resource group to the pods.
+    """
+    view, name = subject.cluster_view(), subject.metadata.labels.get(KUEUE_QUEUE_NAME, "")
+    queue = (
+        get(view.get_without_noting(LOCAL_QUEUE, view.namespace, name), ("spec", "clusterQueue"), "") if name else ""
+    )
+    groups = get(view.get_without_noting(CLUSTER_QUEUE, "", queue), ("spec", "resourceGroups"), ()) if queue else ()
+    return tuple(_flavors_of_groups(_listed(groups, view), view))
+
+
+def _flavors_of_groups(groups: Iterable[JSON], view: ClusterView) -> Iterator[NodeFlavor]:
+    for number, group in enumerate(groups):
+        for flavor in _listed(get(group, ("flavors",), ()), view):
+            held = view.get_without_noting(RESOURCE_FLAVOR, "", get(flavor, ("name",), ""))
+            labels = get(held, ("spec", "nodeLabels"), {})
+            added = _listed(get(held, ("spec", "tolerations"), ()), view)
+            reading = ReadingContext(view.deadline)
+            yield NodeFlavor(
+                number,
+                labels if isinstance(labels, dict) else {},
+                tuple(Toleration.of(each, (), reading) for each in added if isinstance(each, dict)),
+            )
+
+
+def _listed(value: JSON, view: ClusterView) -> Items[JSON]:
+    return Items(value if isinstance(value, list) else (), view.deadline)
+
+
+def needs_of_pod(spec: PodSpec, view: ClusterView, added: tuple[Toleration, ...] = ()) -> PodNeeds:
     """Return what one pod needs of a node, with the defaults of LimitRanges, and without overhead."""
     requests = quota_requests_of_pod(spec, requests_of_created_containers(spec, limits_of_namespace(view)), {})
     written = quota_requests_of_pod(spec, requests_of_created_containers(spec, NamespaceLimits()), {})
@@ -242,6 +294,7 @@ def needs_of_pod(spec: PodSpec, view: ClusterView) -> PodNeeds:
         },
         {name: count for name, count in amounts.items() if name in ORDINARY},
         frozenset(name for name, value in requests.items() if value != written.get(name)),
+        added,
     )
 
 
@@ -353,7 +406,12 @@ def pods_and_listed_nodes(subject: Subject) -> tuple[PodsAndNodes, ...]:
     if not (nodes or (using and _has_only_node_pools(view))) or first_node_without_amounts(IdentityKey(nodes)):
         return ()
     offers = known_offers(view)
-    return tuple(PodsAndNodes(pods, needs_of_pod(pods.spec, view), offers, view) for pods in using)
+    added = subject.once(_tolerations_of_queue)
+    return tuple(PodsAndNodes(pods, needs_of_pod(pods.spec, view, added), offers, view) for pods in using)
+
+
+def _tolerations_of_queue(subject: Subject) -> tuple[Toleration, ...]:
+    return tuple(toleration for flavor in subject.once(flavors_of_queue) for toleration in flavor.tolerations)
 
 
 def all_pods_and_nodes(subject: Subject) -> tuple[PodsAndNodes, ...]:
@@ -362,10 +420,10 @@ def all_pods_and_nodes(subject: Subject) -> tuple[PodsAndNodes, ...]:
     """
     compared = {id(each.pods.template): each for each in subject.once(pods_and_nodes)}
     view, located = subject.cluster_view(), subject.once(located_templates)
-    offers = known_offers(view)
+    offers, added = known_offers(view), subject.once(_tolerations_of_queue)
     return tuple(
         compared.get(id(template))
-        or PodsAndNodes(DevicePods(podset, template, (), {}), needs_of_pod(template.spec, view), offers, view)
+        or PodsAndNodes(DevicePods(podset, template, (), {}), needs_of_pod(template.spec, view, added), offers, view)
         for podset, template in located
     )
 

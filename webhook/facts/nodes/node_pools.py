@@ -270,7 +270,7 @@ def _overlaps(wanted: Requirement, label: str | None, defined: Sequence[Selector
 
 def _excluded_by_taints(needs: PodNeeds, pool: NodePool) -> Problem | None:
     taints = [each for each in pool.spec.template.spec.taints if each.key not in needs.devices]
-    taint = first_untolerated(taints, needs.spec.tolerations)
+    taint = first_untolerated(taints, needs.tolerations)
     if taint is None:
         return None
     shown = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
