@@ -1,4 +1,6 @@
-"""Reads the demands of a job: its pods, their devices and claims, its schedulers, queue and gangs."""
+"""Reads the demands of a job: its pods, their devices and claims, its schedulers, queue and gangs. Finds open questions
+about its schedulers and gangs, and about pods that nothing starts.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,19 @@ from webhook.deadline import Deadline
 from webhook.facts.dra.types import PodGroup
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.kueue.configuration import may_concern_kueue
+from webhook.facts.kueue.objects import QUEUE_NAME
+from webhook.facts.nodes.node_offers import pods_and_nodes
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.policy.policy_set import PolicySet
 from webhook.schema import decode_object
+from webhook.simulation.aspects import OpenQuestion
 
 VOLCANO: Final = "volcano"
+_KNOWN_SCHEDULERS: Final = frozenset(("default-scheduler", VOLCANO))
+_SUSPENSIONS: Final = (("spec", "suspend"), ("spec", "runPolicy", "suspend"), ("spec", "paused"))
+_COUNTS: Final = ("replicas", "parallelism", "completions")
 _VOLCANO: Final = ("batch.volcano.sh", "scheduling.volcano.sh")
 _QUEUE_ANNOTATION: Final = "scheduling.volcano.sh/queue-name"
 _KOORDINATOR: Final = "gang.scheduling.koordinator.sh/"
@@ -233,3 +241,69 @@ def scheduler_names(subject: Subject) -> tuple[str, ...]:
     )
     of_templates = (get(each.template, ("spec", "schedulerName"), "") for each in subject.once(pod_sets).all)
     return tuple(dict.fromkeys(name for name in (*of_all, *of_templates) if isinstance(name, str) and name))
+
+
+def queue_questions(subject: Subject) -> Iterator[OpenQuestion]:
+    """Yield questions about the schedulers and the gangs of the pods, and about pods that nothing starts."""
+    yield from starting_questions(subject)
+    yield from _scheduler_questions(subject)
+    yield from _gang_questions(subject)
+
+
+def starting_questions(subject: Subject) -> Iterator[OpenQuestion]:
+    """Yield questions about an object that is suspended, or that asks for no pod."""
+    yield from _suspension_questions(subject)
+    yield from _questions_of_no_pods(subject)
+
+
+def _suspension_questions(subject: Subject) -> Iterator[OpenQuestion]:
+    """Yield a question about an object that is suspended, paused or gated, if no queue of Kueue would resume it."""
+    name = subject.metadata.labels.get(QUEUE_NAME)
+    path = next((each for each in _SUSPENSIONS if get(subject.object, each) is True), None)
+    if path is not None and not name:
+        what = f"{'.'.join(path)} is true, so no pod starts before someone changes it"
+        yield OpenQuestion(aspects=("queue",), what=what)
+    elif not name and any(get(each.template, ("spec", "schedulingGates")) for each in subject.once(pod_sets).all):
+        what = "schedulingGates keep the pods from the scheduler until someone removes the gates"
+        yield OpenQuestion(aspects=("queue",), what=what)
+
+
+def _questions_of_no_pods(subject: Subject) -> Iterator[OpenQuestion]:
+    """Yield a question about an object that asks for no pod, such as a Deployment of 0 replicas."""
+    listed = subject.once(pod_sets).all
+    if not listed or any(each.pods != 0 for each in listed):
+        return
+    spec = subject.object.get("spec") or {}
+    field = next((f"spec.{name} is 0" for name in _COUNTS if spec.get(name) == 0), "the number of pods is 0")
+    yield OpenQuestion(aspects=("queue",), what=f"{field}, so no pod starts before someone changes it")
+
+
+def _scheduler_questions(subject: Subject) -> Iterator[OpenQuestion]:
+    names = [each for each in scheduler_names(subject) if each not in _KNOWN_SCHEDULERS]
+    if names:
+        said = f"scheduler {names[0]} is" if len(names) == 1 else f"schedulers {', '.join(names)} are"
+        yield OpenQuestion(aspects=("queue", "quota"), what=f"{said} not known to claimgate")
+
+
+def _gang_questions(subject: Subject) -> Iterator[OpenQuestion]:
+    """Yield a question about each gang of other pods that the pods join: it waits for more pods than the job has, or
+    claimgate does not know whether the scheduler reads it.
+    """
+    for gang in gangs_of_pods(subject):
+        if what := _question_of_gang(gang, subject):
+            yield OpenQuestion(aspects=("queue",), what=what)
+
+
+def _question_of_gang(gang: Gang, subject: Subject) -> str:
+    if not gang.is_known:
+        is_absent = gang.is_of_kubernetes and subject.cluster_view().cluster.is_whole()
+        return f"{gang.name} {'does not exist, so the pods stay Pending' if is_absent else 'is not known'}"
+    if gang.least is not None and gang.pods is not None and gang.least > gang.pods:
+        return f"{gang.name} starts no pod before {gang.least} pods exist ({gang.field}), and this job has {gang.pods}"
+    if not gang.is_of_kubernetes:
+        return f"{gang.name} is not compared with the pods"
+    for each in subject.once(pods_and_nodes) if gang.least else ():
+        if each.pods.template.json is gang.template and (room := each.room) < (gang.least or 0):
+            has = f"the nodes have room for {room} of {each.pods.pod_count} pods"
+            return f"{gang.name} starts no pod before {gang.least} pods fit ({gang.field}), and {has}"
+    return ""

@@ -1,4 +1,5 @@
-"""Assigns each group of rules to an aspect of the start of a job, such as admission, queue or quota.
+"""Assigns each group of rules to an aspect of the start of a job, such as admission, queue or quota, and defines open
+questions about aspects.
 
 Some rules have another aspect than their group.
 """
@@ -6,7 +7,10 @@ Some rules have another aspect than their group.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
+
+from webhook.rules.problem import Problem
 
 Aspect: TypeAlias = Literal["admission", "queue", "quota", "claims", "nodes", "storage", "launcher"]
 ASPECTS: Final[tuple[Aspect, ...]] = get_args(Aspect)
@@ -73,3 +77,32 @@ def groups() -> frozenset[str]:
 def aspect_of(rule: str) -> Aspect:
     """Return the aspect of a rule. For a rule or policy of a site, it is admission."""
     return _RULES.get(rule) or _OF_GROUP.get(rule.partition("/")[0], "admission")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenQuestion:
+    """A question on which the start depends and whose answer is unknown.
+
+    Args:
+        aspects: the affected aspects.
+        what: a sentence about the unknown thing, without a full stop. For nodes that were not compared, the sentence
+            begins with the word "nodes", which `what` lacks.
+        is_obstacle: whether something keeps the pods from the nodes of today.
+        problem: the problem that the question is about, if a rule is certainly broken and no policy reported it;
+            otherwise None.
+    """
+
+    aspects: tuple[Aspect, ...]
+    what: str
+    is_obstacle: bool = False
+    problem: Problem | None = None
+
+    @property
+    def is_about_nodes_alone(self) -> bool:
+        """Return whether nodes that were not compared are the only question."""
+        return self.aspects == ("nodes",) and not self.is_obstacle
+
+    @property
+    def sentence(self) -> str:
+        """Return the whole sentence."""
+        return f"nodes {self.what}" if self.is_about_nodes_alone else self.what

@@ -7,7 +7,6 @@ start".
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
@@ -20,7 +19,6 @@ from webhook.facts.dra.resource_slices import ClaimOfPods, lacking_devices_of_cl
 from webhook.facts.dra.types import ResourceClaimTemplate
 from webhook.facts.gpu.device_pods import WORKLOADS, located_templates, without_repeated_problems
 from webhook.facts.kinds import LEADER_WORKER_SET, NODE, POD, RUNTIME_CLASS
-from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.model_servers.server_candidates import server_candidates
 from webhook.facts.namespace_quota import (
     may_run_elsewhere,
@@ -55,8 +53,8 @@ from webhook.facts.storage.mounts import read_mounts
 from webhook.facts.storage.volume_claims import CLAIM_EXISTS, is_storage_class_absent
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
-from webhook.simulation.asked import VOLCANO, Gang, gangs_of_pods, scheduler_names
-from webhook.simulation.aspects import ASPECTS, Aspect, aspect_of
+from webhook.simulation.asked import queue_questions, starting_questions
+from webhook.simulation.aspects import ASPECTS, Aspect, OpenQuestion, aspect_of
 from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted, some_of
 from webhook.typed.cluster_objects import LimitRange, PersistentVolumeClaim
@@ -66,13 +64,9 @@ from webhook.typed.view import ReadingContext
 from webhook.workloads.resource_fields import resource_fields
 from webhook.yamltext.placeholders import is_placeholder
 
-DEFAULT_SCHEDULER: Final = "default-scheduler"
-_KNOWN_SCHEDULERS: Final = frozenset((DEFAULT_SCHEDULER, VOLCANO))
 _OF_PODS: Final[tuple[Aspect, ...]] = tuple(aspect for aspect in ASPECTS if aspect != "admission")
 OF_OTHER_CLUSTER: Final[tuple[Aspect, ...]] = ("claims", "nodes", "storage")
 """The aspects that another cluster decides if a queue may run the job there."""
-_SUSPENSIONS: Final = (("spec", "suspend"), ("spec", "runPolicy", "suspend"), ("spec", "paused"))
-_COUNTS: Final = ("replicas", "parallelism", "completions")
 _MOST_NAMES: Final = 5
 _KAITO: Final = "kaito.sh"
 _OTHER_RULES: Final = frozenset((("apps", "DaemonSet"), ("apps.kruise.io", "DaemonSet")))
@@ -81,35 +75,6 @@ _COMPARED: Final = frozenset(ORDINARY)
 _EXCLUSIVE: Final = "/exclusive-topology"
 """The end of the annotations with which JobSet and LeaderWorkerSet give a group a topology domain of its own."""
 _PERSISTENT_VOLUME: Final = GroupVersionKind("", "v1", "PersistentVolume")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenQuestion:
-    """A question on which the start depends and whose answer is unknown.
-
-    Args:
-        aspects: the affected aspects.
-        what: a sentence about the unknown thing, without a full stop. For nodes that were not compared, the sentence
-            begins with the word "nodes", which `what` lacks.
-        is_obstacle: whether something keeps the pods from the nodes of today.
-        problem: the problem that the question is about, if a rule is certainly broken and no policy reported it;
-            otherwise None.
-    """
-
-    aspects: tuple[Aspect, ...]
-    what: str
-    is_obstacle: bool = False
-    problem: Problem | None = None
-
-    @property
-    def is_about_nodes_alone(self) -> bool:
-        """Return whether nodes that were not compared are the only question."""
-        return self.aspects == ("nodes",) and not self.is_obstacle
-
-    @property
-    def sentence(self) -> str:
-        """Return the whole sentence."""
-        return f"nodes {self.what}" if self.is_about_nodes_alone else self.what
 
 
 def open_questions(subject: Subject, cluster: Cluster, told: Collection[str]) -> tuple[OpenQuestion, ...]:
@@ -130,16 +95,16 @@ def open_questions(subject: Subject, cluster: Cluster, told: Collection[str]) ->
         )
     if may_run_elsewhere(subject):
         what = "AdmissionChecks may run the job in another cluster, where objects and nodes are not known"
-        of_queue = (*_suspension_questions(subject), *_questions_of_no_pods(subject), *_server_questions(subject))
-        return (*of_queue, OpenQuestion(aspects=OF_OTHER_CLUSTER, what=what))
+        return (
+            *starting_questions(subject),
+            *_server_questions(subject),
+            OpenQuestion(aspects=OF_OTHER_CLUSTER, what=what),
+        )
     return (
-        *_suspension_questions(subject),
-        *_questions_of_no_pods(subject),
+        *queue_questions(subject),
         *_pod_security_questions(subject, told),
         *_prerequisite_questions(subject, told),
         *_absent_volume_questions(subject, told),
-        *_scheduler_questions(subject),
-        *_gang_questions(subject),
         *_server_questions(subject),
         *_quota_questions(subject, told),
         *_claim_questions(subject),
@@ -155,28 +120,6 @@ def _unread_pods(subject: Subject, unread: tuple[str, ...]) -> str:
     if "" in unread:
         return f"the controller of {kind} makes the pods from parts, which are not read"
     return f"the pods of {', '.join(unread)} are not read"
-
-
-def _suspension_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield a question about an object that is suspended, paused or gated, if no queue of Kueue would resume it."""
-    name = subject.metadata.labels.get(QUEUE_NAME)
-    path = next((each for each in _SUSPENSIONS if get(subject.object, each) is True), None)
-    if path is not None and not name:
-        what = f"{'.'.join(path)} is true, so no pod starts before someone changes it"
-        yield OpenQuestion(aspects=("queue",), what=what)
-    elif not name and any(get(each.template, ("spec", "schedulingGates")) for each in subject.once(pod_sets).all):
-        what = "schedulingGates keep the pods from the scheduler until someone removes the gates"
-        yield OpenQuestion(aspects=("queue",), what=what)
-
-
-def _questions_of_no_pods(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield a question about an object that asks for no pod, such as a Deployment of 0 replicas."""
-    listed = subject.once(pod_sets).all
-    if not listed or any(each.pods != 0 for each in listed):
-        return
-    spec = subject.object.get("spec") or {}
-    field = next((f"spec.{name} is 0" for name in _COUNTS if spec.get(name) == 0), "the number of pods is 0")
-    yield OpenQuestion(aspects=("queue",), what=f"{field}, so no pod starts before someone changes it")
 
 
 def _absent_volume_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
@@ -246,37 +189,6 @@ def _question_of_problem(problem: Problem, *, is_obstacle: bool = False) -> Open
         what = ": ".join(filter(None, (problem.path, problem.found_and_message)))
     known = None if problem.missing else problem
     return OpenQuestion(aspects=(aspect_of(problem.code),), what=what, is_obstacle=is_obstacle, problem=known)
-
-
-def _scheduler_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    names = [each for each in scheduler_names(subject) if each not in _KNOWN_SCHEDULERS]
-    if names:
-        said = f"scheduler {names[0]} is" if len(names) == 1 else f"schedulers {', '.join(names)} are"
-        yield OpenQuestion(aspects=("queue", "quota"), what=f"{said} not known to claimgate")
-
-
-def _gang_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield a question about each gang of other pods that the pods join: it waits for more pods than the job has, or
-    claimgate does not know whether the scheduler reads it.
-    """
-    for gang in gangs_of_pods(subject):
-        if what := _question_of_gang(gang, subject):
-            yield OpenQuestion(aspects=("queue",), what=what)
-
-
-def _question_of_gang(gang: Gang, subject: Subject) -> str:
-    if not gang.is_known:
-        is_absent = gang.is_of_kubernetes and subject.cluster_view().cluster.is_whole()
-        return f"{gang.name} {'does not exist, so the pods stay Pending' if is_absent else 'is not known'}"
-    if gang.least is not None and gang.pods is not None and gang.least > gang.pods:
-        return f"{gang.name} starts no pod before {gang.least} pods exist ({gang.field}), and this job has {gang.pods}"
-    if not gang.is_of_kubernetes:
-        return f"{gang.name} is not compared with the pods"
-    for each in subject.once(pods_and_nodes) if gang.least else ():
-        if each.pods.template.json is gang.template and (room := _room_for_pods(each)) < (gang.least or 0):
-            has = f"the nodes have room for {room} of {each.pods.pod_count} pods"
-            return f"{gang.name} starts no pod before {gang.least} pods fit ({gang.field}), and {has}"
-    return ""
 
 
 def _server_questions(subject: Subject) -> Iterator[OpenQuestion]:
@@ -449,7 +361,7 @@ def _obstacle(what: str) -> OpenQuestion:
 def _capacity_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
     """Yield a question about pods that run at the same time, if the nodes have too little room for all of them."""
     for each in () if ALL_PODS.id in told else subject.once(all_pods_and_nodes):
-        count, room = each.pods.pod_count, _room_for_pods(each)
+        count, room = each.pods.pod_count, each.room
         if each.fitting and room < count:
             yield OpenQuestion(aspects=("nodes",), what=f"have room for {room} of {count} pods at the same time")
             return
@@ -470,15 +382,6 @@ def _flavor_questions(subject: Subject) -> Iterator[OpenQuestion]:
 
 def _has_labels(offer: NodeOffer, wanted: Mapping[str, JSON]) -> bool:
     return all(offer.labels.get(key) == value for key, value in wanted.items())
-
-
-def _room_for_pods(each: PodsAndNodes) -> int:
-    """Return how many of the pods fit the nodes at the same time when the nodes are empty."""
-    count, needs = each.pods.pod_count, {**each.needs.devices, **each.needs.ordinary, "pods": 1}
-    return sum(
-        min(offer.amounts.get(name, count * amount) // amount for name, amount in needs.items() if amount > 0)
-        for offer in each.fitting
-    )
 
 
 def _problems_of_named_node(each: PodsAndNodes) -> Iterator[str]:

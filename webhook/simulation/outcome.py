@@ -28,8 +28,8 @@ from webhook.report.writer import LeftOut, left_out_by_configuration
 from webhook.rules.decisions import Decision, ValidationAction
 from webhook.rules.rule import Moment
 from webhook.simulation.asked import JobRequest, read_job_request, subject_of_job
-from webhook.simulation.aspects import ASPECTS, Aspect, aspect_of
-from webhook.simulation.open_questions import OF_OTHER_CLUSTER, OpenQuestion, open_questions
+from webhook.simulation.aspects import ASPECTS, Aspect, OpenQuestion, aspect_of
+from webhook.simulation.open_questions import OF_OTHER_CLUSTER, open_questions
 from webhook.yamltext.source_line import Locate, Place
 
 Answer: TypeAlias = Literal["refused", "never", "fails", "unknown", "waits", "nothing-found", "can-start"]

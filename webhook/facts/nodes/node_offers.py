@@ -390,6 +390,15 @@ class PodsAndNodes:
         """Return all nodes that fit one of the pods when the nodes are empty."""
         return self.offers.of([offer for offer in self.offers if self.needs.fits(offer)])
 
+    @cached_property
+    def room(self) -> int:
+        """Return how many of the pods fit the nodes at the same time when the nodes are empty."""
+        count, needs = self.pods.pod_count, {**self.needs.devices, **self.needs.ordinary, "pods": 1}
+        return sum(
+            min(offer.amounts.get(name, count * amount) // amount for name, amount in needs.items() if amount > 0)
+            for offer in self.fitting
+        )
+
 
 def pods_and_nodes(subject: Subject) -> tuple[PodsAndNodes, ...]:
     """Return the pods with extended resources; () if not all nodes are known. Call it through `Subject.once`."""
