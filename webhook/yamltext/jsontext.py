@@ -187,10 +187,13 @@ def equal_as_json(one: JSON, other: JSON) -> bool:
 
 def keeps_value(last: JSON, earlier: JSON, key: str = "") -> bool:
     """Return whether the last value of a repeated key contains all of an earlier value. The last value may lack an
-    earlier null, and may have another `description`, because no program reads these.
+    earlier null, and may have another `description`, because no program reads these. A list or map also contains an
+    empty list or map.
     """
     if earlier is None or earlier is last:
         return True
+    if earlier in ({}, []):
+        return isinstance(last, dict | list)
     if isinstance(earlier, dict):
         return isinstance(last, dict) and all(
             keeps_value(last.get(name), value, name) for name, value in earlier.items()
