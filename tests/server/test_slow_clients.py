@@ -216,7 +216,8 @@ def test_the_rest_of_an_answered_review_is_read_slowly(tmp_path: Path) -> None:
     head = HEAD.replace(b"application/json", b"text/plain") + b"content-length: %d\r\n\r\n" % (12 << 20)
     with listening(Running(), pki.files) as server:
         client = connect(server, pki)
-        server.listener._acceptors[0].limit.throttle_answered_body(1 << 40, time.monotonic())
+        until(lambda: server.listener.connections)
+        server.listener.connections[0]._port.answered_bodies.record_read(1 << 40, time.monotonic())
         client.sendall(head + b"a" * (1 << 20))
         assert answer(client).startswith(b"HTTP/1.1 415")
         client.settimeout(0.5)

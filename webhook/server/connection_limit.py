@@ -20,7 +20,6 @@ from typing import Final
 
 from webhook.server.counters import Counters
 from webhook.server.http_connection import HttpConnection
-from webhook.server.request_body import ReadingPace
 
 MAX_HELD_BYTES: Final = 6 * 1024 * 1024
 """Above this number of bytes of unanswered requests, slow connections are ended. A thousand reviews of usual size
@@ -29,9 +28,6 @@ _MOST_HELD_BYTES: Final = 32 * 1024 * 1024
 """Above this number of bytes, the connections that hold the most are ended, slow or not. A thousand connections may
 send 240 MB at one moment. An API server sends less: some hundreds of requests are in flight, and few large bodies are
 read at a time."""
-_UNHEARD_BYTES_PER_S: Final = 16 * 1024 * 1024
-_UNHEARD_BURST: Final = 1024 * 1024
-"""Bytes a second of bodies that were already answered, for all connections."""
 _LARGE_BYTES: Final = 16 * 1024
 _PATIENCE_S: Final = 1.0
 """If the server has waited this long in the middle of a request, the connection is slow: it is ended before idle
@@ -90,7 +86,6 @@ class ConnectionLimit:
         self._addresses: dict[str, _ClientAddress] = {}
         self._count = 0
         self.held_bytes = 0
-        self._unheard = ReadingPace(_UNHEARD_BYTES_PER_S, _UNHEARD_BURST)
 
     def __len__(self) -> int:
         return self._count
@@ -122,10 +117,6 @@ class ConnectionLimit:
         # aborts the connection that reads now if its address holds the most bytes, or else the largest of that address
         largest = max(self._addresses.values(), key=attrgetter("held_bytes"))
         self._end(reader if reader in largest else max(largest, key=attrgetter("held_bytes")), "buffers")
-
-    def throttle_answered_body(self, size: int, now: float) -> float:
-        """Count bytes of a body that was already answered, and return the seconds until more may be read."""
-        return self._unheard.record_read(size, now)
 
     def forget(self, connection: HttpConnection) -> None:
         """Stop counting a connection that has ended."""

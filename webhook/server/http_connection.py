@@ -17,7 +17,7 @@ from webhook.errors import describe_fault
 from webhook.server import operating_system
 from webhook.server.client_clock import CLOCK, ClientClock, ConnectionTimeouts
 from webhook.server.http_exchange import PATHS, AsgiApp, Exchange, RequestParser, refusal
-from webhook.server.request_body import FREE_BYTES
+from webhook.server.request_body import FREE_BYTES, ReadingPace
 from webhook.server.server_parts import ServerParts
 from webhook.server.tls import Certificates, HandshakeLog, TlsStream, certificate_names
 from webhook.server.usage import handshake_tenant
@@ -32,6 +32,8 @@ _READ_BYTES: Final = 64 * 1024
 """The most bytes of one read. For larger blocks the allocator asks the system, which is slow."""
 _REFUSED_S: Final = 0.1
 """Seconds for a client to read the answer after the server has stopped reading."""
+_ANSWERED_BYTES_PER_S: Final = 16 * 1024 * 1024
+_ANSWERED_BURST: Final = 1024 * 1024
 _DISCARDED_BYTES: Final = 16 * 1024
 """The most bytes read after the end of a request: the client's goodbye, and bytes on their way."""
 _UNREAD_BYTES: Final = 8 * 1024
@@ -46,7 +48,6 @@ class _Register(Protocol):
     def admit(self, connection: HttpConnection) -> None: ...
     def mark_answered(self, connection: HttpConnection) -> None: ...
     def change_held_bytes(self, connection: HttpConnection, change: int) -> None: ...
-    def throttle_answered_body(self, size: int, now: float) -> float: ...
     def forget(self, connection: HttpConnection) -> None: ...
 
 
@@ -63,6 +64,7 @@ class Port:
         handshakes: the log of failed handshakes.
         parts: what the parts of the server share.
         state: uvicorn's ServerState: the connections and tasks to wait for at a stop, and the headers of each answer.
+        answered_bodies: the pace of reading bodies that were already answered.
         buffer: for the next bytes of any connection.
     """
 
@@ -74,6 +76,7 @@ class Port:
     handshakes: HandshakeLog
     parts: ServerParts
     state: Any
+    answered_bodies: ReadingPace = field(default_factory=lambda: ReadingPace(_ANSWERED_BYTES_PER_S, _ANSWERED_BURST))
     buffer: memoryview = field(default_factory=lambda: memoryview(bytearray(_READ_BYTES)))
 
 
@@ -374,7 +377,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
 
     def throttle_answered_body(self, size: int) -> None:
         """Pause reading a body that was already answered, at the pace that all such bodies share."""
-        pause = self._port.register.throttle_answered_body(size, self.loop.time())
+        pause = self._port.answered_bodies.record_read(size, self.loop.time())
         if pause:
             self._is_throttled = True
             self.update_reading()
