@@ -146,6 +146,8 @@ def _evaluate_invocation(invocation: Invocation, candidate: Candidate) -> Sequen
         parts = subject.pod_parts  # checks about fields that the Pod does not have are not run
         if parts is None or not candidate.pod_parts or not candidate.pod_parts.isdisjoint(parts):
             for group in policy.checks:
+                if subject.checks.get(group) == ():  # a group without a check for this kind
+                    continue
                 if problems_of_group(group, subject) is not NOTHING:
                     return RuleDecisions(invocation, started=started).decisions_of_checks()
         return param.admits_at(target.place) if target.place else param.admits

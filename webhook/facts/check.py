@@ -55,7 +55,10 @@ def problems_of_group(group: str, subject: Subject) -> CheckResults:
     answers = subject.results  # read first: `once` has the same answers, but costs a call for each check
     try:
         for each in checks:
-            if each.of_pods_with and _is_pod_with_none_of_parts(each.of_pods_with, subject):
+            needed, present = each.of_pods_with, subject.pod_parts
+            if needed and (
+                _is_pod_with_none_of_parts(needed, subject) if present is None else present.isdisjoint(needed)
+            ):
                 continue
             if not each.of_made_objects:
                 is_made = answers.get(is_made_by_controller)

@@ -85,7 +85,10 @@ class Enforced(NamedTuple):
 
 def enforced_level(subject: Subject) -> Enforced | None:
     """Return what the namespace of an object enforces; None if the namespace enforces nothing or is not known."""
-    labels = Namespace.of(subject.cluster_view().find_namespace(subject.namespace)).metadata.labels
+    namespace = subject.cluster_view().find_namespace(subject.namespace)
+    if namespace is None:
+        return None
+    labels = Namespace.of(namespace).metadata.labels
     level = labels.get(_LABEL)
     if level not in ("baseline", "restricted"):
         return None

@@ -123,9 +123,11 @@ def _requested_devices(container: Container) -> tuple[RequestedDevice, ...]:
     for name in dict.fromkeys((*limits, *requests)):
         container.reading.deadline.spend(devices.NAME_WORK)
         device = devices.device_of_resource_name(name)
+        if not device.kind and "/" not in name:  # cpu and memory
+            continue
         if is_nothing(limits.get(name)) and is_nothing(requests.get(name)):
             continue
-        if device.kind or ("/" in name and _nearest_known_resource(name, container)):
+        if device.kind or _nearest_known_resource(name, container):
             requested.append(RequestedDevice(name, device, limits.get(name), requests.get(name)))
     return tuple(requested)
 

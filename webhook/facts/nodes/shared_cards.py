@@ -267,9 +267,14 @@ def check_amounts(subject: Subject) -> Iterator[Problem]:
     """Report amounts that a scheduler refuses or counts as another amount; nodes are not compared."""
     for pods in pods_with_extended_resources(subject):
         yield from without_repeated_problems(_check_node_of_vgpu(pods), subject)
+        is_of_koordinator = pods.template.spec.scheduler_name == _KOORDINATOR_SCHEDULER
         for container in pods.template.spec.all_containers():
+            resources = container.resources
+            has_shares = not (_SHARES.isdisjoint(resources.limits) and _SHARES.isdisjoint(resources.requests))
+            if not has_shares and not is_of_koordinator:
+                continue
             amounts = _amounts(container)
-            for name, amount in amounts.items() if not _SHARES.isdisjoint(amounts) else ():
+            for name, amount in amounts.items() if has_shares else ():
                 is_of_volcano = _is_placed_by_volcano(pods.template, subject)
                 path = pods.locate(path_of_amount(container, name))
                 above_one = "request at most 100, or more cards"
@@ -292,7 +297,7 @@ def check_amounts(subject: Subject) -> Iterator[Problem]:
                 else:
                     continue
                 yield from without_repeated_problems((problem,), subject)
-            if pods.template.spec.scheduler_name == _KOORDINATOR_SCHEDULER:
+            if is_of_koordinator:
                 problems = _check_combination(container, amounts.keys(), pods)
                 yield from without_repeated_problems(problems, subject)
 
