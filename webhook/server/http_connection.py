@@ -34,6 +34,8 @@ _REFUSED_S: Final = 0.1
 """Seconds for a client to read the answer after the server has stopped reading."""
 _ANSWERED_BYTES_PER_S: Final = 16 * 1024 * 1024
 _ANSWERED_BURST: Final = 1024 * 1024
+"""The pace of reading bodies that were already answered, and the bytes without a pace, for all connections of a port.
+"""
 _DISCARDED_BYTES: Final = 16 * 1024
 """The most bytes read after the end of a request: the client's goodbye, and bytes on their way."""
 _UNREAD_BYTES: Final = 8 * 1024

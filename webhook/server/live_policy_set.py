@@ -69,7 +69,7 @@ class LivePolicySet(ReloadableValue[PolicySet]):
             Whether anything was tried, or an error of files began or ended.
         """
         tried = self._files.poll()
-        self.error, self.failures = self._files.error, self._files.failures
+        self.error = self._files.error
         changed = self._combine_if_changed(is_anew=tried and not self.error)
         return tried or changed
 

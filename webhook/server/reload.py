@@ -23,7 +23,7 @@ class ReloadableValue(Generic[Value]):
     Attributes:
         current: the last value that could be made.
         error: why the current files cannot be used, or "".
-        reloads, failures: how often loading succeeded and failed.
+        reloads: how often a new value was made.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ReloadableValue(Generic[Value]):
         self._served = self._taken = self._seen = mark()
         self.current = make()
         self.error = ""
-        self.reloads = self.failures = 0
+        self.reloads = 0
 
     def poll(self) -> bool:
         """Build a new value after two polls have seen the same change, so half-written files are not tried.
@@ -59,16 +59,13 @@ class ReloadableValue(Generic[Value]):
         try:
             mark = self._mark()
         except Exception as error:  # noqa: BLE001 - as below
-            return self._record_error(error, is_new=_text(error) != self.error)  # a missing folder is logged once
+            before, self.error = self.error, _text(error)
+            return self.error != before  # a missing folder is logged once
         try:
             return self._rebuild_if_changed(mark)
         except Exception as error:  # noqa: BLE001 - the watch must outlive any file; /readyz shows the text
-            return self._record_error(error, is_new=True)
-
-    def _record_error(self, error: Exception, *, is_new: bool) -> bool:
-        self.error = _text(error)
-        self.failures += is_new
-        return is_new
+            self.error = _text(error)
+            return True
 
     def _rebuild_if_changed(self, mark: Hashable) -> bool:
         quiet, self._seen = mark == self._seen, mark
