@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.typed import jobs
 from webhook.typed.fields import Number, OptionalNumber, Part, Parts, Text, Texts
@@ -48,12 +50,12 @@ class ReplicatedJob(Typed):
         """Return the number of pods of one replica."""
         return self.template.spec.parallelism
 
-    @property
+    @cached_property
     def pod_template(self) -> PodTemplate:
         """Return the template of the job's pods."""
         return self.template.spec.template
 
-    @property
+    @cached_property
     def pod(self) -> PodSpec:
         """Return the spec of the job's pods."""
         return self.pod_template.spec

@@ -77,7 +77,7 @@ class Typed:
 
     def has(self, name: str) -> bool:
         """Return whether a field is set, perhaps to a value that is not yet filled in."""
-        return self.json.get(name) is not None or self.is_omitted(name)
+        return self.json.get(name) is not None or (bool(self.reading.omitted) and self.is_omitted(name))
 
     def is_omitted(self, name: str) -> bool:
         """Return whether a field is set to a value that is not yet filled in."""
