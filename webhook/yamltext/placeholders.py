@@ -59,7 +59,8 @@ def is_placeholder_for_non_text(text: str) -> bool:
     In addition to the texts of `is_placeholder`, these are `NUM_NODES`, `PORT` and `(port)` for sed, `ref+vault://a`
     for vals, and the type `Boolean`. In a field for text, such a word may be the final value.
     """
-    is_word = any(words.fullmatch(text) is not None for words in (_CONSTANT, _CAPITALS, _IN_PARENTHESES, _TYPE))
+    is_capitals = _CONSTANT.fullmatch(text) is not None or _CAPITALS.fullmatch(text) is not None
+    is_word = is_capitals or _IN_PARENTHESES.fullmatch(text) is not None or _TYPE.fullmatch(text) is not None
     return is_word or text.startswith(_OF_VALS) or is_placeholder(text)
 
 
