@@ -14,8 +14,5 @@ TRAINER: Final = "trainer.kubeflow.org"
 TRAIN_JOB: Final = (TRAINER, "TrainJob")
 TRAINING_RUNTIMES: Final = frozenset(((TRAINER, "TrainingRuntime"), (TRAINER, "ClusterTrainingRuntime")))
 LEADER_WORKER_SET: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
-LOCAL_QUEUE: Final = GroupVersionKind("kueue.x-k8s.io", "v1beta2", "LocalQueue")
-CLUSTER_QUEUE: Final = GroupVersionKind("kueue.x-k8s.io", "v1beta2", "ClusterQueue")
-RESOURCE_FLAVOR: Final = GroupVersionKind("kueue.x-k8s.io", "v1beta2", "ResourceFlavor")
 KUEUE_QUEUE_NAME: Final = "kueue.x-k8s.io/queue-name"
 """The label with the queue of a job."""

@@ -31,7 +31,6 @@ from webhook.facts.gpu.device_pods import (
 )
 from webhook.facts.kinds import NODE, PRIORITY_CLASS
 from webhook.facts.kueue.objects import PRIORITY, QUEUE_NAME
-from webhook.facts.kueue.types import ClusterQueue, LocalQueue
 from webhook.facts.pods.node_selection import KEEPS_OUT, NODE_POOLS, is_tolerated
 from webhook.facts.pods.pod_sets import template_of
 from webhook.facts.priority_classes import PriorityClass, priority_class_name
@@ -43,6 +42,7 @@ from webhook.rules.rule import RuleGroup
 from webhook.typed.cluster_objects import Node
 from webhook.typed.collections import Items
 from webhook.typed.fields import OptionalNumber, Part, PartMap, Text
+from webhook.typed.kueue import ClusterQueue, LocalQueue
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container, LifecycleHandler, NodeSelectorTerm, PodSpec, Taint
 from webhook.typed.view import Typed

@@ -369,7 +369,7 @@ def _capacity_questions(subject: Subject, told: Collection[str]) -> Iterator[Ope
 
 def _flavor_questions(subject: Subject) -> Iterator[OpenQuestion]:
     """Yield a question about pods that fit only nodes without the labels that Kueue adds for each flavor of a group."""
-    labels: dict[int, list[Mapping[str, JSON]]] = {}
+    labels: dict[int, list[Mapping[str, str]]] = {}
     for flavor in subject.once(flavors_of_queue):
         labels.setdefault(flavor.group, []).append(flavor.labels)
     for each in subject.once(all_pods_and_nodes) if labels else ():
@@ -380,7 +380,7 @@ def _flavor_questions(subject: Subject) -> Iterator[OpenQuestion]:
                 return
 
 
-def _has_labels(offer: NodeOffer, wanted: Mapping[str, JSON]) -> bool:
+def _has_labels(offer: NodeOffer, wanted: Mapping[str, str]) -> bool:
     return all(offer.labels.get(key) == value for key, value in wanted.items())
 
 

@@ -15,11 +15,11 @@ from msgspec import Struct
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.facts.kueue.objects import MULTI_KUEUE_CLUSTER, MULTI_KUEUE_CONFIG, PROVISIONING_CONFIG
 from webhook.facts.kueue.quota_tree import QueueFields
-from webhook.facts.kueue.types import AdmissionCheck, MultiKueueConfig
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject
 from webhook.text.wording import named
 from webhook.typed.collections import Entries
+from webhook.typed.kueue import AdmissionCheck, MultiKueueConfig
 
 _MULTI_KUEUE: Final = "kueue.x-k8s.io/multikueue"
 _NO_CONDITION: Final = "has no condition Active in its file"

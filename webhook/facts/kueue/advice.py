@@ -23,11 +23,11 @@ from webhook.facts.kueue.never import PODS
 from webhook.facts.kueue.objects import MAX_EXEC_TIME, POD_GROUP
 from webhook.facts.kueue.quota_tree import QueueFields, QuotaGroup
 from webhook.facts.kueue.releases import OWN_KEYS, find_kueue_release, is_kueue_release_known
-from webhook.facts.kueue.types import ClusterQueue
 from webhook.facts.kueue.workload import PodSetRequests, build_workload
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import either
+from webhook.typed.kueue import ClusterQueue
 from webhook.typed.objects import Object
 
 FLAVOR_AMBIGUOUS: Final = KUEUE_ADVICE.rule(

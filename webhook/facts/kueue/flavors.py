@@ -19,7 +19,6 @@ from msgspec import Struct
 from webhook.apimachinery.attributes import JSON
 from webhook.facts.kueue.admission_checks import may_run_on_future_nodes
 from webhook.facts.kueue.quota_tree import QueueFields
-from webhook.facts.kueue.types import ResourceFlavor
 from webhook.facts.pods.node_selection import first_untolerated_taint, labels_meet_requirement
 from webhook.facts.pods.node_sources import source_of_new_nodes
 from webhook.facts.pods.pod_requests import Amounts, amounts_in_thousandths
@@ -28,6 +27,7 @@ from webhook.text.caches import IdentityKey
 from webhook.text.wording import either
 from webhook.typed.cluster_objects import Node
 from webhook.typed.collections import Items
+from webhook.typed.kueue import ResourceFlavor
 from webhook.typed.pods import NodeSelectorTerm, PodTemplate, SelectorRequirement, Taint
 
 TAINTED: Final = "its nodes have the taint"

@@ -24,10 +24,10 @@ from webhook.facts.kueue.configuration import (
 from webhook.facts.kueue.objects import DEFAULT_QUEUE, QUEUE_NAME
 from webhook.facts.kueue.quota import QuotaNode, QuotaTree
 from webhook.facts.kueue.quota_tree import QueueFields, QuotaTrees, read_quota_tree
-from webhook.facts.kueue.types import ClusterQueue, LocalQueue
 from webhook.facts.pods.node_selection import selector_json_matches
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
+from webhook.typed.kueue import ClusterQueue, LocalQueue
 from webhook.typed.objects import Namespace, Object
 from webhook.typed.pods import LabelSelector
 from webhook.typed.ray import RayJob

@@ -23,7 +23,6 @@ from webhook.facts.kueue.quota import FlavorResource, QuotaNode, QuotaTree
 from webhook.facts.kueue.quota_tree import QueueFields, QuotaGroup
 from webhook.facts.kueue.releases import OWN_KEYS, find_kueue_release
 from webhook.facts.kueue.topology import TopologyRequest
-from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceFlavor
 from webhook.facts.kueue.workload import PodSetRequests, build_workload
 from webhook.facts.pods.pod_requests import OutOfRangeAmount, format_thousandths_with_resource_name
 from webhook.facts.resource_units import format_amount_in_kueue_units, format_amount_with_resource_name
@@ -31,6 +30,7 @@ from webhook.facts.subject import Subject
 from webhook.rules.problem import MissingObject, Problem
 from webhook.text.wording import counted
 from webhook.typed.collections import Items
+from webhook.typed.kueue import ClusterQueue, Cohort, ResourceFlavor
 
 EXCEEDS_MAX_QUOTA: Final = KUEUE_NEVER.rule(
     "kueue-never/exceeds-max-quota",

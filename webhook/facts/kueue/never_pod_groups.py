@@ -22,11 +22,11 @@ from webhook.facts.kueue.groups import KUEUE_NEVER
 from webhook.facts.kueue.managed import KueueManagement, QueuePlace, queue_name_of_object
 from webhook.facts.kueue.objects import POD_GROUP, POD_GROUP_COUNT, QUEUE_NAME
 from webhook.facts.kueue.releases import find_kueue_release, max_pod_sets_per_workload
-from webhook.facts.kueue.types import PodWithStatus
 from webhook.facts.kueue.workload import build_workload
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.caches import IdentityKey
+from webhook.typed.kueue import PodWithStatus
 from webhook.typed.objects import Object
 from webhook.yamltext.placeholders import is_placeholder
 

@@ -18,13 +18,13 @@ from webhook.facts.kueue.flavors import FlavorFields
 from webhook.facts.kueue.groups import KUEUE_NEVER
 from webhook.facts.kueue.never import PODS, JobInClusterQueue
 from webhook.facts.kueue.topology import PodPlacement, ResourceShortage
-from webhook.facts.kueue.types import ResourceFlavor, Topology
 from webhook.facts.kueue.workload import PodSetRequests
 from webhook.facts.pods.pod_requests import format_thousandths_with_resource_name
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 from webhook.typed.cluster_objects import Node
+from webhook.typed.kueue import ResourceFlavor, Topology
 
 TOPOLOGY_PLACEMENT: Final = KUEUE_NEVER.rule(
     "kueue-never/topology-placement",

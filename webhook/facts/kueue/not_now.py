@@ -41,13 +41,13 @@ from webhook.facts.kueue.objects import PRIORITY, QUEUE_NAME
 from webhook.facts.kueue.quota import FlavorResource, count_other_waiting_workloads, is_queued
 from webhook.facts.kueue.quota_tree import QueueFields, QuotaGroup
 from webhook.facts.kueue.releases import LABEL_ALONE, UNKNOWN, find_kueue_release, is_kueue_release_known
-from webhook.facts.kueue.types import ClusterQueue, LocalQueue, ResourceFlavor, Topology, WorkloadPriorityClass
 from webhook.facts.resource_units import format_amount_in_kueue_units, format_amount_with_resource_name
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject, Problem
 from webhook.text.wording import counted, did_you_mean
 from webhook.typed.collections import Items
+from webhook.typed.kueue import ClusterQueue, LocalQueue, ResourceFlavor, Topology, WorkloadPriorityClass
 from webhook.typed.objects import Namespace, Object
 from webhook.yamltext.placeholders import is_placeholder
 

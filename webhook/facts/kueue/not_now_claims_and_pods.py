@@ -19,11 +19,11 @@ from webhook.facts.kueue.groups import KUEUE_NOT_NOW
 from webhook.facts.kueue.managed import KueueManagement, QueuePlace
 from webhook.facts.kueue.never_pod_groups import GROUP_COUNT, pod_group_of
 from webhook.facts.kueue.objects import POD_GROUP, POD_GROUP_COUNT, POD_GROUP_FAST
-from webhook.facts.kueue.types import PodWithStatus
 from webhook.facts.kueue.workload import PodSetRequests, build_workload
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
+from webhook.typed.kueue import PodWithStatus
 from webhook.typed.objects import Object
 
 CLAIM_TEMPLATE_MISSING: Final = KUEUE_NOT_NOW.rule(

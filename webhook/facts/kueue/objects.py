@@ -8,7 +8,6 @@ from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster import controllers
 from webhook.cluster.interest import Interest, ObjectScope, interest_in_fields
 from webhook.cluster.site_params import CONFIG_MAP
-from webhook.facts import kinds
 from webhook.facts.dra.device_claims_classes import DEVICE_CLASS
 from webhook.facts.dra.pod_claims import DOMAINS, TEMPLATE
 from webhook.facts.dra.resource_slices import DEVICE_LOOKUPS
@@ -16,6 +15,17 @@ from webhook.facts.kinds import KUEUE_QUEUE_NAME, NODE, RUNTIME_CLASS
 from webhook.facts.priority_classes import PRIORITY_CLASS_LOOKUP
 from webhook.facts.train_job_pods.types import RUNTIMES
 from webhook.facts.view import NAMESPACES
+from webhook.typed.kueue import (
+    AdmissionCheck,
+    ClusterQueue,
+    Cohort,
+    LocalQueue,
+    MultiKueueConfig,
+    ResourceFlavor,
+    Topology,
+    Workload,
+    WorkloadPriorityClass,
+)
 
 GROUP: Final = "kueue.x-k8s.io"
 QUEUE_NAME: Final = KUEUE_QUEUE_NAME
@@ -45,17 +55,17 @@ def _kueue_kind(kind: str) -> GroupVersionKind:
     return GroupVersionKind(GROUP, "v1beta2", kind)
 
 
-LOCAL_QUEUE: Final = kinds.LOCAL_QUEUE
-CLUSTER_QUEUE: Final = kinds.CLUSTER_QUEUE
-COHORT: Final = _kueue_kind("Cohort")
-RESOURCE_FLAVOR: Final = kinds.RESOURCE_FLAVOR
-TOPOLOGY: Final = _kueue_kind("Topology")
-ADMISSION_CHECK: Final = _kueue_kind("AdmissionCheck")
+LOCAL_QUEUE: Final = LocalQueue.gvk
+CLUSTER_QUEUE: Final = ClusterQueue.gvk
+COHORT: Final = Cohort.gvk
+RESOURCE_FLAVOR: Final = ResourceFlavor.gvk
+TOPOLOGY: Final = Topology.gvk
+ADMISSION_CHECK: Final = AdmissionCheck.gvk
 PROVISIONING_CONFIG: Final = _kueue_kind("ProvisioningRequestConfig")
-MULTI_KUEUE_CONFIG: Final = _kueue_kind("MultiKueueConfig")
+MULTI_KUEUE_CONFIG: Final = MultiKueueConfig.gvk
 MULTI_KUEUE_CLUSTER: Final = _kueue_kind("MultiKueueCluster")
-WORKLOAD: Final = _kueue_kind("Workload")
-WORKLOAD_PRIORITY_CLASS: Final = _kueue_kind("WorkloadPriorityClass")
+WORKLOAD: Final = Workload.gvk
+WORKLOAD_PRIORITY_CLASS: Final = WorkloadPriorityClass.gvk
 LIMIT_RANGE: Final = GroupVersionKind("", "v1", "LimitRange")
 CONFIGURATION: Final = ObjectScope(namespace="kueue-system", name="kueue-manager-config")
 """The ConfigMap with the Configuration in the manifests of Kueue's releases."""

@@ -14,10 +14,10 @@ from webhook.facts.kueue.managed import selects_namespace
 from webhook.facts.kueue.not_now import causes_of_inactivity
 from webhook.facts.kueue.quota import FlavorResource, QuotaNode, QuotaTree, nodes_parents_first
 from webhook.facts.kueue.quota_tree import QueueFields, QuotaTrees, read_quota_tree
-from webhook.facts.kueue.types import ClusterQueue, LocalQueue, ResourceFlavor
 from webhook.facts.queue_overview import QueueOverview, QueueResourceAmounts, QueueRow
 from webhook.facts.view import ClusterView
 from webhook.typed.collections import Items
+from webhook.typed.kueue import ClusterQueue, LocalQueue, ResourceFlavor
 
 _STOPPED: Final = "is stopped by its stopPolicy"
 

@@ -47,7 +47,10 @@ from webhook.facts.kueue.queue_flavors import advise_resource_groups
 from webhook.facts.kueue.queue_quota import advise_useless_borrowing_limits
 from webhook.facts.kueue.quota_tree import QueueFields, read_cluster_queue, read_quota_tree
 from webhook.facts.kueue.releases import find_kueue_release, is_kueue_release_known, is_kueue_release_stated
-from webhook.facts.kueue.types import (
+from webhook.facts.subject import Subject
+from webhook.rules.problem import Problem
+from webhook.text.wording import change, did_you_mean, either, named
+from webhook.typed.kueue import (
     AdmissionCheck,
     AdmissionChecksStrategy,
     ClusterQueue,
@@ -58,9 +61,6 @@ from webhook.facts.kueue.types import (
     ResourceFlavor,
     Topology,
 )
-from webhook.facts.subject import Subject
-from webhook.rules.problem import Problem
-from webhook.text.wording import change, did_you_mean, either, named
 from webhook.typed.pods import SelectorRequirement
 from webhook.typed.view import Typed
 from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_name

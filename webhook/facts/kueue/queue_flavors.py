@@ -23,7 +23,11 @@ from webhook.apimachinery.names import (
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.quota_tree import read_quota_tree
-from webhook.facts.kueue.types import (
+from webhook.facts.subject import Subject
+from webhook.facts.view import ClusterView
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted, did_you_mean
+from webhook.typed.kueue import (
     ClusterQueue,
     ClusterQueueSpec,
     Cohort,
@@ -31,10 +35,6 @@ from webhook.facts.kueue.types import (
     ResourceFlavor,
     ResourceGroup,
 )
-from webhook.facts.subject import Subject
-from webhook.facts.view import ClusterView
-from webhook.rules.problem import Problem
-from webhook.text.wording import counted, did_you_mean
 from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_name
 
 TOO_MANY: Final = KUEUE_QUEUE.rule(

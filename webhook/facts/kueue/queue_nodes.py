@@ -22,11 +22,11 @@ from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.queue import immutable_field_problem
 from webhook.facts.kueue.queue_flavors import fault_of_count, fix_for_count, too_many_entries_problem
 from webhook.facts.kueue.topology import HOSTNAME
-from webhook.facts.kueue.types import ResourceFlavor, ResourceFlavorSpec, Topology, TopologySpec
 from webhook.facts.pods.node_selection import EFFECTS
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import change, counted
+from webhook.typed.kueue import ResourceFlavor, ResourceFlavorSpec, Topology, TopologySpec
 from webhook.typed.pods import Taint, Toleration
 from webhook.yamltext.placeholders import is_placeholder
 

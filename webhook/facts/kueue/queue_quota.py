@@ -18,11 +18,11 @@ from webhook.apimachinery.paths import path_as_text
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.queue_flavors import cluster_queue_or_cohort
 from webhook.facts.kueue.quota_tree import others_in_tree_of_cohort, read_cluster_queue, read_quota_tree
-from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceQuota
 from webhook.facts.resource_units import format_amount_with_resource_name
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
+from webhook.typed.kueue import ClusterQueue, Cohort, ResourceQuota
 from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non_text
 
 COHORT_CYCLE: Final = KUEUE_QUEUE_ADVICE.rule(

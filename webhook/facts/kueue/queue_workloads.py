@@ -27,10 +27,10 @@ from webhook.facts.kueue.objects import BOOST, GROUP
 from webhook.facts.kueue.queue_flavors import fault_of_count, fix_for_count
 from webhook.facts.kueue.quota import has_quota
 from webhook.facts.kueue.releases import find_kueue_release, max_pod_sets_per_workload
-from webhook.facts.kueue.types import Workload, WorkloadPodSet, WorkloadSpec
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import change, counted
+from webhook.typed.kueue import Workload, WorkloadPodSet, WorkloadSpec
 from webhook.typed.pods import Resources
 from webhook.typed.view import Typed
 from webhook.yamltext.placeholders import is_placeholder

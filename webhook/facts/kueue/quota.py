@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from webhook.facts.kueue.types import LocalQueue, PodSetAssignment, Workload
 from webhook.facts.resource_units import parse_amount_in_kueue_units
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.text.caches import IdentityKey
+from webhook.typed.kueue import LocalQueue, PodSetAssignment, Workload
 from webhook.typed.objects import Object
 
 FlavorResource: TypeAlias = tuple[str, str]

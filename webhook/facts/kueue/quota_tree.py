@@ -25,7 +25,12 @@ from webhook.facts.kueue.quota import (
     read_reservations,
     set_parent,
 )
-from webhook.facts.kueue.types import (
+from webhook.facts.resource_units import parse_amount_in_kueue_units
+from webhook.facts.view import ClusterView
+from webhook.text.caches import IdentityKey
+from webhook.typed.collections import Items
+from webhook.typed.fields import Amount
+from webhook.typed.kueue import (
     ClusterQueue,
     ClusterQueueSpec,
     ClusterQueueStatus,
@@ -33,11 +38,6 @@ from webhook.facts.kueue.types import (
     Preemption,
     ResourceGroup,
 )
-from webhook.facts.resource_units import parse_amount_in_kueue_units
-from webhook.facts.view import ClusterView
-from webhook.text.caches import IdentityKey
-from webhook.typed.collections import Items
-from webhook.typed.fields import Amount
 
 _KEPT_OBJECTS: Final = 8192
 _AMOUNTS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit")

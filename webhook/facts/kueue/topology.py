@@ -22,7 +22,6 @@ from msgspec import Struct, field
 
 from webhook.facts.kueue.flavors import FlavorFields, NodeCapacity, first_untolerated_taint_of_flavor, read_kueue_nodes
 from webhook.facts.kueue.objects import BOOLEANS, GROUP
-from webhook.facts.kueue.types import Topology
 from webhook.facts.pods.node_sources import first_node_without_amounts
 from webhook.facts.pods.pod_requests import Amounts
 from webhook.facts.view import ClusterView
@@ -30,6 +29,7 @@ from webhook.rules.problem import MissingObject
 from webhook.text.caches import IdentityKey
 from webhook.typed.cluster_objects import Node
 from webhook.typed.collections import Items
+from webhook.typed.kueue import Topology
 from webhook.typed.pods import PodTemplate
 
 HOSTNAME: Final = "kubernetes.io/hostname"

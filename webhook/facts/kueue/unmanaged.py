@@ -39,11 +39,11 @@ from webhook.facts.kueue.releases import (
     is_kueue_release_stated,
     source_of_kueue_release_as_text,
 )
-from webhook.facts.kueue.types import LocalQueue
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import named
+from webhook.typed.kueue import LocalQueue
 from webhook.typed.objects import Object
 from webhook.typed.ray import RayCluster
 

@@ -7,18 +7,17 @@ Source: k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins (noderesources, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
-from webhook.apimachinery.attributes import JSON
-from webhook.apimachinery.paths import FieldPath, get
+from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.dra.types import DeviceClass
 from webhook.facts.gpu.device_pods import DevicePods, located_templates, read_device_workload
 from webhook.facts.gpu.devices import device_of_resource_name
-from webhook.facts.kinds import CLUSTER_QUEUE, KUEUE_QUEUE_NAME, LOCAL_QUEUE, RESOURCE_FLAVOR
+from webhook.facts.kinds import KUEUE_QUEUE_NAME
 from webhook.facts.nodes.types import NodePool
 from webhook.facts.pods.node_selection import first_untolerated, labels_meet_requirement
 from webhook.facts.pods.node_sources import first_node_without_amounts
@@ -37,18 +36,18 @@ from webhook.facts.view import ClusterView
 from webhook.text.caches import IdentityKey
 from webhook.typed.cluster_objects import Deployment, Node
 from webhook.typed.collections import Items
+from webhook.typed.kueue import ClusterQueue, LocalQueue, ResourceFlavor
 from webhook.typed.pod_parts import CLASS_PREFIX
 from webhook.typed.pods import Container, NodeSelectorTerm, PodSpec, Taint, Toleration
-from webhook.typed.view import ReadingContext
 
 HAMI_CARDS: Final = "hami.io/node-nvidia-register"
 VOLCANO_CARDS: Final = "volcano.sh/node-vgpu-register"
 CLASS_LOOKUPS: Final = (interest_in_fields(DeviceClass.gvk, "spec.extendedResourceName"),)
 NODE_LOOKUPS: Final = (
     *LIMIT_RANGE_LOOKUPS,
-    interest_in_fields(LOCAL_QUEUE, "spec"),
-    interest_in_fields(CLUSTER_QUEUE, "spec"),
-    interest_in_fields(RESOURCE_FLAVOR, "spec"),
+    interest_in_fields(LocalQueue.gvk, "spec"),
+    interest_in_fields(ClusterQueue.gvk, "spec"),
+    interest_in_fields(ResourceFlavor.gvk, "spec"),
     interest_in_fields(
         Node.gvk,
         "metadata.labels",
@@ -154,7 +153,7 @@ class NodeFlavor(NamedTuple):
     """A ResourceFlavor of Kueue: the number of its resource group, and what Kueue adds to pods with the flavor."""
 
     group: int
-    labels: Mapping[str, JSON]
+    labels: Mapping[str, str]
     tolerations: tuple[Toleration, ...]
 
 
@@ -253,30 +252,17 @@ def flavors_of_queue(subject: Subject) -> tuple[NodeFlavor, ...]:
     """Return the flavors of the ClusterQueue that a job names, as far as they are known; call it through
     `Subject.once`. Kueue adds the labels and tolerations of one flavor of a resource group to the pods.
     """
-    view, name = subject.cluster_view(), subject.metadata.labels.get(KUEUE_QUEUE_NAME, "")
-    queue = (
-        get(view.get_without_noting(LOCAL_QUEUE, view.namespace, name), ("spec", "clusterQueue"), "") if name else ""
+    name, view = (
+        subject.metadata.labels.get(KUEUE_QUEUE_NAME, ""),
+        subject.cluster_view().copy_without_missing_objects(),
     )
-    groups = get(view.get_without_noting(CLUSTER_QUEUE, "", queue), ("spec", "resourceGroups"), ()) if queue else ()
-    return tuple(_flavors_of_groups(_listed(groups, view), view))
-
-
-def _flavors_of_groups(groups: Iterable[JSON], view: ClusterView) -> Iterator[NodeFlavor]:
-    for number, group in enumerate(groups):
-        for flavor in _listed(get(group, ("flavors",), ()), view):
-            held = view.get_without_noting(RESOURCE_FLAVOR, "", get(flavor, ("name",), ""))
-            labels = get(held, ("spec", "nodeLabels"), {})
-            added = _listed(get(held, ("spec", "tolerations"), ()), view)
-            reading = ReadingContext(view.deadline)
-            yield NodeFlavor(
-                number,
-                labels if isinstance(labels, dict) else {},
-                tuple(Toleration.of(each, (), reading) for each in added if isinstance(each, dict)),
-            )
-
-
-def _listed(value: JSON, view: ClusterView) -> Items[JSON]:
-    return Items(value if isinstance(value, list) else (), view.deadline)
+    queue = view.find(LocalQueue, name).spec.cluster_queue if name else ""
+    groups = view.find(ClusterQueue, queue, namespaced=False).spec.resource_groups if queue else ()
+    return tuple(
+        NodeFlavor(number, flavor.spec.node_labels, tuple(flavor.spec.tolerations))
+        for number, group in enumerate(groups)
+        for flavor in (view.find(ResourceFlavor, each.name, namespaced=False) for each in group.flavors)
+    )
 
 
 def needs_of_pod(spec: PodSpec, view: ClusterView, added: tuple[Toleration, ...] = ()) -> PodNeeds:

@@ -8,11 +8,15 @@ Source: kubernetes-sigs/kueue@ff69552e apis/kueue and config/components/crd/base
 
 from __future__ import annotations
 
-from webhook.facts.kueue import objects
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.typed.fields import Amounts, Labels, Number, OptionalNumber, Part, Parts, Raw, Text, Texts, Truth
 from webhook.typed.objects import Object, Status
 from webhook.typed.pods import LabelSelector, Pod, PodTemplate, Taint, Toleration
 from webhook.typed.view import Typed
+
+
+def _kueue_kind(kind: str) -> GroupVersionKind:
+    return GroupVersionKind("kueue.x-k8s.io", "v1beta2", kind)
 
 
 class ResourceQuota(Typed):
@@ -149,7 +153,7 @@ class ClusterQueueStatus(Status):
 class ClusterQueue(Object):
     """kueue.x-k8s.io ClusterQueue."""
 
-    gvk = objects.CLUSTER_QUEUE
+    gvk = _kueue_kind("ClusterQueue")
     spec = Part(ClusterQueueSpec)
     status = Part(ClusterQueueStatus)
 
@@ -163,7 +167,7 @@ class CohortSpec(QuotaSpec):
 class Cohort(Object):
     """kueue.x-k8s.io Cohort."""
 
-    gvk = objects.COHORT
+    gvk = _kueue_kind("Cohort")
     spec = Part(CohortSpec)
 
 
@@ -177,7 +181,7 @@ class LocalQueueSpec(Typed):
 class LocalQueue(Object):
     """kueue.x-k8s.io LocalQueue."""
 
-    gvk = objects.LOCAL_QUEUE
+    gvk = _kueue_kind("LocalQueue")
     spec = Part(LocalQueueSpec)
 
 
@@ -193,7 +197,7 @@ class ResourceFlavorSpec(Typed):
 class ResourceFlavor(Object):
     """kueue.x-k8s.io ResourceFlavor."""
 
-    gvk = objects.RESOURCE_FLAVOR
+    gvk = _kueue_kind("ResourceFlavor")
     spec = Part(ResourceFlavorSpec)
 
 
@@ -216,7 +220,7 @@ class TopologySpec(Typed):
 class Topology(Object):
     """kueue.x-k8s.io Topology."""
 
-    gvk = objects.TOPOLOGY
+    gvk = _kueue_kind("Topology")
     spec = Part(TopologySpec)
 
 
@@ -237,7 +241,7 @@ class AdmissionCheckSpec(Typed):
 class AdmissionCheck(Object):
     """kueue.x-k8s.io AdmissionCheck."""
 
-    gvk = objects.ADMISSION_CHECK
+    gvk = _kueue_kind("AdmissionCheck")
     spec = Part(AdmissionCheckSpec)
     status = Part(Status)
 
@@ -251,7 +255,7 @@ class MultiKueueConfigSpec(Typed):
 class MultiKueueConfig(Object):
     """kueue.x-k8s.io MultiKueueConfig."""
 
-    gvk = objects.MULTI_KUEUE_CONFIG
+    gvk = _kueue_kind("MultiKueueConfig")
     spec = Part(MultiKueueConfigSpec)
 
 
@@ -334,7 +338,7 @@ class WorkloadStatus(Status):
 class Workload(Object):
     """kueue.x-k8s.io Workload."""
 
-    gvk = objects.WORKLOAD
+    gvk = _kueue_kind("Workload")
     spec = Part(WorkloadSpec)
     status = Part(WorkloadStatus)
 
@@ -342,4 +346,4 @@ class Workload(Object):
 class WorkloadPriorityClass(Object):
     """kueue.x-k8s.io WorkloadPriorityClass."""
 
-    gvk = objects.WORKLOAD_PRIORITY_CLASS
+    gvk = _kueue_kind("WorkloadPriorityClass")
