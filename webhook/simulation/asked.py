@@ -303,7 +303,7 @@ def _question_of_gang(gang: Gang, subject: Subject) -> str:
     if not gang.is_of_kubernetes:
         return f"{gang.name} is not compared with the pods"
     for each in subject.once(pods_and_nodes) if gang.least else ():
-        if each.pods.template.json is gang.template and (room := each.room) < (gang.least or 0):
-            has = f"the nodes have room for {room} of {each.pods.pod_count} pods"
+        if each.pods.template.json is gang.template and (most := each.most_pods) < (gang.least or 0):
+            has = f"the nodes have room for {most} of {each.pods.pod_count} pods"
             return f"{gang.name} starts no pod before {gang.least} pods fit ({gang.field}), and {has}"
     return ""

@@ -361,9 +361,9 @@ def _obstacle(what: str) -> OpenQuestion:
 def _capacity_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
     """Yield a question about pods that run at the same time, if the nodes have too little room for all of them."""
     for each in () if ALL_PODS.id in told else subject.once(all_pods_and_nodes):
-        count, room = each.pods.pod_count, each.room
-        if each.fitting and room < count:
-            yield OpenQuestion(aspects=("nodes",), what=f"have room for {room} of {count} pods at the same time")
+        count, most = each.pods.pod_count, each.most_pods
+        if each.fitting and most < count:
+            yield OpenQuestion(aspects=("nodes",), what=f"have room for {most} of {count} pods at the same time")
             return
 
 

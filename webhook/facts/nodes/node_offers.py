@@ -377,7 +377,7 @@ class PodsAndNodes:
         return self.offers.of([offer for offer in self.offers if self.needs.fits(offer)])
 
     @cached_property
-    def room(self) -> int:
+    def most_pods(self) -> int:
         """Return how many of the pods fit the nodes at the same time when the nodes are empty."""
         count, needs = self.pods.pod_count, {**self.needs.devices, **self.needs.ordinary, "pods": 1}
         return sum(
