@@ -304,7 +304,8 @@ def object_with_template_labels(obj: JSON, labels: Mapping[str, str]) -> JSON:
     """Return an object with the labels that kustomizations give to its pods; the same object if nothing changes.
 
     kustomize sets the same value in selector and pod template, so a label of the selector keeps the selector's value.
-    Another label that the template already has stays, because Services in other files select it.
+    Another label that the template already has stays, because Services in other files select it. A missing selector
+    gets the labels, as `commonLabels` and `includeSelectors` set them.
     """
     template = get(obj, ("spec", "template"))
     if not labels or not isinstance(obj, dict) or not isinstance(template, dict) or group_kind(obj) not in _LABELLED:
@@ -317,7 +318,7 @@ def object_with_template_labels(obj: JSON, labels: Mapping[str, str]) -> JSON:
         **{key: selected[key] for key in labels if key in selected},
     }
     changed = {**template, "metadata": {**metadata, "labels": given}}
-    return {**obj, "spec": {**obj["spec"], "template": changed}}
+    return {**obj, "spec": {"selector": {"matchLabels": dict(labels)}, **obj["spec"], "template": changed}}
 
 
 NEVER_APPLIED: Final = frozenset(("vendor", "testdata", "node_modules", "third_party"))

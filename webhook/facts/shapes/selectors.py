@@ -27,8 +27,8 @@ TEMPLATE_LABELS: Final = OBJECT_SHAPE.rule(
     "object-shape/template-labels",
     title="The selector does not select the pods of the template",
     why=(
-        "The API server refuses a workload if spec.selector does not match the labels of the pod template, because the "
-        "controller would not find its pods."
+        "The API server refuses a workload without spec.selector, and a workload whose spec.selector does not match the "
+        "labels of the pod template, because the controller would not find its pods."
     ),
     source="k8s.io/kubernetes v1.36 pkg/apis/apps/validation/validation.go",
     function="ValidatePodTemplateSpecForReplicaSet",
@@ -95,15 +95,21 @@ class _CronJob(Object):
 
 
 def check_labels_of_template(subject: Subject) -> Iterator[Problem]:
-    """Report a selector that misses the pods of its template. The API server writes the selector of a Job, unless
-    manualSelector is set.
+    """Report a selector that is empty or misses the pods of its template. The API server writes the selector of a Job,
+    unless manualSelector is set.
     """
     if subject.mismatches:
         return
     spec = subject.typed(_Workload).spec
     if (subject.group_kind == JOB and not spec.manual_selector) or _has_open_labels(spec) or _is_patch(spec):
         return
-    unmet = _unmet_requirements(spec.selector, spec.template.metadata.labels)
+    selector = spec.selector
+    if subject.attributes.kind.version == "v1" and subject.group_kind != JOB and not selector.match_labels and not selector.match_expressions:
+        message = f"has no label, so the API server refuses the {subject.attributes.kind.kind}"
+        fix = "set spec.selector.matchLabels to labels of the pod template"
+        yield TEMPLATE_LABELS.problem(spec.path("selector"), message, fix)
+        return
+    unmet = _unmet_requirements(selector, spec.template.metadata.labels)
     if unmet:
         more = f" and {counted(len(unmet) - 1, 'other requirement')}" if len(unmet) > 1 else ""
         message = f"do not match spec.selector, which requires {unmet[0]}{more}, so the API server refuses the object"
