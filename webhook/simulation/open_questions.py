@@ -12,6 +12,7 @@ from typing import Final
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import get, path_as_text
 from webhook.cluster import Cluster
+from webhook.cluster.known_kinds import is_built_in
 from webhook.errors import LookupFailed
 from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.dra.published_devices import RESOURCE_SLICE
@@ -102,6 +103,7 @@ def open_questions(subject: Subject, cluster: Cluster, told: Collection[str]) ->
         )
     return (
         *queue_questions(subject),
+        *_part_questions(subject),
         *_pod_security_questions(subject, told),
         *_prerequisite_questions(subject, told),
         *_absent_volume_questions(subject, told),
@@ -120,6 +122,24 @@ def _unread_pods(subject: Subject, unread: tuple[str, ...]) -> str:
     if "" in unread:
         return f"the controller of {kind} makes the pods from parts, which are not read"
     return f"the pods of {', '.join(unread)} are not read"
+
+
+def _part_questions(subject: Subject) -> Iterator[OpenQuestion]:
+    """Yield a question about an object of a built-in kind without a container or an image, which may be a patch.
+
+    The API server refuses the object as it is (k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go
+    ValidatePodSpec). Controllers of other kinds may add containers and images.
+    """
+    if not is_built_in(subject.attributes.kind):
+        return
+    for _, template in subject.once(located_templates):
+        containers = template.spec.containers
+        lacking = next((each for each in containers if not each.image), None)
+        if not template.spec.is_omitted("containers") and (not containers or lacking is not None):
+            lack = "the pods have no container" if lacking is None else f"container {lacking.name} has no image"
+            what = f"{lack}, as in a patch: the API server refuses a Pod without it"
+            yield OpenQuestion(aspects=("admission",), what=what)
+            return
 
 
 def _absent_volume_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
