@@ -555,7 +555,7 @@ status: {allocatable: {cpu: "8", memory: 8Gi, pods: "10", nvidia.com/gpu: "1"}}
 @pytest.mark.parametrize(
     ("claim", "node", "said"),
     [
-        ("volumeName: p", "a", "no node that fits is in the nodeAffinity of PersistentVolume `p`"),
+        ("volumeName: p", "a", "the nodeAffinity of PersistentVolume `p` of claim `models` selects no node that fits"),
         ("volumeName: p", "b", ""),
         ("storageClassName: fast", "a", "StorageClass `fast` of PersistentVolumeClaim `models` does not exist"),
         ("resources: {}", "a", ""),

@@ -296,7 +296,9 @@ def _volume_questions(subject: Subject) -> Iterator[OpenQuestion]:
         if claim and not volume and is_storage_class_absent(wanted, view):
             what = f"StorageClass `{wanted}` of PersistentVolumeClaim `{name}` does not exist"
         elif isinstance(volume, str) and view.is_of_file(claim.json) and _is_on_other_nodes(volume, subject):
-            what = f"no node that fits is in the nodeAffinity of PersistentVolume `{volume}` of claim `{name}`"
+            what = (
+                f"the nodeAffinity of PersistentVolume `{volume}` of claim `{name}` selects no node that fits the pods"
+            )
         if what:
             yield OpenQuestion(aspects=("storage",), what=what)
             return
@@ -317,7 +319,7 @@ def _node_questions(subject: Subject, cluster: Cluster, told: Collection[str]) -
     if not nodes:
         what = "not compared: no node was read"
     elif not cluster.is_whole():
-        what = f"not compared: there may be others than the {counted(len(nodes), 'node')} of the files"
+        what = f"not compared: the cluster may have more than the {counted(len(nodes), 'node')} of the files"
     elif name := first_node_without_amounts(IdentityKey(nodes)):
         what = f"not compared: node {name} has no status.allocatable"
     elif subject.group_kind[0] == _KAITO:
