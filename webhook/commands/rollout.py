@@ -165,8 +165,8 @@ class WithheldCounts:
     Attributes:
         lines: the number of lines that were understood.
         old: the number of requests before `since`.
-        undated: the number of requests without a readable time.
-        others: the number of lines that are not from claimgate.
+        undated: the number of requests without a readable time, if `since` is set.
+        others: the number of lines that were not understood.
     """
 
     since: datetime | None = None

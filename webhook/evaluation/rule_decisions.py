@@ -183,8 +183,8 @@ class RuleDecisions:
         return self._decisions_for_actions(0, evaluation, rule, listed)
 
     def unknown_decisions(self, index: int, rule: Validation) -> Sequence[Decision]:
-        """Return the decisions of a rule that found no problem but needs missing objects; () if no object is
-        missing.
+        """Return the decisions of a rule that found no problem, but needs missing objects or has problems that could
+        not be checked; otherwise ().
         """
         if not rule.facts:
             return ()

@@ -71,7 +71,7 @@ OF_OTHER_CLUSTER: Final[tuple[Aspect, ...]] = ("claims", "nodes", "storage")
 _MOST_NAMES: Final = 5
 _KAITO: Final = "kaito.sh"
 _OTHER_RULES: Final = frozenset((("apps", "DaemonSet"), ("apps.kruise.io", "DaemonSet")))
-"""Kinds whose pods other components than a scheduler place on nodes."""
+"""Kinds with a controller that chooses the node of each pod."""
 _COMPARED: Final = frozenset(ORDINARY)
 _EXCLUSIVE: Final = "/exclusive-topology"
 """The end of the annotations with which JobSet and LeaderWorkerSet give a group a topology domain of its own."""
@@ -79,7 +79,7 @@ _PERSISTENT_VOLUME: Final = GroupVersionKind("", "v1", "PersistentVolume")
 
 
 def open_questions(subject: Subject, cluster: Cluster, told: Collection[str]) -> tuple[OpenQuestion, ...]:
-    """Return the different open questions about a job.
+    """Return the open questions about a job.
 
     Args:
         subject: the job.
@@ -230,8 +230,8 @@ def _server_questions(subject: Subject) -> Iterator[OpenQuestion]:
 
 
 def _claim_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield a question about the first pods with claims for which the cluster has too few devices now. Audits report
-    the claim or the template itself.
+    """Yield a question about the first pods with claims for which the cluster has too few devices now, or with a claim
+    that has its devices on nodes that do not fit. Audits report the claim or the template itself.
     """
     view, are_together = subject.cluster_view(), starts_all_pods_at_once(subject)
     compared = subject.once(all_pods_and_nodes) if view.is_whole(NODE) else ()

@@ -160,7 +160,8 @@ class ClaimReference(Struct, frozen=True, kw_only=True):
         name: the name of the claim in the pod.
         request: the request of the claim; "" for all requests.
         claim: the claim; None if the pod has no claim with this name.
-        is_duplicate: whether an earlier entry of the container already covers this entry.
+        is_duplicate: whether an earlier entry of the container refers to the same claim, and both entries are for the
+            same request or one of them is for all requests.
         nearest_request: the request that was probably intended.
     """
 
