@@ -36,7 +36,7 @@ _HEAD: Final = msgspec.json.Decoder(wire.ReviewHead)
 _HEAD_BYTES: Final = 4 * 1024 * 1024
 """The objects of a body must begin within this many bytes. A name before the objects can have 3 MB."""
 _OBJECT_KEY: Final = re.compile(rb'"object"\s*:')
-"""Matches the key of the object. In a text, no colon follows these letters."""
+"""Matches the key of the object. Within a string, a quote has a backslash; after a string value comes no colon."""
 _WHOLE_BYTES: Final = 1024 * 1024
 """The largest body that is decoded as a whole to find its head, which takes some milliseconds."""
 _SLOW_S_PER_BYTE: Final = 5e-7
@@ -53,7 +53,6 @@ def decode_review_bytes(body: bytes, deadline: Deadline | None = None) -> Attrib
     API servers also store bytes that are not UTF-8, halves of surrogate pairs, and numbers that do not fit a double.
     msgspec refuses such bodies, so a slower decoder reads them. The slower decoder also reads bodies with up to 10,000
     levels.
-
 
     Raises:
         CallError: 400 if the body is not JSON, not an AdmissionReview of version v1, or lacks a required field.
@@ -212,7 +211,7 @@ def _group_version_resource(resource: wire.Resource | None, path: str) -> GroupV
 
 
 def _check_name_lengths(names: Names, path: str) -> Names:
-    # longer names would be keys of the index of policies
+    # names are keys of the index of policies, which bounds the number of its keys but not their length
     longest = max(map(len, names))
     if longest > _LONGEST_NAME:
         raise _bad_request_error(f"{path}: expected at most {_LONGEST_NAME} characters in a name, found {longest}")

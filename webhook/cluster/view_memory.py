@@ -1,7 +1,7 @@
 """Bounds the memory of the watches of one view, also while they read lists.
 
 Above the bound, the namespace with the most bytes loses its kind with the most bytes, and lookups of these objects
-fail. The bytes of a Namespace count for the namespace of its name, because its creator may choose its labels.
+fail. A Namespace counts for the namespace with the same name, because the creator of a Namespace chooses its labels.
 Administrators create the other cluster-scoped objects. One of their kinds is dropped only if cluster-scoped objects
 alone exceed the bound.
 """
@@ -37,8 +37,8 @@ _LONGEST_SHARED: Final = 64
 class SharedKeys:
     """The keys that objects of a view share: the first keys that arrive, for as long as the view lives.
 
-    Field names are about a hundred. Users may write any number of other keys, so keys that are not shared count for
-    their objects.
+    There are about a hundred field names. Users may write any number of other keys, so keys that are not shared count
+    for their objects.
     """
 
     __slots__ = ("_keys",)

@@ -371,7 +371,7 @@ class Subject:
 
     @property
     def metadata(self) -> Metadata:
-        """Return the metadata of the object, of the typed object that most checks of the kind use."""
+        """Return the metadata of the object, from the typed object that most checks of the kind use."""
         return self.typed(Pod if self.group_kind == POD else Object).metadata
 
     def typed_old(self, kind: type[Whole]) -> Whole:

@@ -143,8 +143,8 @@ def _part_questions(subject: Subject) -> Iterator[OpenQuestion]:
 
 
 def _absent_volume_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
-    """Yield a question about a PersistentVolumeClaim that does not exist, if no policy checks it for this job. The
-    policy of volumes is about objects with devices that create pods.
+    """Yield a question about each PersistentVolumeClaim that does not exist, if no rule reports it for this job. The
+    policy about volumes applies only to objects that create pods with devices.
     """
     view, claim = subject.cluster_view(), PersistentVolumeClaim.gvk
     if CLAIM_EXISTS.id in told or not view.namespace or not view.cluster.is_whole():
@@ -175,8 +175,8 @@ def _pod_security_questions(subject: Subject, told: Collection[str]) -> Iterator
 
 
 def _prerequisite_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
-    """Yield questions about objects that the pods need: objects that do not exist, if no policy checks it for this job,
-    and ConfigMaps and Secrets that incomplete files lack.
+    """Yield questions about objects that the pods need and that do not exist, if no rule reports them for this job.
+    Also yield a question about ConfigMaps and Secrets that no file has.
 
     Policies skip Pods with a node, and Pods without devices.
     """
@@ -191,8 +191,8 @@ def _prerequisite_questions(subject: Subject, told: Collection[str]) -> Iterator
 
 
 def _questions_of_named_node(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
-    """Yield questions about a Pod with nodeName that requests a share of a GPU, which only a scheduler or webhook of
-    the share can give. Policies skip such a Pod.
+    """Yield questions about a Pod with nodeName that requests a share of a GPU. Only a special scheduler or webhook
+    gives shares. Policies skip Pods with nodeName.
     """
     if subject.group_kind != POD or not (subject.object.get("spec") or {}).get("nodeName"):
         return
@@ -212,8 +212,8 @@ def _question_of_problem(problem: Problem, *, is_obstacle: bool = False) -> Open
 
 
 def _server_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield questions about model servers: the number of their processes is unknown, or the effect of too many
-    processes.
+    """Yield questions about model servers with an unknown number of processes, and about model servers that may fail
+    with more processes than GPUs.
     """
     if not subject.once(server_candidates):
         return
@@ -359,7 +359,7 @@ def _questions_of_amounts(subject: Subject, cluster: Cluster) -> Iterator[OpenQu
 
 
 def _obstacles_of_nodes(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
-    """Yield why no node of today takes pods, as far as no rule reports it: rules do not compare Pods without extended
+    """Yield why no existing node takes the pods, if no rule reports the reason. Rules skip Pods without extended
     resources, Pods with nodeName, kinds of some other projects, and temporary states of nodes.
     """
     said: dict[OpenQuestion, None] = {}
@@ -390,7 +390,10 @@ def _capacity_questions(subject: Subject, told: Collection[str]) -> Iterator[Ope
 
 
 def _flavor_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield a question about pods that fit only nodes without the labels that Kueue adds for each flavor of a group."""
+    """Yield a question about pods that need a node with the labels of a flavor, if no node that fits has these labels.
+
+    Kueue adds the labels of one flavor of each resource group to the pods.
+    """
     labels: dict[int, list[Mapping[str, str]]] = {}
     for flavor in subject.once(flavors_of_queue):
         labels.setdefault(flavor.group, []).append(flavor.labels)
@@ -437,7 +440,9 @@ def _requirements_not_compared(subject: Subject, cluster: Cluster) -> Iterator[s
 
 
 def _placement_not_compared(template: PodTemplate, pods: int | None, subject: Subject) -> Iterator[str]:
-    """Yield settings outside the PodSpec's fields for nodes that also choose or fill nodes."""
+    """Yield further settings that limit the nodes of the pods: host ports, networkTopology, an exclusive topology, and
+    a RuntimeClass with an overhead or a nodeSelector.
+    """
     ports = (port for container in template.spec.all_containers() for port in container.ports)
     if pods != 1 and any(port.host_port or template.spec.json.get("hostNetwork") is True for port in ports):
         yield "hostPort"

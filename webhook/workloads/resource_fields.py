@@ -24,9 +24,9 @@ class ResourceField(Struct, frozen=True, kw_only=True):
 
     Args:
         path: the place of the field.
-        resources: limits and requests; the resources of a device with a quantity.
-        podset: the name of the pod set with the containers that get the resources; "" if the resources do not count as
-            devices.
+        resources: limits and requests; for a device with a quantity, the limit of the device.
+        podset: the name of the pod set with the containers that get the resources; "" if the resources are not counted
+            among the devices of the object.
         container: the name of the container.
         count: the number of pods if the pod set has no template; None if the number cannot be known.
         is_device: whether the field is a device with a quantity, not limits and requests.

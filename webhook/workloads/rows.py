@@ -169,7 +169,8 @@ class ResourceRule(_StrictModel):
 
     Attributes:
         holds: `resources` for limits and requests, `device` for a name with a quantity.
-        podSet: the pod set with the containers that get the resources; "" if the resources do not count as devices.
+        podSet: the pod set with the containers that get the resources; "" if the resources are not counted among the
+            devices of the object.
     """
 
     path: str

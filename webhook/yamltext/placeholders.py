@@ -20,8 +20,8 @@ _BLANKS: Final = (
     ("@", re.compile(r"@[A-Z][A-Z0-9_]*@")),
     ("%", re.compile(r"%[A-Z][A-Z0-9_]*%")),
 )
-"""The signs with which blanks to fill in begin, each with its pattern. On 100,000 such signs, one pattern takes 2
-milliseconds, and a common pattern for all signs would take 10.
+"""Each kind of blank to fill in: the sign at its beginning, and its pattern. On 100,000 such signs, one of these
+patterns takes 2 milliseconds, and a common pattern for all kinds would take 10.
 """
 _SIGN_OF_BLANK: Final = re.compile(r"[<@%]|__|\[\[|\(\(")
 _WORD_IN_BRACKETS: Final = re.compile(r"[A-Za-z_][\w. -]*")
@@ -31,9 +31,10 @@ _CAPITALS: Final = re.compile(r"(?!(?:TRUE|FALSE|NULL|NONE|AUTO|FOUR|FIVE|NINE|Z
 _IN_PARENTHESES: Final = re.compile(r"\([A-Za-z_]\w*\)")
 """Matches a word in single parentheses, which is never a final number, boolean or amount."""
 _TYPE: Final = re.compile(r"[Ss]tring|[Ii]nt(?:eger)?|[Nn]umber|[Bb]ool(?:ean)?|[Oo]bject")
-"""Matches the name of a type, which a reference of all fields has in place of a number, boolean or object."""
+"""Matches the name of a type. A file that documents all fields has such a name in place of a number, boolean or object.
+"""
 _CHOICE: Final = re.compile(r"[A-Za-z]\w{0,99}(?: ?\| ?[A-Za-z]\w{0,99})+")
-"""Matches the values that a reference of all fields allows: `Always | Never`."""
+"""Matches the allowed values, as a file that documents all fields has them: `Always | Never`."""
 _KIND_OF_VALUE: Final = re.compile(r"[A-Z][A-Za-z_]{0,99}(?:I[dD]|N(?:ame|AME)|Arn|ARN|U(?:rl|ri|RL|RI)|Address)")
 """Matches a word for a kind of value, such as `FileSystemId`. No field has such a word as its final value."""
 _OF_VALS: Final = "ref+"
@@ -76,7 +77,8 @@ def is_unquoted_bracket_placeholder(value: JSON) -> bool:
     """Return whether YAML read a list or a mapping from a placeholder without quotes: `[[name]]`, `{name}`, `[VpcId]`.
 
     The field is for a number, a text or a boolean. A list of one list of one word, or a mapping of one word to nothing,
-    is then always a placeholder. References of all fields have `[Always | Never]`, and `[{name: String}]` for labels.
+    is then always a placeholder. Files that document all fields have `[Always | Never]`, and `[{name: String}]` for
+    labels.
     """
     if isinstance(value, dict):
         name, held = next(iter(value.items()), (None, None))

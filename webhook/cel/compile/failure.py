@@ -25,9 +25,10 @@ ERRORS = (EvaluationError, KeyError, TypeError, AttributeError, IndexError)
 
 
 def error_that_counts(first: Exception | None, new: Exception) -> Exception:
-    """Return the first of two errors of operands, or the second error if only the second is a NoDecision.
+    """Return the first of two errors of operands; the second error if only the second is a NoDecision.
 
-    If the authorizer had a decision, the second operand might decide, and then the first error would not matter.
+    A NoDecision comes from an unknown value. If the value were known, the second operand might determine the result,
+    and the first error would not matter.
     """
     if first is None or (isinstance(new, NoDecision) and not isinstance(first, NoDecision)):
         return new
@@ -88,9 +89,10 @@ def _innermost_generated_entry(trace: TracebackType | None) -> TracebackType | N
 
 
 def failed_call_cost(cost: Callable[..., int], values: Sequence[Any]) -> int:
-    """Return the cost of a failed call beyond 1. The value None stands for a failed argument, which has the size 1.
+    """Return the cost of a failed call in addition to 1, which every call costs.
 
-    Values that cannot be measured add no cost, because cel-go itself stops there.
+    The value None stands for a failed argument, which has the size 1. Values that cannot be measured add no cost,
+    because cel-go itself stops there.
     """
     try:
         return cost(None, *values) - 1

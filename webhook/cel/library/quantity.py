@@ -59,7 +59,7 @@ kubernetes.Quantity.isInteger() -> bool
     dyn(1).isInteger() // error: no such overload
 
 kubernetes.Quantity.add(kubernetes.Quantity) -> kubernetes.Quantity
-    The argument may be an int. Up to 1.36 a sum may be on the left of `==` but not on the right.
+    The argument may be an int. Up to 1.36 a sum on the right of `==` is an error.
 
     quantity('50k').add(quantity('20k')) == quantity('70k') // true
     quantity('50k').add(20) == quantity('50020') // true
@@ -180,8 +180,8 @@ def sub(left: Quantity, right: Quantity) -> ComputedQuantity:
 def sub_int(left: Quantity, right: int) -> ComputedQuantity:
     """Return the quantity minus an int.
 
-    Go negates the int and adds it. The negated least int64 is again the least int64, so Go adds that number if the sum
-    fits an int64.
+    Go negates the int and adds the negated int. No int64 is the negation of -2**63, and Go gets -2**63 again. So Go
+    adds -2**63 instead of subtracting it, if the sum fits an int64.
     """
     number = resource.from_int(right)
     if right == INT_MIN and not (added := left.amount.add(number)).is_big:

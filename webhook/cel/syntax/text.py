@@ -87,7 +87,7 @@ def _source_pieces(node: Node) -> list[_Piece]:
 def _call_pieces(node: Call) -> list[_Piece]:
     function, arguments = node.function, node.arguments
     if function in ("_&&_", "_||_"):
-        # a bracket inside a chain is a separate chain
+        # a chain in brackets stays a separate chain, so the brackets are written again
         tight = (AND if function == "_&&_" else OR) + 1
         return _joined_pieces([[(each, tight)] for each in arguments], f" {_SIGNS[function]} ")
     if function in _SIGNS:

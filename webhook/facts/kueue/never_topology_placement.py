@@ -85,8 +85,8 @@ def check_placement_together(
 
 
 def _check_short_of_nodes(fitting: JobInClusterQueue, placed: Mapping[str, PodPlacement]) -> Iterator[Problem]:
-    """Report all pod sets if all nodes together have too little room, and each group for which every domain has too
-    little room.
+    """Report the pod sets if all nodes together have too little room for them. Report each group of pod sets that fits
+    in no domain of its required level.
     """
     groups: dict[tuple[str, str], dict[str, PodPlacement]] = {("", ""): {**placed}}
     for name, pods in placed.items():

@@ -30,7 +30,9 @@ MODEL_SERVER: Final = RuleGroup(
 _NAMES: Final = compile_policy_pattern(
     r"vllm|sglang|text-generation|trtllm|lmdeploy|dynamo|triton_?server|llama-server|llama\.cpp|/nim/|ray start"
 )
-"""Texts in the image or the command of a container with a model server. RE2 reads a long script once for all."""
+"""Texts in the image or the command of a container with a model server. RE2 searches a long script for all names at
+once.
+"""
 _SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
 _OPTIONS: Final = re.compile(r"-[a-z]+")
 _FILE: Final = re.compile(r"/[\w./-]{1,250}")
@@ -52,7 +54,8 @@ class ServerCandidate(NamedTuple):
 
 def may_start_server(container: Container) -> bool:
     """Return whether a container may start a model server. The test is fast, because most containers do not."""
-    text = "\n".join((container.image, *container.words))  # a line each, so that no name is found in two words
+    # one line for each word, so that no name matches across words
+    text = "\n".join((container.image, *container.words))
     container.charge_search(text, _CHARACTER_S)
     return _NAMES.is_found_in(text)
 
@@ -70,8 +73,8 @@ def server_candidates(subject: Subject) -> tuple[ServerCandidate, ...]:
 
 
 def _with_mounted_script(container: Container, spec: PodSpec, subject: Subject) -> Container:
-    """Return a container whose command is a script in a known ConfigMap as one that runs the script with `bash -c`;
-    other containers unchanged.
+    """Return a container with `bash -c` and the text of its script, if its command is a script in a known ConfigMap.
+    Return other containers unchanged.
     """
     path, parameters = _script_of_command(container)
     text = text_of_mounted_file(path, container, spec, subject) if path else ""
@@ -111,7 +114,7 @@ def text_of_mounted_file(path: str, container: Container, spec: PodSpec, subject
 
 
 def _has_file(mount: VolumeMount, path: str) -> bool:
-    """Return whether a mount is a file, or the folder of a file. A part of a volume is read only as a file."""
+    """Return whether a file is in the folder of a mount. A mount with a subPath must be the file itself."""
     folder = mount.mount_path.rstrip("/")
     return bool(folder) and (path == folder if mount.sub_path else path.startswith(f"{folder}/"))
 
@@ -125,5 +128,5 @@ def _key_of_file(path: str, mount: VolumeMount, volume: Volume) -> str:
 
 
 def _may_lack_words(container: Container, podset: PodSet, subject: Subject) -> bool:
-    """Return whether an empty text in the command may replace a value of a wrong type: a number without quotes."""
+    """Return whether the command may lack a word: a number without quotes is read as an empty text."""
     return "" in container.words and podset.path in subject.reading_context.omitted

@@ -43,7 +43,8 @@ class ShardPatchNote:
         text: a detail for the message. For type, the expected value; for unknown, the field that was probably intended;
             for key, the missing merge key; for merge, why the patch cannot be merged; for keeps and directive, what the
             patch cannot remove.
-        certain: whether the patched pod has the problem before the controller decodes it over the template.
+        certain: whether the template merged with the patch already has the problem, before the controller decodes the
+            merged template over the template.
         over: the name of the template's item at the same index, if the pod has another item there.
         fix: the fix, for kinds of problems with several fixes.
     """
@@ -193,7 +194,8 @@ def _notes_on_ignored_nulls_and_directives(
                 yield ShardPatchNote("directive", (*at, name), text_or_empty(value))
             continue
         before, tag = get(old, (name,)), strategic.merge_tags_of_type(kind).get(name, {})
-        if value is None and before is not None and not isinstance(before, dict | list):  # often empty: no loss
+        # a list or an object of the template is not reported, because it is often empty
+        if value is None and before is not None and not isinstance(before, dict | list):
             yield ShardPatchNote("keeps", (*at, name), str(before))
         elif isinstance(value, dict) and isinstance(before, dict):
             yield from _notes_on_ignored_nulls_and_directives(value, before, tag.get("type", ""), (*at, name), deadline)

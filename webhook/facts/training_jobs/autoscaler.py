@@ -101,8 +101,8 @@ def validate_autoscaler_limits(job: TrainingJobOfKind, least: int | None, most: 
 def validate_autoscaler_requests(job: TrainingJobOfKind, subject: Subject) -> Iterator[Problem]:
     """Yield containers of workers that lack a request for a resource that the autoscaler measures.
 
-    Jobs with a fixed number of nodes are not checked, because pods that an autoscaler adds above --nnodes cannot
-    join.
+    Jobs with a fixed number of nodes are not checked. Pods above --nnodes cannot join, so these jobs lose nothing if
+    the autoscaler adds no pods.
     """
     if job.kind != "PyTorchJob" or job.is_open or not (metrics := _metrics_of_elastic_policy(job)):
         return

@@ -281,7 +281,10 @@ def _validate_configuration(conf: SchedulerConfiguration, at: FieldPath) -> Iter
 
 
 def _probably_meant_plugin(name: str) -> str:
-    """Return the plugin that a misspelt name means; "" for a name that contains a plugin, such as `proportionpf`."""
+    """Return the plugin that a misspelt name means; "" if no plugin has a similar name.
+
+    A name that adds two or more characters to the name of a plugin is not misspelt, such as `proportionpf`.
+    """
     near = nearest_name(name, PLUGINS)
     return "" if near and near in name and len(name) > len(near) + 1 else near
 
