@@ -244,7 +244,8 @@ def _validate_dependency(dependency: Dependency, index: int, jobs: Mapping[str, 
         return
     if index == 0:
         message = "must not be set because the first replicated job cannot depend on another job"
-        fix = f"remove the entry, or move this replicated job behind `{name}`"
+        is_later = isinstance(place, int) and place > index
+        fix = f"remove the entry, or move this replicated job behind `{name}`" if is_later else "remove the entry"
         yield _dependency_order_problem(path, message, fix, name)
     elif place == index:
         message = "is the replicated job itself, which waits for itself and never starts"

@@ -27,8 +27,8 @@ TEMPLATE_LABELS: Final = OBJECT_SHAPE.rule(
     "object-shape/template-labels",
     title="The selector does not select the pods of the template",
     why=(
-        "The API server refuses a workload without spec.selector, and a workload whose spec.selector does not match the "
-        "labels of the pod template, because the controller would not find its pods."
+        "The API server refuses a workload without spec.selector. It also refuses a workload if spec.selector does not "
+        "match the labels of the pod template, because the controller would not find its pods."
     ),
     source="k8s.io/kubernetes v1.36 pkg/apis/apps/validation/validation.go",
     function="ValidatePodTemplateSpecForReplicaSet",
@@ -104,7 +104,8 @@ def check_labels_of_template(subject: Subject) -> Iterator[Problem]:
     if (subject.group_kind == JOB and not spec.manual_selector) or _has_open_labels(spec) or _is_patch(spec):
         return
     selector = spec.selector
-    if subject.attributes.kind.version == "v1" and subject.group_kind != JOB and not selector.match_labels and not selector.match_expressions:
+    is_empty = not selector.match_labels and not selector.match_expressions
+    if is_empty and subject.group_kind != JOB and subject.attributes.kind.version == "v1":
         message = f"has no label, so the API server refuses the {subject.attributes.kind.kind}"
         fix = "set spec.selector.matchLabels to labels of the pod template"
         yield TEMPLATE_LABELS.problem(spec.path("selector"), message, fix)
