@@ -420,7 +420,7 @@ def _problems_of_limits(pods: Sequence[PodsAndNodes], pools: Sequence[NodePool])
 
 
 def _problems_of_nodes(
-    each: PodsAndNodes, pools: Sequence[NodePool], which: tuple[str, str], own: Iterable[NodeOffer]
+    each: PodsAndNodes, pools: Sequence[NodePool], pools_as_text: tuple[str, str], own: Iterable[NodeOffer]
 ) -> Iterator[Problem]:
     """Report more pods than fit on the nodes of all NodePools, if the limits count nodes."""
     limits = [parse_amount_in_kueue_units(_NODES, pool.spec.limits.get(_NODES)) for pool in pools]
@@ -431,7 +431,8 @@ def _problems_of_nodes(
     most += sum(each.needs.pods_on(offer) for offer in own)
     if each.pods.pod_count > most:
         nodes = counted(sum(limit or 0 for limit in limits), "node")
-        message = f"{which} may have {nodes} by its limits, and these hold {most} of the {each.pods.pod_count} pods"
+        which, also = pools_as_text
+        message = f"the limits of {which} allow {nodes}{also}, which hold {most} of the {each.pods.pod_count} pods"
         fix = "raise `limits` of the NodePool, or run fewer pods"
         yield _limits_problem(path_as_text(each.pods.podset.path), f"{message}, so some pods wait for ever", fix)
 

@@ -301,8 +301,8 @@ def _check_amounts(pods: KaiPods, gang: Gang, chain: list[KaiQueue], subject: Su
             return
         if quota is not None and 0 <= quota < wanted and _is_non_preemptible(pods, priority_class, view):
             message = (
-                f"{why} class {priority_class}, and KAI never preempts these pods, so they must fit the quota, but "
-                f"queue {queue.name} has {quota:g} GPUs of quota"
+                f"{why} priority class {priority_class}, and KAI never preempts these pods, so they must fit the "
+                f"quota, but queue {queue.name} has {quota:g} GPUs of quota"
             )
             if is_gang:
                 message += f" for {gang.pods} pods that start together with {_gpus_as_text(wanted)}"
