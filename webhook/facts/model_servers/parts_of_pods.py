@@ -194,8 +194,8 @@ def _problems_of_part(
         return
     total, gpus = member.processes.total, member.gpus.count
     if total is not None and gpus is not None and total > gpus * nodes:
-        message = f"{server.name} waits for {total} GPUs ({member.processes.sizes}), but the group has {gpus * nodes}: "
-        message += f"{counted(nodes, 'pod')} with {counted(gpus, 'GPU')}"
+        message = f"{server.name} waits for {total} GPUs ({member.processes.sizes}), but the group has {gpus * nodes} "
+        message += f"({counted(nodes, 'pod')} with {counted(gpus, 'GPU')})"
         yield problem_of_small_group(
             at, message, f"set sizes whose product is {gpus * nodes}, or raise nodeCount", member.size_flags
         )

@@ -191,10 +191,11 @@ def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[P
         waits = f"{member.server.name} waits for --nnodes {nodes}"
         if gpus is not None and total is not None and total > gpus:
             waits, has = f"{waits} and {total} GPUs", f"{counted(pods, 'pod')} with {counted(gpus, 'GPU')} in all"
+            fix = f"create {nodes} pods, or set --nnodes {pods} and sizes whose product is {gpus}"
         else:
             has = counted(pods, "pod")
+            fix = f"set --nnodes {pods}, or create {nodes} pods"
         message = f"{waits}, but {has} can join"
-        fix = f"set --nnodes {pods}, or create {nodes} pods"
         yield MORE_NODES_THAN_PODS.problem(member.path, message, fix, words=member.server.arguments.written("nodes"))
 
 
@@ -235,7 +236,8 @@ def _problem_of_leader(member: ServerContainer, who: str) -> Problem:
 
 def _problem_of_group(member: ServerContainer, group: PodsOfServer) -> Problem:
     total, sizes = member.processes.total, member.processes.sizes
-    message = f"{member.server.name} waits for {total} GPUs ({sizes}), but the group has {group.gpus}: {group.written}"
+    has = f"{group.gpus} ({group.written})"
+    message = f"{member.server.name} waits for {total} GPUs ({sizes}), but the group has {has}"
     fix = f"set sizes whose product is {group.gpus}, or create a larger group"
     return problem_of_small_group(member.path, message, fix, member.size_flags)
 
@@ -275,9 +277,10 @@ def pods_of_ray_cluster(subject: Subject) -> PodsOfServer:
 
 def _problem_of_ray_cluster(member: ServerContainer, cluster: PodsOfServer) -> Problem:
     total, sizes = member.processes.total, member.processes.sizes
-    message = f"{member.server.name} waits for {total} GPUs ({sizes}), but the Ray cluster has {cluster.gpus}: "
+    has = f"{cluster.gpus} ({cluster.written})"
+    message = f"{member.server.name} waits for {total} GPUs ({sizes}), but the Ray cluster has {has}"
     fix = f"set sizes whose product is {cluster.gpus}, or add pods"
-    return problem_of_small_group(member.path, message + cluster.written, fix, member.size_flags)
+    return problem_of_small_group(member.path, message, fix, member.size_flags)
 
 
 def _check_address(member: ServerContainer, nodes: int, subject: Subject) -> Iterator[Problem]:
