@@ -36,8 +36,8 @@ SIDECAR: Final = MESH.rule(
     title="A sidecar keeps the pod from completing",
     why=(
         "The proxy keeps running when the other containers have ended, so the pod and its job never complete. A native "
-        "sidecar ends with the pod: it is the default since Istio 1.27 if all nodes run Kubernetes 1.33 or later. "
-        "Otherwise mpirun and the rendezvous of torchrun also connect through the proxy before it is ready."
+        "sidecar ends with the pod. Sidecars are native since Istio 1.27 if all nodes run Kubernetes 1.33 or later. "
+        "If a sidecar is not native, mpirun and torchrun also connect through the proxy before it is ready."
     ),
     function="injectRequired",
     issues=(
@@ -49,7 +49,7 @@ SIDECAR: Final = MESH.rule(
 DEFAULT_SUBMITTER: Final = MESH.rule(
     "mesh/default-submitter",
     title="The RayJob in a mesh uses the default submitter",
-    why="Unless it is native, the sidecar keeps running after the job was submitted, so the pod never completes.",
+    why="A sidecar that is not native keeps running after the job was submitted, so the pod never completes.",
     source="ray-project/kuberay feeaf72f ray-operator/controllers/ray/common/job.go",
     function="GetDefaultSubmitterTemplate",
 )

@@ -162,8 +162,8 @@ UNKNOWN_FIELD: Final = RESOURCE_CLAIMS.rule(
 )
 CAPACITY_NAME: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/capacity-name",
-    title="No device can have a capacity of this name",
-    why="No device can have a capacity with this name, so no device fits.",
+    title="The name of the capacity is invalid",
+    why="No device can have a capacity with this name, so no device fits, and the pods stay Pending.",
     refused_by="",
     level="warn",
     severity="low",

@@ -46,8 +46,8 @@ GPU_IMAGE: Final = GPU_REQUESTS.rule(
     "gpu-requests/gpu-image",
     title="The image or runtime class is for GPUs but the container requests none",
     why=(
-        "The container runtime shows the container every GPU of the node. Downloads, conversions and clients often use "
-        "such an image without a GPU. Servers on a machine with one GPU often share this GPU by the runtime class."
+        "The container runtime shows the container every GPU of the node. This may be intended: downloads, conversions "
+        "and clients use such an image without a GPU, and servers on one machine share its GPU by the runtime class."
     ),
     level="advice",
     fails="silent",

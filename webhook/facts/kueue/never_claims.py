@@ -64,8 +64,8 @@ DIRECT_CLAIM: Final = KUEUE_NEVER.rule(
 )
 CLAIM_CHOICE: Final = KUEUE_NEVER.rule(
     "kueue-never/claim-choice",
-    title="Kueue cannot count the devices of this claim",
-    why='Kueue cannot tell how many devices a choice or "all devices" means.',
+    title="The claim asks for a choice of devices or for all devices, which Kueue cannot count",
+    why="Kueue needs the number of devices, and a choice (firstAvailable) or allocationMode All states no number.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
     function="countDevicesPerClass",
 )
@@ -92,8 +92,8 @@ UNMAPPED_CLASS: Final = KUEUE_NEVER.rule(
 )
 EXTENDED_SOURCES: Final = KUEUE_NEVER.rule(
     "kueue-never/extended-sources",
-    title="Kueue cannot count this extended resource outside a claim",
-    why="Kueue counts this class by a counter or a capacity. Only a claim states the needed amount.",
+    title="Kueue counts the DeviceClass of the extended resource only in claims",
+    why="Kueue counts this class by a counter or a capacity of its devices. Only a claim states how much is needed.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go",
 )
 _WORK: Final = 10

@@ -38,7 +38,7 @@ DATA_PARALLEL_SIZE_ABOVE_GPUS: Final = MODEL_SERVER.rule(
 )
 PARALLEL_SIZE_MAY_EXCEED_GPUS: Final = MODEL_SERVER.rule(
     "model-server/parallel-size-may-exceed-gpus",
-    title="The parallel sizes of a server need more GPUs than the pod has",
+    title="The parallel sizes of a server may need more GPUs than the pod has",
     why=(
         "The server starts a process for each rank. Depending on engine, release and image, the server runs several "
         "processes on one GPU, waits, or exits."

@@ -119,7 +119,7 @@ LIMIT_REQUIRED: Final = POD_RESOURCES.rule(
 )
 LIMIT_LEFT_TO_AUTOPILOT: Final = POD_RESOURCES.rule(
     "pod-resources/limit-left-to-autopilot",
-    title="The device has no limit outside GKE Autopilot",
+    title="The device has no limit, and only GKE Autopilot adds the limit",
     why=(
         "GKE Autopilot sets missing limits to the requests before the API server checks a pod. In all other clusters "
         "the API server refuses the pods."

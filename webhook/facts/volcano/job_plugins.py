@@ -74,7 +74,7 @@ PLUGIN_TASK: Final = VOLCANO_JOB_ADVICE.rule(
 )
 PLUGIN_ROLE: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-role",
-    title="The plugin finds no task for a role, or no role for a task",
+    title="A plugin such as pytorch leaves a task out, or names a task that does not exist",
     why="A plugin finds tasks by name, and does not set up tasks with other names.",
     refused_by="nothing; the plugin leaves tasks out",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",

@@ -146,8 +146,8 @@ STATUS: Final = VOLCANO_QUEUE.rule(
 )
 DELETION: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/deletion",
-    title="This queue cannot be deleted",
-    why="Jobs and other queues refer to this queue.",
+    title="A queue that Volcano needs, or a queue with child queues, is deleted",
+    why="Jobs and other queues refer to this queue, so Volcano refuses the deletion.",
     function="validateQueueDeleting",
     refused_on_updates="pkg/webhooks/admission/queues/validate/validate_queue.go validateQueueDeleting",
 )
