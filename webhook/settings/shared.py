@@ -96,7 +96,7 @@ class AnswerSettings:
         False, values.switch_type(), "Write denials exactly as the API server writes those of its own policies."
     )
     warn_of_mutations: bool = declare_setting(
-        False, values.switch_type(), "Warn users of the fields that mutating policies changed, with the policy."
+        False, values.switch_type(), "Warn users of each field that a mutating policy changed, and name the policy."
     )
 
 
