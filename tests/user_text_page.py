@@ -42,6 +42,8 @@ BOUNDED: Mapping[str, str] = {
     "webhook.commands.test: re.compile(text)": "the user of `claimgate test --run` writes it",
     "webhook.cluster.decoding._TOKEN": "JSON of the API server, of at most 16 MiB; a string without its end is the last token",
     "webhook.facts.command_lines.shell._ALONE": "if a word does not match, `_PLAIN` then reads the whole word",
+    "webhook.facts.command_lines.launchers: re.compile('|'.join(map(re.escape, (*_EXPANDED, *programs, *modules))))": "the "
+    "names of the shipped `launchers.yaml`, without a loop",
     "webhook.facts.device_failures.probes: re.compile('|'.join(document.value[each]))": "the shipped "
     "`model_servers.yaml`, with patterns that are checked in the same way",
     "webhook.facts.model_servers.started_servers: re.compile(row['switches'])": "the shipped `servers.yaml`, with "

@@ -229,7 +229,7 @@ REFUSED = {
         "--exclude-namespace: `a b` is not a valid name",
     ),
     "a folder without policies": (["--only", "empty"], "empty: no policy found"),
-    "policies without a binding": (["--only", "unbound.yaml"], "no loaded policy matches anything"),
+    "policies without a binding": (["--only", "unbound.yaml"], "the loaded policies match nothing"),
 }
 
 

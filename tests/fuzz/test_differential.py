@@ -11,7 +11,7 @@ from tests.fuzz.differential.comparison import Comparison, compare, outcomes
 from tests.fuzz.differential.epochs import Epochs
 from tests.literals import validating
 
-REVIEWS, SEED = 130, 1
+REVIEWS, SEED = 130, 2
 RULE = "namespaceObject.metadata.name == 'a'"
 
 

@@ -74,11 +74,12 @@ def template(kind: str, spec: Any) -> Any:
     """A controller of this kind creates pods of this spec."""
     version = "apps/v1" if kind == "Deployment" else "sandbox.opensandbox.io/v1alpha1"
     inner = {"metadata": {"labels": {"app": "x"}}, "spec": spec}
+    selecting = {"selector": {"matchLabels": {"app": "x"}}} if kind == "Deployment" else {}
     return {
         "apiVersion": version,
         "kind": kind,
         "metadata": {"name": "x", "namespace": "default"},
-        "spec": {"template": inner},
+        "spec": {**selecting, "template": inner},
     }
 
 

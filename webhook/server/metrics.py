@@ -47,7 +47,7 @@ class Exposition:
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
         self._counts: dict[str, Any] = {}
-        self._values: dict[str, float] = {}
+        self._values: dict[str, float] = dict.fromkeys(gauges, 0)
         self._made = b""
         self._made_until = 0.0
         self._is_rendering = False
