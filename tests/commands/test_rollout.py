@@ -133,7 +133,9 @@ def test_a_file_without_records_is_not_a_success(tmp_path: Path, capsys: Capture
         pytest.param("# a comment\nkey: value\n", 2, "", id="a comment of another file is no metric"),
         pytest.param(METRIC + "+Inf\n", 2, "", id="a count that is not finite is not understood"),
         pytest.param(METRIC + "3 1700000000000\n", 1, "       3  a", id="a timestamp may follow the count"),
-        pytest.param(METRIC + "0\n", 0, "no request in these files would be refused", id="a count of zero refuses nothing"),
+        pytest.param(
+            METRIC + "0\n", 0, "no request in these files would be refused", id="a count of zero refuses nothing"
+        ),
     ],
 )
 def test_a_metric_with_an_unreadable_number_is_reported(
