@@ -79,7 +79,7 @@ REFERENCE: Final = declare_structure(
     declared=(BOOL, "whether the pod has a claim with this name"),
     resolved=(BOOL, "whether the requests of the claim are known"),
     requestFound=(BOOL, "whether the claim has this request"),
-    duplicate=(BOOL, "whether an earlier entry of the container already covers this entry"),
+    duplicate=(BOOL, "whether an earlier entry is for the same request, or one of the two for all requests"),
     nearestRequest=(STRING, "the request of the claim that the user probably meant"),
 )
 DRA: Final = declare_structure(
