@@ -72,7 +72,7 @@ def test_a_replica_reports_wrong_settings_of_a_config_map_and_refuses_those_of_a
         server.kubectl("patch", "configmap", "kueue", "-n", NAMESPACE, "-p", patch)
         page = f"http://127.0.0.1:{replica.probes}/readyz?verbose"
         until(lambda: DENNY in httpx.get(page).text, "the page names it", 60)
-        assert DENNY in replica.log.read_text()
+        until(lambda: DENNY in replica.log.read_text(), "the log names it", 20)
         assert DENNY in claimgate("webhook-config", "--check", "--kubeconfig", str(server.kubeconfig), code=1)
         configuration.write_text("params: {kueue: {denny: kueue-never/exceeds-max-quota}}\n")
         until(lambda: "reload failed" in replica.log.read_text(), "the running replica keeps the last good file", 60)
