@@ -54,8 +54,8 @@ from webhook.facts.storage.mounts import read_mounts
 from webhook.facts.storage.volume_claims import CLAIM_EXISTS, is_storage_class_absent
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
-from webhook.simulation.asked import queue_questions, starting_questions
 from webhook.simulation.aspects import ASPECTS, Aspect, OpenQuestion, aspect_of
+from webhook.simulation.queue_questions import queue_questions, starting_questions
 from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted, some_of
 from webhook.typed.cluster_objects import LimitRange, PersistentVolumeClaim
