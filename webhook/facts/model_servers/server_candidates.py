@@ -33,7 +33,8 @@ _NAMES: Final = compile_policy_pattern(
 """Texts in the image or the command of a container with a model server. RE2 searches a long script for all names at
 once.
 """
-_SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
+SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
+"""Matches the program of a shell, with or without its folder."""
 _OPTIONS: Final = re.compile(r"-[a-z]+")
 _FILE: Final = re.compile(r"/[\w./-]{1,250}")
 _ONLY_A_FILE: Final = re.compile(r"\s*(?:exec\s+)?(?:(?:ba)?sh\s+|source\s+|\.\s+)?(/[\w./-]{1,250})\s*")
@@ -91,7 +92,7 @@ def _script_of_command(container: Container) -> tuple[str, Sequence[str]]:
     first, *words = container.words
     if first.endswith(".sh") and _FILE.fullmatch(first[:_LONGEST_SCRIPT]):
         return first, words
-    if not _SHELL.fullmatch(first[:_LONGEST_SCRIPT]):
+    if not SHELL.fullmatch(first[:_LONGEST_SCRIPT]):
         return "", ()
     while words and _OPTIONS.fullmatch(words[0]):
         if "c" in words.pop(0):

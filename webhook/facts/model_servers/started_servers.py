@@ -23,6 +23,7 @@ from webhook.facts.command_lines.launchers import (
 )
 from webhook.facts.gpu.visible_devices import CUDA, HIP, ROCR
 from webhook.facts.model_servers.arguments import Arguments, FlagTable, RemovedFlag, read_arguments
+from webhook.facts.model_servers.server_candidates import SHELL
 from webhook.typed.pods import Container
 from webhook.yamltext import yamlfile
 
@@ -41,7 +42,6 @@ _VLLM_IMAGES: Final = re.compile(r"vllm/vllm-openai(-rocm|-xpu)?")
 _RELEASE: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?(?:[.+-].*)?")
 _MOST_SERVERS: Final = 4
 """The most servers of one container that are read."""
-_SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
 _OPTION_C: Final = re.compile(r"-[a-z]*c")
 _RUNS_PARAMETERS: Final = re.compile(r'(?:^|[;&\n])[ \t]*(?:exec[ \t]+)?"\$@"[ \t\n;]*\Z')
 _RAY_ADDRESS: Final = "RAY_ADDRESS"
@@ -226,7 +226,7 @@ def _has_parameters_of_script(words: Sequence[str]) -> bool:
 
 
 def _is_script(words: Sequence[str]) -> bool:
-    return len(words) > 2 and bool(_SHELL.fullmatch(words[0]) and _OPTION_C.fullmatch(words[1]))
+    return len(words) > 2 and bool(SHELL.fullmatch(words[0]) and _OPTION_C.fullmatch(words[1]))
 
 
 def _runs_its_parameters(words: Sequence[str], container: Container) -> bool:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.model_servers.server_candidates import MODEL_SERVER
+from webhook.facts.model_servers.server_candidates import MODEL_SERVER, SHELL
 from webhook.facts.model_servers.started_servers import TGI, VLLM, StartedServer
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted, some_of
@@ -71,7 +71,6 @@ SWITCH_WITH_VALUE: Final = MODEL_SERVER.rule(
     refused_by="the server, when it starts",
     source="https://docs.python.org/3/library/argparse.html#action; vllm-project/vllm vllm/engine/arg_utils.py",
 )
-_SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
 _SCRIPT_OPTION: Final = re.compile(r"-[A-Zabd-z]*c[A-Za-z]*")
 _WITH_VALUE: Final = frozenset(("-o", "+o", "-O", "+O", "--rcfile", "--init-file"))
 """Options of a shell with a separate value."""
@@ -168,7 +167,7 @@ def _check_first_word(container: Container, path: FieldPath) -> Iterator[Problem
             f"has the command `{_cut(first)}` in one item, so the container looks for a program with this whole name"
         )
         yield _problem_of_command(path, message, "write each word of the command as a separate item")
-    elif _SHELL.fullmatch(first):
+    elif SHELL.fullmatch(first):
         yield from _check_file_of_shell(container, path)
 
 
@@ -209,7 +208,7 @@ def _problem_of_joined_words(path: FieldPath, message: str, fix: str, flag: str)
 
 def _check_words_after_script(container: Container, path: FieldPath) -> Iterator[Problem]:
     words = container.words
-    if len(words) < 4 or not _SHELL.fullmatch(words[0]) or not re.fullmatch(r"-[a-z]*c", words[1]):
+    if len(words) < 4 or not SHELL.fullmatch(words[0]) or not re.fullmatch(r"-[a-z]*c", words[1]):
         return
     script, rest = words[2], words[3:]
     container.charge_search(script)
