@@ -307,7 +307,8 @@ def check_address_of_service(member: ServerContainer, subject: Subject) -> Itera
     for meaning in ("address", "data-address") if name and own else ():
         pod, _, rest = (member.server.arguments.values.get(meaning, "")).split(":")[0].partition(".")
         service, _, domain = rest.partition(".")
-        is_pod = pod.removeprefix(f"{name}-").isdigit() and pod.startswith(name)
+        owner, _, number = pod.rpartition("-")
+        is_pod = owner == name and number.isdigit()
         if not is_pod or service in ("", own, pod) or (domain and not domain.startswith(f"{subject.namespace}.svc")):
             continue
         if subject.cluster_view().get_without_noting(Service.gvk, subject.namespace, service):
