@@ -454,14 +454,14 @@ def _values_on_nodes(
 
 
 def _has_one_value(bound: Iterable[SelectedDevices], wanted: int, values: Mapping[DeviceID, str]) -> bool:
-    """Return whether enough devices of a node have the same value of an attribute."""
-    for value, count in Counter(values.values()).items():
-        same = {device for device, own in values.items() if own == value}
-        if count >= wanted and all(
-            sum(device.id in same for device in each.allocatable.devices) >= (each.wanted or 0) for each in bound
-        ):
-            return True
-    return False
+    """Return whether enough devices of a node have the same value of an attribute, in all and for each request."""
+    in_all = Counter(values.values())
+    by_request = [
+        (each.wanted or 0, Counter(values.get(device.id) for device in each.allocatable.devices)) for each in bound
+    ]
+    return any(
+        count >= wanted and all(own[value] >= needed for needed, own in by_request) for value, count in in_all.items()
+    )
 
 
 def _is_on(device: PooledDevice, nodes: Collection[str] | None) -> bool:
