@@ -252,10 +252,7 @@ def flavors_of_queue(subject: Subject) -> tuple[NodeFlavor, ...]:
     """Return the flavors of the ClusterQueue that a job names, as far as they are known; call it through
     `Subject.once`. Kueue adds the labels and tolerations of one flavor of a resource group to the pods.
     """
-    name, view = (
-        subject.metadata.labels.get(KUEUE_QUEUE_NAME, ""),
-        subject.cluster_view().copy_without_missing_objects(),
-    )
+    name, view = subject.metadata.labels.get(KUEUE_QUEUE_NAME), subject.cluster_view().copy_without_missing_objects()
     queue = view.find(LocalQueue, name).spec.cluster_queue if name else ""
     groups = view.find(ClusterQueue, queue, namespaced=False).spec.resource_groups if queue else ()
     return tuple(
@@ -267,8 +264,10 @@ def flavors_of_queue(subject: Subject) -> tuple[NodeFlavor, ...]:
 
 def needs_of_pod(spec: PodSpec, view: ClusterView, added: tuple[Toleration, ...] = ()) -> PodNeeds:
     """Return what one pod needs of a node, with the defaults of LimitRanges, and without overhead."""
-    requests = quota_requests_of_pod(spec, requests_of_created_containers(spec, limits_of_namespace(view)), {})
-    written = quota_requests_of_pod(spec, requests_of_created_containers(spec, NamespaceLimits()), {})
+    limits = limits_of_namespace(view)
+    requests = written = quota_requests_of_pod(spec, requests_of_created_containers(spec, limits), {})
+    if limits.default or limits.default_request:
+        written = quota_requests_of_pod(spec, requests_of_created_containers(spec, NamespaceLimits()), {})
     amounts = {name: thousandths_to_kueue_units(name, value) for name, value in requests.items() if value > 0}
     hidden = {name for name in amounts if hides_resource(name)} if has_hami(view) else set()
     return PodNeeds(
