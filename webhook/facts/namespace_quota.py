@@ -335,8 +335,9 @@ def quotas_not_compared(subject: Subject) -> Iterator[str]:
     scopes, or counts objects or amounts of claims that are not known. Controllers rarely create more objects of a kind
     than pods.
     """
-    view, created = subject.cluster_view(), subject.once(_created_objects)
-    pods = sum(podset.pods or 0 for podset, _ in subject.once(located_templates))
+    view, created, located = subject.cluster_view(), subject.once(_created_objects), subject.once(located_templates)
+    pods = sum(podset.pods or 0 for podset, _ in located)
+    has_claims = any(template.spec.resource_claims for _, template in located)
     for quota in view.list_typed(ResourceQuota, view.namespace) if view.namespace else ():
         if quota.spec.has_scopes:
             yield f"ResourceQuota `{quota.name}` has scopes, and is not compared with the pods"
@@ -345,7 +346,6 @@ def quotas_not_compared(subject: Subject) -> Iterator[str]:
             free = _free_amount(quota, name)
             resource = _counted_resource(name)
             is_own = subject.group_kind[0] in _OF_KUBERNETES or resource in (*created, "", "pods")
-            has_claims = any(template.spec.resource_claims for _, template in subject.once(located_templates))
             is_of_claims = has_claims and any(part in name for part in _OF_CLAIMS)
             is_of_volumes = created.get("persistentvolumeclaims") and name.endswith("requests.storage")
             if is_of_claims or is_of_volumes or (not is_own and free is not None and free <= pods):
