@@ -292,6 +292,12 @@ def _text_of_makers(view: ClusterView) -> str:
     return "\n".join(texts)
 
 
+def _is_known(kind: GroupVersionKind, view: ClusterView) -> bool:
+    """Return whether an object of this kind that is not found does not exist."""
+    view.list_json_here(kind)
+    return view.is_whole(kind)
+
+
 def configuration_in_no_file(subject: Subject) -> tuple[str, ...]:
     """Return the ConfigMaps and Secrets that incomplete files lack, if the files have others of the kind and namespace.
 
@@ -312,11 +318,10 @@ def configuration_in_no_file(subject: Subject) -> tuple[str, ...]:
 def _check_configuration(subject: Subject) -> Iterator[Problem]:
     """Report ConfigMaps and Secrets that do not exist in one problem, and each key that an object lacks."""
     view = subject.cluster_view()
-    view.list_json_here(_SECRET)
-    if not view.is_whole(_SECRET):
+    if not _is_known(_SECRET, view):
         return  # a live view, which may hold parts of ConfigMaps
-    view.list_json_here(ConfigMap.gvk)
-    wanted = [each for each in subject.once(required_configuration) if view.is_whole(each.kind)]
+    kinds = {kind for kind in (ConfigMap.gvk, _SECRET) if _is_known(kind, view)}
+    wanted = [each for each in subject.once(required_configuration) if each.kind in kinds]
     absent = [each for each in wanted if view.has_no_object(each.kind, view.namespace, each.name)]
     yield from without_repeated_problems(_problems_of_absent_configuration(absent, view), subject)
     for each in wanted:
