@@ -270,10 +270,10 @@ class _MergedListBuilder:
         if len(self._added) <= 1 and (not taken or (taken[0], taken[-1]) == (first, first + len(taken) - 1)):
             known[first : first + len(taken)] = [0] * len(added)  # the usual case, and much faster than a new list
             return known
-        cleaned = [0] * len(self.items)
+        numbers = [0] * len(self.items)
         for place, part in self._slices:
-            cleaned[place : place + part.stop - part.start] = known[part]
-        return cleaned
+            numbers[place : place + part.stop - part.start] = known[part]
+        return numbers
 
     def fit_patch_numbers_into_gaps(self, numbers: list[int], by_key: dict[Any, int | None]) -> bool:
         """Number each item of the patch within its gap; return whether all gaps were large enough."""
