@@ -7,10 +7,11 @@ math
     math.greatest(number, …) -> number, math.least(number, …) -> number
         The arguments are numbers of any kinds, or one list of numbers. The parser makes a list of three or more
         numbers.
-    math.ceil(double) -> double, math.floor, math.round (half away from zero), math.trunc math.isInf(double) -> bool,
-    math.isNaN, math.isFinite math.abs(number) -> number, math.sign(number) -> number, math.sqrt(number) -> double
-    math.bitAnd(int, int) -> int, math.bitOr, math.bitXor, math.bitNot(int), all for uint too math.bitShiftLeft(int,
-    int) -> int, math.bitShiftRight (fills with zeros), for uint too
+    math.ceil(double) -> double, math.floor, math.round (half away from zero), math.trunc
+    math.isInf(double) -> bool, math.isNaN, math.isFinite
+    math.abs(number) -> number, math.sign(number) -> number, math.sqrt(number) -> double
+    math.bitAnd(int, int) -> int, math.bitOr, math.bitXor, math.bitNot(int), all for uint too
+    math.bitShiftLeft(int, int) -> int, math.bitShiftRight (fills with zeros), for uint too
 
 encoders
 
