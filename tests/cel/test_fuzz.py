@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.fuzz.cel import outcome, run
 from tests.fuzz.expressions import BINDINGS, VARIABLES, Expressions
 from webhook.cel import CostMeter, Environment, compiled_engine
-from webhook.errors import CompileError, EvaluationError
+from webhook.errors import BudgetExceeded, CompileError, EvaluationError, EvaluationPanic
 
 ENVIRONMENT = Environment(variables=VARIABLES, mutation=True)
 
@@ -22,6 +22,8 @@ def evaluate(text):
         return compiled_engine().compile(text, ENVIRONMENT).evaluate(BINDINGS, CostMeter())
     except CompileError:
         return CompileError
+    except (EvaluationPanic, BudgetExceeded):
+        return EvaluationPanic  # `&&` and `||` absorb neither
     except EvaluationError:
         return EvaluationError  # the order of two failing operands decides which error is reported
 
@@ -32,7 +34,7 @@ def test_laws_of_logic(seed):
     expressions = Expressions(seed, wrong=0.02)
     one, two = (f"({expressions._of('bool', 2)})" for _ in range(2))
     both = evaluate(f"{one} && {two}")
-    if CompileError in (both, evaluate(one), evaluate(two)):
+    if any(answer in (CompileError, EvaluationPanic) for answer in (both, evaluate(one), evaluate(two))):
         return
     assert evaluate(f"!(!({one}) || !({two}))") == both
     assert evaluate(f"{two} && {one}") == both
@@ -46,6 +48,11 @@ def test_laws_of_logic(seed):
 @given(st.text(max_size=40))
 def test_every_random_expression_has_an_outcome(text):
     assert outcome(compiled_engine(), ENVIRONMENT, text) in ("value", "failed", "refused")
+
+
+def test_a_panic_is_not_absorbed():
+    assert evaluate("dyn(1).distinct() == [] || true") is EvaluationPanic
+    assert evaluate("true || dyn(1).distinct() == []") is True
 
 
 def test_a_chain_of_values_that_are_not_bools_is_an_error():
