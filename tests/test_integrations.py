@@ -322,7 +322,7 @@ def hostile_folder(tmp_path):
     ],
 )
 def test_files_of_the_folder_leave_a_mark(script, tmp_path):
-    """The control."""
+    """Without the protection, the files do leave a mark. So the test above can fail."""
     folder, mark = hostile_folder(tmp_path)
     shell(script, cwd=folder)
     assert str(folder) in mark.read_text() or "./" in mark.read_text() or ".claimgate" in mark.read_text()

@@ -18,7 +18,7 @@ REFUSED = "no such overload"
         ("dyn(ip('1.1.1.1')) in [dyn('x'), dyn(ip('1.1.1.1'))]", True, None),
         ("[dyn(ip('1.1.1.1')), dyn('x')].indexOf(dyn('x'))", 1, None),
         ("[dyn(ip('1.1.1.1')), dyn('x')].distinct().size()", 2, None),
-        # a sum or difference is refused on the right of an equality
+        # a sum or a difference is an error to the right of `==`
         ("quantity('2') == quantity('1').add(1)", REFUSED, 4),
         ("quantity('2') != quantity('1').add(1)", True, 4),
         ("quantity('1').add(1) == quantity('2')", True, 4),

@@ -1,4 +1,4 @@
-"""Watches share what the API server says of its kinds."""
+"""Watches share one discovery of the kinds that the API server serves."""
 
 import threading
 

@@ -85,7 +85,7 @@ def test_a_selector_returns_selected_objects_and_objects_held_by_name(filled, st
         (each["metadata"]["namespace"], each["metadata"]["name"]) for each in view.list(CONFIG, None, "tier in (x)")
     ]
     assert places == [("a", "limits"), ("a", "other"), ("b", "limits")]
-    assert view.get(CONFIG, "a", "other") is not None  # selected, so it is known
+    assert view.get(CONFIG, "a", "other") is not None  # the label selects the object, so the view has it
     assert len(view.list(CONFIG, "a", "tier in (x)")) == 2
 
 

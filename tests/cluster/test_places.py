@@ -1,4 +1,4 @@
-"""The namespace and the name by which objects are looked up."""
+"""Which namespace and name a lookup of an object uses."""
 
 from __future__ import annotations
 

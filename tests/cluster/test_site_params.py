@@ -1,4 +1,4 @@
-"""ConfigMap claimgate-site overrides the shipped ConfigMaps, and its mistakes are reported."""
+"""The ConfigMap claimgate-site overrides the shipped ConfigMaps. Mistakes in it are reported."""
 
 from __future__ import annotations
 

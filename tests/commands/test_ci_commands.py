@@ -162,7 +162,7 @@ def test_simulations(
 
 
 def test_a_text_without_ci_commands_is_written_unchanged() -> None:
-    """The control."""
+    """A text without commands stays as it is, and OBEYED matches a command. So the tests above can fail."""
     harmless = "std::vector a::b #[x] ## title # [y] " * 9
     assert Screen(width=40).wrapped(harmless, "  ") == textwrap.wrap(
         harmless, 40, initial_indent="  ", subsequent_indent="  "

@@ -235,7 +235,7 @@ def test_a_chart_does_not_read_a_file_through_a_link_out_of_the_folder(tmp_path,
 
 
 def run_as_it_is(*command):
-    """The control: the effect of an attack without the bounds."""
+    """Run the program as a user would, without the bounds of claimgate."""
     return subprocess.run(
         list(map(str, command)), capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60, check=False
     )
@@ -251,7 +251,7 @@ def test_the_schema_of_a_chart_reads_no_file(tmp_path, capsys):
     schema = {"values.schema.json": SCHEMA.replace("SECRET", str(secret))}
     write_files(tree / "chart", {**CHART, **schema})
     write_files(packed / "sub", {**CHART, **schema, "Chart.yaml": CHART["Chart.yaml"].replace("name: ", "name: sub")})
-    assert "s3cr3t" in run_as_it_is("helm", "template", "release", tree / "chart").stderr  # the control
+    assert "s3cr3t" in run_as_it_is("helm", "template", "release", tree / "chart").stderr  # helm alone
     (tree / "chart/charts").mkdir()
     with tarfile.open(tree / "chart/charts/sub-1.0.0.tgz", "w:gz") as archive:
         archive.add(packed / "sub", "sub")

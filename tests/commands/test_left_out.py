@@ -155,7 +155,7 @@ def test_a_copy_of_the_tree_has_the_configuration(configured: Path, capsys: pyte
 
 
 def test_without_these_settings_nothing_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The control."""
+    """Without the ignore file, no line says that files were left out."""
     Path("jobs", ".claimgateignore").unlink()
     assert audit() == 1
     assert "left out" not in capsys.readouterr().out

@@ -115,7 +115,7 @@ def test_a_report_is_not_written_through_a_link_out_of_the_folder(tree, capsys, 
 
 
 def test_a_named_link_is_read(tree, capsys):
-    """A control: a file that the user names is read from any place."""
+    """A file that the user names is read from any place. So the tests above can fail."""
     (tree / "linked.yaml").symlink_to("../denied.yaml")
     code, out, _ = audit(capsys, tree / "linked.yaml")
     assert (code, SECRET in out) == (1, True)
@@ -197,7 +197,7 @@ def test_a_discovered_configuration_names_no_files_outside_its_folder(tree, caps
 
 
 def test_a_named_configuration_may_name_files_outside(tree, capsys, monkeypatch):
-    """A control: a person named the configuration."""
+    """If the user names the configuration, it may be anywhere. So the test above can fail."""
     (tree / "claimgate.yaml").write_text(f"shipped: false\npolicies: [{HERE / 'policies'}]\n")
     monkeypatch.chdir(tree)
     assert audit(capsys, "good.yaml", "--config", "claimgate.yaml", only=False)[0] == 0

@@ -173,7 +173,7 @@ def test_flags(flags: list[str], expected: dict[str, Any], capsys: Capture) -> N
 
 
 def test_users_cannot_exclude_an_object_by_its_label(capsys: Capture) -> None:
-    """Users write the labels of objects. The control is `objects may opt out` above."""
+    """Users write the labels of objects. The row `objects may opt out` above shows that the search can fail."""
     for webhook in printed(capsys).values():
         assert "objectSelector" not in webhook
         conditions = [each["expression"] for each in webhook.get("matchConditions", ())]

@@ -1,4 +1,4 @@
-"""The decisions after a timeout in the middle of an object, and for a very large object."""
+"""Which decisions a review has after a timeout in the middle of an object, and for a very large object."""
 
 import contextlib
 import gc

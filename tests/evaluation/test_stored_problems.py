@@ -1,4 +1,4 @@
-"""Problems of an update that the stored object also has, and their results."""
+"""What an update gets for a problem that the stored object already had."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each way in which a webhook can block its cluster is reported, and exclusions are recognized."""
+"""A registration that can block its cluster is reported. Exclusions that prevent this are recognized."""
 
 from __future__ import annotations
 

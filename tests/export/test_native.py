@@ -36,7 +36,7 @@ def said(found, attributes, cluster=CLUSTER):
 
 
 def shipped_policies():
-    """Expansion is the only obstacle of these policies."""
+    """Return the shipped policies that an API server could evaluate, except that they expand pod templates."""
     for path in sorted(shipped.policies_folder().glob("*/policy.yaml")):
         bindings = [each.value for each in yamlfile.read(path.with_name("binding.yaml"))]
         for document in yamlfile.read(path):

@@ -1,4 +1,4 @@
-"""If an API server does not call a webhook, no policy would have had a result. No condition can fail."""
+"""If a condition keeps an API server from calling a webhook, no policy of the webhook has a result. No condition fails."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def answered():
 
 
 def told_by_others(verdict):
-    """Rules about any Pod, and mistakes that API servers refuse, are left out."""
+    """Return policy and rule of each decision, without rules about all Pods and mistakes that API servers refuse."""
     told = [each for each in verdict.decisions if each.action == "deny" or each.is_told or each.audit_annotations]
     return [
         (each.policy, each.rule or each.message)

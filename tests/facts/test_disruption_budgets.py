@@ -1,4 +1,4 @@
-"""The PodDisruptionBudgets that select a server's pods are found by a label, without a walk over all of them."""
+"""The PodDisruptionBudgets of a server's pods are found by a label, without reading all PodDisruptionBudgets."""
 
 from __future__ import annotations
 

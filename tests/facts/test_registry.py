@@ -32,7 +32,7 @@ def structures(name: str) -> Mapping[str, Structure]:
 
 
 def check(value: object, kind: Type, known: Mapping[str, Structure], at: str) -> None:
-    """Every declared field exists, and no other field."""
+    """A value of a fact has all declared fields, and no other field."""
     if kind == DYN:
         return
     if kind.name == "list":
@@ -96,7 +96,7 @@ def test_a_package_has_the_groups_of_the_list() -> None:
 
 
 def test_a_structure_is_declared_once() -> None:
-    """Facts may share a structure."""
+    """Two facts with a structure of one name use the same structure."""
     known: dict[str, object] = {}
     for each in (each for name in NAMES for each in SHIPPED.fact(name).structures):
         assert known.setdefault(each.structure.name, each) is each

@@ -68,7 +68,7 @@ def modules():
 
 
 def guards(tree):
-    """Such calls are the helpers, a path into JSON, and `isinstance` with a list or a map."""
+    """Return the lines of calls that check the shape of a value: GUARDS, and `isinstance` with a list or a map."""
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
     return [call.lineno for call in calls if call.func.id in GUARDS or asks_for_a_shape(call)]
 

@@ -1,4 +1,4 @@
-"""The cluster as typed objects: lists of one namespace or of all, and kinds that cannot be listed."""
+"""The view returns typed objects: of one namespace or of all namespaces. Some kinds cannot be listed."""
 
 import pytest
 

@@ -191,7 +191,7 @@ def warning_of_header(header: str) -> str:
 
 @contextmanager
 def server(kubeconfig: str) -> Iterator[Server]:
-    """ "" starts a server."""
+    """Use the server of a kubeconfig, or start one if the kubeconfig is empty."""
     if kubeconfig:
         with closing(Server(Path(kubeconfig))) as remote:
             yield remote

@@ -48,7 +48,7 @@ def view(*values: dict[str, Any]) -> StoredPolicies:
 
 
 def of(*values: dict[str, Any]) -> tuple[StoredPolicy, ...]:
-    """The order is that in which claimgate uses the objects."""
+    """Return the objects in the order in which claimgate uses them."""
     return view(*values).list_oldest_first()
 
 

@@ -57,7 +57,7 @@ def judge(obj: Any) -> PhasesOutcome:
 
 
 def places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """A test puts another value at each of these places."""
+    """Yield the places at which the test puts other values."""
     entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, held in entries:
         if at or key not in ("apiVersion", "kind", "metadata"):

@@ -20,7 +20,7 @@ def collected_by_hand() -> Iterator[None]:
 
 
 def _cycles(case: Case) -> int:
-    """Count only after the policies of the case have compiled their functions."""
+    """Count cycles only after one review, in which the policies of the case compile their functions."""
     run_case(case)
     gc.freeze()  # otherwise each collection would walk the whole process
     run_case(case)

@@ -94,7 +94,7 @@ def workload(row: Row, version: str, rule: PodSetRule, gpu: JSON) -> JSON:
         "kind": row.kind,
         "metadata": {"name": "x", **({"namespace": "team-a"} if row.namespaced else {})},
     }
-    if rule.when and not rule.when.startswith(rule.template):  # this rule needs a field with another template
+    if rule.when and not rule.when.startswith(rule.template):  # the rule applies only if this other field is set
         obj = merged(obj, planted(rule.when, {"spec": {"containers": [{"name": "other", "image": "x"}]}}))
     return merged(obj, planted(rule.template, embedded(rule, gpu)) if rule.template else embedded(rule, gpu))
 

@@ -363,7 +363,7 @@ def test_policyreports_fit_their_crd(kind):
     [manifest] = [one.value for one in yamlfile.load(written("policyreport", FINDINGS)) if one.value["kind"] == wanted]
     assert manifest["apiVersion"] == f"{crd.value['spec']['group']}/v1alpha2"
     schema = version["schema"]["openAPIV3Schema"]
-    schema["properties"]["metadata"] = {}  # ObjectMeta, which a CRD leaves to the API server
+    schema["properties"]["metadata"] = {}  # a CRD does not describe ObjectMeta
     assert list(misfits(manifest, schema, "")) == []
 
 
@@ -375,7 +375,7 @@ def test_open_reports_fit_their_crd(kind):
     [manifest] = [one.value for one in yamlfile.load(written("openreports", FINDINGS)) if one.value["kind"] == wanted]
     assert manifest["apiVersion"] == f"{crd.value['spec']['group']}/v1alpha1"
     schema = version["schema"]["openAPIV3Schema"]
-    schema["properties"]["metadata"] = {}  # ObjectMeta, which a CRD leaves to the API server
+    schema["properties"]["metadata"] = {}  # a CRD does not describe ObjectMeta
     assert list(misfits(manifest, schema, "")) == []
 
 

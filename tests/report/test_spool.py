@@ -1,4 +1,4 @@
-"""Values that formats keep until the end are equal and in order, from memory or from a file."""
+"""A spool returns the values that it got, in their order, from memory or from a file."""
 
 import tracemalloc
 from pathlib import Path

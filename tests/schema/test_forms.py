@@ -1,4 +1,4 @@
-"""The forms that texts must have."""
+"""Which texts are durations of Go."""
 
 from __future__ import annotations
 

@@ -140,9 +140,9 @@ def reviews(cluster: Cluster) -> AccessReviews:
 
 
 def test_a_user_with_few_questions_does_not_wait_for_a_busy_user() -> None:
-    """The questions of one user fill all places and the queue. That of the other user is among the next eight.
+    """The questions of one user fill all threads and the queue. The question of another user is among the next eight.
 
-    All places become free together, and threads record their questions in no defined order.
+    All threads become free together, and record their questions in no defined order.
     """
 
     async def run() -> None:

@@ -1,4 +1,4 @@
-"""A map with a bounded number of entries."""
+"""BoundedMap drops its oldest entries when it has too many."""
 
 from sys import getsizeof
 

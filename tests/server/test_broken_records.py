@@ -1,4 +1,4 @@
-"""A TLS record from elsewhere ends the connection that gets it. Earlier requests are given up without an error."""
+"""A TLS record that the client did not encrypt ends the connection. The server drops its requests without an error."""
 
 from __future__ import annotations
 

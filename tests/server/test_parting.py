@@ -143,7 +143,7 @@ def test_a_session_of_a_replaced_authority_is_not_resumed(version: ssl.TLSVersio
         again.close()
         trust_clients(pki, "new")
         assert reloaded(server)
-        assert whole(client) == b""  # the open connection ends with a goodbye
+        assert whole(client) == b""  # the server ends the open connection with TLS close_notify
         client.close()
         with pytest.raises((ssl.SSLError, ConnectionError, AssertionError)):
             ask(server, context, session)

@@ -54,7 +54,8 @@ def test_a_request_after_many_of_another_tenant_waits_for_one():
 
 def test_new_busy_tenants_take_turns_with_others():
     done = run(order(*[CROWD] * 20, *[VICTIM] * 3))
-    assert [at for at, tenant in enumerate(done) if tenant == VICTIM] == [2, 3, 5]  # first long reviews cost less
+    # the first long reviews of a tenant are charged less
+    assert [at for at, tenant in enumerate(done) if tenant == VICTIM] == [2, 3, 5]
 
 
 def test_short_reviews_go_before_long_ones_of_an_equal_tenant():
@@ -134,7 +135,7 @@ def test_a_light_tenant_does_not_wait_behind_others_in_a_round_that_is_not_full(
         crowd = [asyncio.create_task(review(scheduler, CROWD, HEAVY_S, done)) for _ in range(3)]
         scheduler.worked(CROWD, 2 * ROUND_S)
         await asyncio.sleep(0)
-        assert scheduler.waiting_count == 2  # the first request has its turn, and uses the turn in the next step
+        assert scheduler.waiting_count == 2  # one of three has a turn, and runs in the next step of the loop
         await review(scheduler, VICTIM, 0.001, done)
         assert done == [VICTIM]
         await asyncio.gather(*crowd)
@@ -183,7 +184,7 @@ def test_a_cancelled_request_does_not_delay_others():
         tasks = [asyncio.create_task(review(scheduler, tenant, 2 * ROUND_S, done)) for tenant in tenants]
         await asyncio.sleep(0)
         tasks[1].cancel()
-        await asyncio.sleep(0)  # in this step, the third request gets its turn, and loses it
+        await asyncio.sleep(0)  # in this step, the third request gets a turn, which its end frees again
         tasks[2].cancel()
         await asyncio.wait(tasks, timeout=5)
         assert scheduler.waiting_count == 0

@@ -270,7 +270,7 @@ def test_an_unread_body_ends_the_connection(tmp_path: Path, head: bytes, piece: 
 
 
 def test_waiting_large_bodies_are_not_charged_for_the_wait(tmp_path: Path) -> None:
-    """The first body uses the whole budget until its connection ends. The next body waits longer than a body may take."""
+    """The first body uses the whole budget until its connection ends. The next body waits for longer than `body_s`."""
     pki = Pki(tmp_path)
     size = 200_000
     timeouts = ConnectionTimeouts(body_s=1.0, held_s=0.9, held_bytes_per_s=1e9)

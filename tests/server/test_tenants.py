@@ -1,4 +1,4 @@
-"""The account to which a request is charged."""
+"""Which tenant pays for the processor time of a request."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_every_page_has_an_account():
 def test_a_busy_client_does_not_delay_probes_or_handshakes_of_others():
     flood, kubelet = page_tenant("/healthz", "192.0.2.1"), page_tenant("/healthz", "192.0.2.2")
     assert flood.namespace != kubelet.namespace
-    assert flood.user == page_tenant("/readyz", "192.0.2.1").user == ""  # other requests of an address are not counted
+    assert flood.user == page_tenant("/readyz", "192.0.2.1").user == ""  # only reviews have a user
     shaking = handshake_tenant("192.0.2.1")
     assert shaking.namespace != handshake_tenant("192.0.2.2").namespace
     assert shaking.user not in {"192.0.2.1", page_tenant("/docs", "192.0.2.1").user}

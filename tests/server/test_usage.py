@@ -1,4 +1,4 @@
-"""The recent processor time of tenants."""
+"""How much processor time each tenant used recently."""
 
 from __future__ import annotations
 

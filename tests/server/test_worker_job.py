@@ -1,4 +1,4 @@
-"""A job of any size is sent to a worker as a whole, never in part."""
+"""A worker gets the whole job, or no part of it, for any size of the job."""
 
 from __future__ import annotations
 

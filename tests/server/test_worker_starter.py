@@ -23,7 +23,7 @@ def start(starter: WorkerStarter) -> Worker:
 
 
 def parents(versions: Iterator[object], between: Callable[[int], None] = lambda pid: None) -> list[int]:
-    """The process that forks the worker, for each version."""
+    """Return which process forks the worker after each change of the policies."""
 
     async def run() -> list[int]:
         starter = WorkerStarter(lambda _channel: b"%d" % os.getppid(), MB, lambda: version)

@@ -1,4 +1,4 @@
-"""The results of changed pod templates, by kind and suspension."""
+"""What a change of a pod template does to the running pods, by kind, and for a suspended object."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which texts are placeholders."""
+"""Which texts count as placeholders that a person or a tool replaces, such as `<name>` and `${NAME}`."""
 
 from __future__ import annotations
 

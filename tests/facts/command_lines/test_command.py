@@ -369,7 +369,7 @@ def test_every_random_command_has_a_launch_fact(found: list[str], joint: str) ->
 
 def test_a_cached_command_does_not_keep_the_deadline_of_its_review():
     class OfReview(Deadline):
-        """An object that shows whether it is still referenced."""
+        """An object that accepts weak references, which show whether something still refers to it."""
 
     deadline = OfReview()
     seen = weakref.ref(deadline)

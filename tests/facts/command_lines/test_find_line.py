@@ -1,4 +1,4 @@
-"""The end of a here-document is found at the same place as with `find`, after any text."""
+"""The end of a here-document is found where `str.find` finds it, after any text."""
 
 from hypothesis import given
 from hypothesis import strategies as st

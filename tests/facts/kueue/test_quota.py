@@ -100,7 +100,7 @@ def test_pod_sets_fit_together_if_any_choice_of_flavors_does(
 
 
 def test_a_deep_tree_is_processed_without_deep_recursion() -> None:
-    """Thousands of cohorts, each below the previous one."""
+    """A chain of thousands of cohorts: each is the parent of the next."""
     root = node = QuotaNode(name="0", is_cohort=True, quotas={PAIR: FlavorQuota(nominal=1)})
     for index in range(1, 5000):
         child = replace(node, name=str(index), parent=None, children=[])

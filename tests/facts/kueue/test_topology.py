@@ -153,7 +153,7 @@ def test_several_pod_sets_lack_this_resource(
 
 
 def test_the_nodes_of_a_lowest_domain_are_added_up_as_kueue_does() -> None:
-    """If hosts are not the lowest level, Kueue counts the nodes of a rack as one node."""
+    """If the lowest level is the rack, Kueue adds up the free amounts of its nodes, as if they were one node."""
     racks = {**TOPOLOGY, "spec": {"levels": LEVELS[:2]}}
     view = ClusterView(
         FilesCluster([racks, FLAVOR, node("n1", "b1", "r1", gpus=5), node("n2", "b1", "r1", gpus=5)], is_whole=True),

@@ -15,7 +15,7 @@ NAMES = [f"example.com/device-{index}" for index in range(20)]
 
 
 def test_resources_are_listed_in_the_order_of_the_containers() -> None:
-    """A message names the first resource that a queue does not cover."""
+    """The order decides which resource a message names: the first that the queue does not cover."""
     containers = [{"name": name, "resources": {"requests": {name: 1}}} for name in NAMES]
     pod = PodSpec.of({"containers": containers})
     total = quota_requests_of_pod(pod, requests_of_containers(pod, NamespaceLimits()), {})

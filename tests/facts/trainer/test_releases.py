@@ -159,7 +159,7 @@ def test_an_unknown_job_in_a_patch_is_reported_in_every_release(version: tuple) 
 
 @pytest.mark.parametrize("version", EVERY)
 def test_empty_resources_change_nothing_before_2_3(version: tuple) -> None:
-    """In release-2.2 builder.go, only limits or requests rebuild resources. Since 2.3, they are always rebuilt."""
+    """Up to release-2.2, builder.go replaces resources only if limits or requests are set. Since 2.3, it always does."""
     base = runtime(replicated("node", node({"limits": {"cpu": 1}, "claims": [{"name": "c"}]}), step="trainer"))
     resources = pod_of(of(job(trainer={"resourcesPerNode": {}}), base, version=version))["containers"][0]["resources"]
     assert resources["limits"] == {"cpu": 1}

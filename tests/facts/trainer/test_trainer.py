@@ -1,4 +1,4 @@
-"""The result of a TrainJob with its runtime, for each release of Kubeflow Trainer."""
+"""The pods that each release of Kubeflow Trainer makes from a TrainJob and its runtime."""
 
 from __future__ import annotations
 

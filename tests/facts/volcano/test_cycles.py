@@ -1,4 +1,4 @@
-"""The names in a graph that wait for each other."""
+"""Which tasks of a Job wait for each other in a cycle."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Simulation:
 
 @st.composite
 def specs(draw: st.DrawFn) -> JSON:
-    """Volcano accepts these Jobs: an acyclic graph of tasks, and minima within the replicas."""
+    """Draw specs of Jobs that Volcano accepts: dependsOn has no cycle, and no minimum exceeds the replicas."""
     names = NAMES[: draw(st.integers(1, len(NAMES)))]
     tasks: list[dict[str, Any]] = []
     for index, name in enumerate(names):
