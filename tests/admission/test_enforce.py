@@ -50,7 +50,7 @@ def test_a_request_without_a_denial_is_allowed():
 
 @pytest.mark.parametrize("api_server_text", [False, True])
 def test_an_error_that_an_api_server_would_not_have_is_reported_as_a_warning(api_server_text):
-    unconverted = denial(evaluation="error", lets_pass=True, message="cannot convert", is_told=True)
+    unconverted = denial(evaluation="error", lets_pass=True, message="cannot convert", warns_user=True)
     verdict = verdict_of_decisions([ADMITTED, unconverted], attributes(), api_server_text=api_server_text)
     assert (verdict.allowed, verdict.warnings) == (True, ("cannot convert (policy p)",))
     assert verdict_of_decisions([denial(), unconverted], attributes()).warnings == ("cannot convert (policy p)",)

@@ -236,7 +236,7 @@ def test_an_object_that_cannot_be_converted_is_not_mutated_and_reported(policy, 
     }
     scaler = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"}}
     found, (decision,) = changed(mutating("Object{}", rule=rule, failurePolicy=policy), obj=scaler)
-    assert (found, decision.evaluation, decision.action, decision.is_told) == (scaler, "error", action, True)
+    assert (found, decision.evaluation, decision.action, decision.warns_user) == (scaler, "error", action, True)
     assert decision.message.startswith("the policy names v2 of horizontalpodautoscalers.autoscaling")
 
 

@@ -273,7 +273,7 @@ def test_an_object_that_only_an_api_server_can_convert_is_reported_as_an_error(p
     }
     scaler = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"}}
     (found,) = decide(policies(validating("true", rule=rule, failurePolicy=policy)), request(scaler))
-    assert (found.evaluation, found.action, found.code, found.is_told) == ("error", action, code, True)
+    assert (found.evaluation, found.action, found.code, found.warns_user) == ("error", action, code, True)
     assert found.message == (
         "the policy names v2 of horizontalpodautoscalers.autoscaling, the object came as v1, and claimgate cannot convert "
         "it: name v1 in matchConstraints of the policy, too, or register the webhook for v2 alone, so that the API server "
@@ -285,7 +285,7 @@ def test_an_object_in_a_file_that_needs_conversion_is_not_evaluated():
     rule = {"apiGroups": ["example.com"], "apiVersions": ["v1beta1"], "operations": ["*"], "resources": ["gadgets"]}
     gadget = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "g"}}
     (found,) = decide(policies(validating("false", rule=rule)), request(gadget, is_plain=True))
-    assert (found.evaluation, found.action, found.is_told) == ("unknown", "admit", False)
+    assert (found.evaluation, found.action, found.warns_user) == ("unknown", "admit", False)
     assert found.message.startswith(
         "not evaluated: the policy names v1beta1 of gadgets.example.com, the object came as v1"
     )

@@ -44,7 +44,7 @@ def answered():
 
 def told_by_others(verdict):
     """Return policy and rule of each decision, without rules about all Pods and mistakes that API servers refuse."""
-    told = [each for each in verdict.decisions if each.action == "deny" or each.is_told or each.audit_annotations]
+    told = [each for each in verdict.decisions if each.action == "deny" or each.warns_user or each.audit_annotations]
     return [
         (each.policy, each.rule or each.message)
         for each in told
@@ -89,7 +89,7 @@ def test_conditions_stay_far_below_the_limits_of_an_api_server(phase):
     for webhook in REGISTERED[phase].webhooks:
         assert len(webhook.conditions) <= 64
         assert webhook.conditions
-    assert all(not policy.gate().conditions or policy.body() for policy in CONDITIONS[phase].validating)
+    assert all(not policy.match_conditions().conditions or policy.body() for policy in CONDITIONS[phase].validating)
 
 
 def test_a_policy_without_concerns_is_evaluated_on_every_object():

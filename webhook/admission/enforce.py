@@ -114,7 +114,7 @@ def _decisions_that_only_warn(decisions: Iterable[Decision]) -> Sequence[Decisio
 
 
 def _admitted_decisions_to_warn_of(decisions: Iterable[Decision]) -> Sequence[Decision]:
-    return [each for each in decisions if each.is_told and each.action == "admit"]
+    return [each for each in decisions if each.warns_user and each.action == "admit"]
 
 
 def _messages_as_sentences(decisions: Iterable[Decision]) -> Iterator[str]:
@@ -416,21 +416,23 @@ def limit_actions(decisions: Iterable[Decision], most: EnforcementAction) -> tup
 def _limit_action(decision: Decision, most: EnforcementAction) -> Decision:
     warns = most == "warn"
     if decision.kind == "mutating" and decision.action == "deny":
-        return replace(decision, lets_pass=True, is_told=warns, withheld="deny")
+        return replace(decision, lets_pass=True, warns_user=warns, withheld="deny")
     actions = decision.actions
     if warns and ValidationAction.DENY in actions:
         actions = tuple(dict.fromkeys(ValidationAction.WARN if a is ValidationAction.DENY else a for a in actions))
     elif not warns and not _QUIET.issuperset(actions):
         actions = (ValidationAction.AUDIT,)
-    is_told = decision.is_told and warns
-    if actions == decision.actions and is_told == decision.is_told:
+    warns_user = decision.warns_user and warns
+    if actions == decision.actions and warns_user == decision.warns_user:
         return decision
     withheld: Literal["", "deny", "warn"] = ""
     if decision.action == "deny" and ValidationAction.DENY in decision.actions:
         withheld = "deny"
-    elif not warns and (decision.is_told or (decision.action == "deny" and ValidationAction.WARN in decision.actions)):
+    elif not warns and (
+        decision.warns_user or (decision.action == "deny" and ValidationAction.WARN in decision.actions)
+    ):
         withheld = "warn"
-    return replace(decision, actions=actions, is_told=is_told, withheld=withheld)
+    return replace(decision, actions=actions, warns_user=warns_user, withheld=withheld)
 
 
 def without_patch(verdict: Verdict) -> Verdict:

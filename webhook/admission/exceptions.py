@@ -162,7 +162,7 @@ _LONGEST = 5 * 1024
 
 
 def _excepted_decision(decision: Decision, why: str) -> Decision:
-    return replace(decision, lets_pass=True, is_told=False, exception=why)
+    return replace(decision, lets_pass=True, warns_user=False, exception=why)
 
 
 def _warn_of_annotation_mistake(mistake: str) -> Iterable[Decision]:

@@ -102,13 +102,13 @@ class ClusterWithAssumedNamespaces:
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
         """Return the object of the view, or an assumed Namespace with the name."""
         is_namespace = (gvk.group, gvk.kind) == _NAMESPACE
-        held = self._known.get(name) if is_namespace else None
-        if held is None:
-            held = self._view.get(gvk, namespace, name)
-        if held is None and is_namespace:
+        obj = self._known.get(name) if is_namespace else None
+        if obj is None:
+            obj = self._view.get(gvk, namespace, name)
+        if obj is None and is_namespace:
             labels = {NAME_LABEL: name}
             return AssumedNamespace(apiVersion="v1", kind="Namespace", metadata={"name": name, "labels": labels})
-        return held
+        return obj
 
 
 _OPERATIONS: Final = frozenset((Operation.CREATE, Operation.UPDATE, Operation.DELETE))
@@ -121,26 +121,26 @@ def view_before_request(cluster: Cluster, attributes: Attributes) -> Cluster:
     kind, name = attributes.kind, attributes.name
     namespace = "" if kind == NAMESPACE else attributes.namespace
     try:
-        held = cluster.get(kind, namespace, name)
+        current = cluster.get(kind, namespace, name)
     except LookupFailed:  # the view has no objects of this kind yet
         return cluster
     old = None if attributes.operation is Operation.CREATE else attributes.old_object
-    if (held is None and old is None) or _is_part_of_object(held, old):
+    if (current is None and old is None) or _is_part_of_object(current, old):
         return cluster
-    return ClusterBeforeChange(cluster, (kind.group, kind.kind), (namespace, name), held, old)
+    return ClusterBeforeChange(cluster, (kind.group, kind.kind), (namespace, name), current, old)
 
 
 class ClusterBeforeChange:
     """A view in which one object has another value, or does not exist."""
 
     def __init__(
-        self, view: Cluster, kind: tuple[str, str], place: tuple[str, str], held: JSON | None, old: JSON | None
+        self, view: Cluster, kind: tuple[str, str], place: tuple[str, str], current: JSON | None, old: JSON | None
     ) -> None:
-        """`held` is the object in the view, `old` the object before the request."""
+        """`current` is the object in the view, `old` the object before the request."""
         self._view = view
         self._kind = kind
         self._place = place
-        self._held = held
+        self._current = current
         self._old = old
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
@@ -154,7 +154,7 @@ class ClusterBeforeChange:
         listed = self._view.list(gvk, namespace, labels)
         if (gvk.group, gvk.kind) != self._kind or namespace not in (None, self._place[0]):
             return listed
-        return replace_object(listed, self._place, self._held, self._old)
+        return replace_object(listed, self._place, self._current, self._old)
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
         """Return the objects that an index has under a key, with the changed object as before the request."""
@@ -162,7 +162,7 @@ class ClusterBeforeChange:
         if (gvk.group, gvk.kind) != self._kind or namespace not in (None, self._place[0]):
             return matching
         has_key = self._old is not None and key in index.keys(self._old)
-        return replace_object(matching, self._place, self._held, self._old if has_key else None)
+        return replace_object(matching, self._place, self._current, self._old if has_key else None)
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
         """Return the view's answer."""
@@ -189,10 +189,10 @@ class ClusterBeforeChange:
         return self if (gvk.group, gvk.kind) == self._kind else self._view.revision(gvk)
 
 
-def _is_part_of_object(held: JSON | None, old: JSON | None) -> bool:
+def _is_part_of_object(current: JSON | None, old: JSON | None) -> bool:
     # a view keeps only the fields that are read, so the kept object can lack fields of `old`
-    if held is None or old is None:
-        return held is old
-    if isinstance(held, dict) and isinstance(old, dict):
-        return all(name in old and _is_part_of_object(each, old[name]) for name, each in held.items())
-    return bool(held == old)
+    if current is None or old is None:
+        return current is old
+    if isinstance(current, dict) and isinstance(old, dict):
+        return all(name in old and _is_part_of_object(each, old[name]) for name, each in current.items())
+    return bool(current == old)

@@ -148,30 +148,30 @@ def _refuse(_value: object) -> JSON:
 
 
 class PackedList(Sequence[JSON]):
-    """A list that decodes packed objects on each access; `held` has them in the form of the view."""
+    """A list that decodes packed objects on each access. `stored` has the objects in the form of the view."""
 
-    __slots__ = ("held",)
+    __slots__ = ("stored",)
 
-    def __init__(self, held: tuple[JSON | PackedObject, ...]) -> None:
-        self.held = held
+    def __init__(self, stored: tuple[JSON | PackedObject, ...]) -> None:
+        self.stored = stored
 
     def __len__(self) -> int:
-        return len(self.held)
+        return len(self.stored)
 
     @overload
     def __getitem__(self, at: int) -> JSON: ...
     @overload
     def __getitem__(self, at: slice) -> PackedList: ...
     def __getitem__(self, at: int | slice) -> JSON:
-        return PackedList(self.held[at]) if isinstance(at, slice) else _read(self.held[at])
+        return PackedList(self.stored[at]) if isinstance(at, slice) else _read(self.stored[at])
 
     def __iter__(self) -> Iterator[JSON]:
-        return map(_read, self.held)
+        return map(_read, self.stored)
 
 
-def readable_list(held: tuple[JSON | PackedObject, ...]) -> Sequence[JSON]:
+def readable_list(stored: tuple[JSON | PackedObject, ...]) -> Sequence[JSON]:
     """Return objects of a view as plain JSON; the given tuple if none is packed."""
-    return PackedList(held) if PackedObject in map(type, held) else held  # no Python code for each object
+    return PackedList(stored) if PackedObject in map(type, stored) else stored  # no Python code for each object
 
 
 def charge_for_objects(objects: Sequence[JSON], deadline: Deadline) -> Iterable[JSON]:
@@ -182,40 +182,40 @@ def charge_for_objects(objects: Sequence[JSON], deadline: Deadline) -> Iterable[
 
 
 def _charged_objects(objects: PackedList, deadline: Deadline) -> Iterator[JSON]:
-    for obj in objects.held:
+    for obj in objects.stored:
         deadline.spend(1 + len(obj.text) // WORK_BYTES if isinstance(obj, PackedObject) else 1)
         yield _read(obj)
 
 
 def places_of_objects(objects: Sequence[JSON]) -> Iterator[tuple[str, str]]:
     """Yield namespace and name of each object of a list, without decoding objects."""
-    return map(_place_of_object, _held_objects(objects))
+    return map(_place_of_object, _stored_objects(objects))
 
 
 def replace_object(
-    objects: Sequence[JSON], place: tuple[str, str], held: JSON | None, new: JSON | None
+    objects: Sequence[JSON], place: tuple[str, str], current: JSON | None, new: JSON | None
 ) -> Sequence[JSON]:
-    """Return a view's list, sorted, with `new` in the place of `held`; None means no object."""
-    kept = [obj for obj in _held_objects(objects) if obj is not held and not _is_packed_at(place, obj)]
+    """Return a view's list, sorted, with `new` in place of `current`; None means no object."""
+    kept = [obj for obj in _stored_objects(objects) if obj is not current and not _is_packed_at(place, obj)]
     if new is not None:
         kept = sorted((*kept, new), key=_place_of_object)
     return readable_list(tuple(kept))
 
 
-def _held_objects(objects: Sequence[JSON]) -> Sequence[JSON | PackedObject]:
-    return objects.held if isinstance(objects, PackedList) else objects
+def _stored_objects(objects: Sequence[JSON]) -> Sequence[JSON | PackedObject]:
+    return objects.stored if isinstance(objects, PackedList) else objects
 
 
-def _is_packed_at(place: tuple[str, str], held: JSON | PackedObject) -> bool:
-    return isinstance(held, PackedObject) and (held.namespace, held.name) == place
+def _is_packed_at(place: tuple[str, str], obj: JSON | PackedObject) -> bool:
+    return isinstance(obj, PackedObject) and (obj.namespace, obj.name) == place
 
 
-def _place_of_object(held: JSON | PackedObject) -> tuple[str, str]:
-    if isinstance(held, PackedObject):
-        return held.namespace, held.name
-    namespace, name = namespace_and_name(held)
+def _place_of_object(obj: JSON | PackedObject) -> tuple[str, str]:
+    if isinstance(obj, PackedObject):
+        return obj.namespace, obj.name
+    namespace, name = namespace_and_name(obj)
     return str(namespace), str(name)  # a recorded review may have another type here
 
 
-def _read(held: JSON | PackedObject) -> JSON:
-    return held.read() if isinstance(held, PackedObject) else held
+def _read(obj: JSON | PackedObject) -> JSON:
+    return obj.read() if isinstance(obj, PackedObject) else obj

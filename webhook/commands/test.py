@@ -199,7 +199,7 @@ class _TestRun:
                     self._coverage.update(dict.fromkeys(self._coverage.keys() & entry.tried(), True))
                     self.undecided += (f"{entry.id}: {text}" for text in entry.undecided()[:1])
                 ran |= result.result is not Result.SKIP
-                yield replace(result, is_told=self._how.is_verbose)
+                yield replace(result, is_listed=self._how.is_verbose)
             if not ran and suite.file in self._named:
                 self._without.append(_problem_of_no_case(suite))
 

@@ -74,12 +74,12 @@ def policies_that_may_concern(candidates: Iterable[Candidate], context: RequestC
 class Invocation(Struct):
     """One policy with one binding and parameter, to be evaluated on one object of a request. Treat it as immutable.
 
-    `gate` has the matchConditions to evaluate; None if all are known to hold.
+    `match_conditions` has the matchConditions to evaluate; None if all are known to hold.
     """
 
     context: RequestContext
     policy: Policy
-    gate: MatchConditions | None
+    match_conditions: MatchConditions | None
     binding: Binding
     param: Param
     target: EvaluationTarget
@@ -101,7 +101,7 @@ class Invocation(Struct):
 class UnusablePolicy(Struct, frozen=True):
     """A policy, or one of its bindings, that cannot be used on this request.
 
-    `error` is the error of the matching, if there was one. `is_told`: users get a warning if the failurePolicy lets
+    `error` is the error of the matching, if there was one. `warns_user`: users get a warning if the failurePolicy lets
     the request pass.
     """
 
@@ -109,7 +109,7 @@ class UnusablePolicy(Struct, frozen=True):
     binding: Binding | None
     message: str
     error: Exception | None = None
-    is_told: bool = False
+    warns_user: bool = False
 
 
 def invocations_of_policy(candidate: Candidate, context: RequestContext) -> Iterator[Invocation | UnusablePolicy]:
@@ -135,7 +135,7 @@ def invocations_of_policy(candidate: Candidate, context: RequestContext) -> Iter
                     trace.record_missing_param(policy, binding)
             for param in params:
                 for target in bound if len(bound) == 1 else context.deadline.items_with_clock_checks(bound):
-                    yield Invocation(context, policy, candidate.gate, binding, param, target)
+                    yield Invocation(context, policy, candidate.match_conditions, binding, param, target)
         except (BindingError, LookupFailed, BudgetExceeded) as error:
             yield _unusable_policy(policy, binding, error, context)
 

@@ -29,18 +29,19 @@ def do_conditions_hold(invocation: Invocation) -> bool:
         EvaluationError: a condition failed and the failurePolicy is Fail, or it needs an unknown answer of the
             authorizer. LookupFailed: a value that a condition reads is unknown.
     """
-    gate, context = invocation.gate, invocation.context
-    if gate is None:
+    compiled, context = invocation.match_conditions, invocation.context
+    if compiled is None:
         return True
     names = Activation(invocation, _match_as_requested(invocation.target, context))
-    if not gate.needs.isdisjoint(AUTHORIZER):
+    if not compiled.needs.isdisjoint(AUTHORIZER):
         names.update(context.variables.authorizer())
     try:
         unmet: Condition | EvaluationError | None = None
-        if gate.spec_changes is not None and not _has_new_spec(gate.spec_changes, invocation.target, names, context):
-            unmet = gate.spec_changes
-        elif gate.conditions:
-            unmet = first_false_condition(gate.conditions, names, context)
+        spec_changes = compiled.spec_changes
+        if spec_changes is not None and not _has_new_spec(spec_changes, invocation.target, names, context):
+            unmet = spec_changes
+        elif compiled.conditions:
+            unmet = first_false_condition(compiled.conditions, names, context)
     except EvaluationError as error:
         if invocation.policy.is_fail or isinstance(error, NoDecision):
             raise

@@ -305,7 +305,7 @@ def _reversible_invocations(candidate: Candidate, context: RequestContext) -> It
             yield each
         elif not each.target.attributes.is_plain and (id(each.binding), id(each.target)) not in reported:
             reported.add((id(each.binding), id(each.target)))
-            yield UnusablePolicy(each.policy, each.binding, sentence_about_other_version(each.target), is_told=True)
+            yield UnusablePolicy(each.policy, each.binding, sentence_about_other_version(each.target), warns_user=True)
 
 
 def _decision_of_applied_mutation(

@@ -87,7 +87,7 @@ def decisions_of_unusable_policy(unusable: UnusablePolicy) -> Iterator[Decision]
         yield undecided_decision(policy, binding, error)
     elif policy.kind == "mutating":
         error_decision = error_of_policy(policy, binding, unusable.message)
-        yield replace(error_decision, denial=_UNUSABLE_MUTATION, is_told=unusable.is_told)
+        yield replace(error_decision, denial=_UNUSABLE_MUTATION, warns_user=unusable.warns_user)
     elif not isinstance(error, BudgetExceeded):
         yield replace(error_of_policy(policy, binding, unusable.message), actions=DENY)
     else:
@@ -140,11 +140,11 @@ def decision_of_unconverted_object(policy: Policy, binding: Binding, target: Eva
 
     For an object of a file, the version that an API server would send is unknown, so the decision is "unknown".
     """
-    error = replace(error_of_policy(policy, binding, sentence_about_other_version(target)), is_told=True)
+    error = replace(error_of_policy(policy, binding, sentence_about_other_version(target)), warns_user=True)
     if not target.attributes.is_plain:
         return error
     text = f"not evaluated: {error.message}"
-    return replace(error, evaluation="unknown", lets_pass=True, message=text, is_told=False)
+    return replace(error, evaluation="unknown", lets_pass=True, message=text, warns_user=False)
 
 
 def sentence_about_other_version(target: EvaluationTarget) -> str:

@@ -45,7 +45,7 @@ def with_stored_as_warnings(
     policies = {
         each.policy.name: each.policy
         for each in candidates
-        if each.policy.reports_problems or each.policy.spares_stored
+        if each.policy.reports_problems or each.policy.warns_about_stored
     }
     kind = context.attributes.kind.kind
     may_pass = [

@@ -133,7 +133,7 @@ def _evaluate_invocation(invocation: Invocation, candidate: Candidate) -> Sequen
             if not may_conditions_hold(invocation):
                 return ()
             return [decision_of_unknown_pods(policy, binding, param.name, target.missing)]
-        if invocation.gate is not None:
+        if invocation.match_conditions is not None:
             if candidate.concerns and is_template_of_no_concern(candidate, target, invocation.context):
                 if invocation.context.options.trace is not None:
                     invocation.context.options.trace.record_unconcerned_template(candidate)

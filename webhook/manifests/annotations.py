@@ -67,7 +67,7 @@ class AnnotationSettings(Struct, frozen=True, kw_only=True):
     Attributes:
         missing: the result of a rule that cannot be evaluated because an object does not exist.
         is_registered: whether webhook configurations include the policy. audit, replay and test always evaluate it.
-        spares_stored: whether a problem that the stored object already has only warns.
+        warns_about_stored: whether a problem that the stored object already has only warns.
         skips_bookkeeping: whether to allow updates of only bookkeeping fields, and of objects that are being deleted
             (docs/live-policies.md, `stored`).
         concerns: parts of a Pod, or of an object that creates Pods. The policy applies if the Pod has at least one of
@@ -87,7 +87,7 @@ class AnnotationSettings(Struct, frozen=True, kw_only=True):
     concerns: tuple[str, ...] = ()
     any_pod: tuple[str, ...] = ()
     is_about_specs: bool = False
-    spares_stored: bool = False
+    warns_about_stored: bool = False
     skips_bookkeeping: bool = False
     severity: str = ""
     category: str = ""
@@ -136,7 +136,7 @@ def read_annotations(
             concerns=tuple(word for word in concerns if word in CONCERNS),
             any_pod=_comma_separated(own.get("any-pod", "")),
             is_about_specs=own.get("updates") == "spec",
-            spares_stored=own.get("stored") == "warn",
+            warns_about_stored=own.get("stored") == "warn",
             skips_bookkeeping=own.get("stored") in STORED,
             severity=own.get("severity", ""),
             category=own.get("category", ""),

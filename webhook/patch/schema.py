@@ -225,7 +225,7 @@ def schema_of_definition(crd: JSON, version: str) -> CrdVersionSchema | None:
 
 @lru_cache(maxsize=64)
 def _definition_of_version(crd: IdentityKey, version: str) -> CrdVersionSchema | None:
-    for each in get(crd.held, ("spec", "versions"), []):
+    for each in get(crd.value, ("spec", "versions"), []):
         schema = get(each, ("schema", "openAPIV3Schema"))
         if each.get("name") == version and schema:
             return CrdVersionSchema(schema, DeclaredSchemaNode(schema, is_root=True))

@@ -65,7 +65,7 @@ class Candidate(Struct, frozen=True, eq=False):
 
     `inner`: the objects inside the request's object on which the policy is also evaluated; None without such objects.
     `is_own_alone`: the policy always applies to the request's object, in every namespace, and to no other object.
-    `gate` has the matchConditions to evaluate; None if the policy has no matchCondition that could be false.
+    `match_conditions`: the matchConditions to evaluate; None if none of the policy's matchConditions could be false.
     `concerns` has words of the annotation `concerns`: the policy applies only to Pods and pod templates with one of
     these parts. If `concerns` is empty, the policy applies to all Pods and pod templates.
     `pod_parts`: the checks can find problems only in a Pod with one of these parts (typed/pod_parts.py); empty if the
@@ -77,7 +77,7 @@ class Candidate(Struct, frozen=True, eq=False):
     bindings: tuple[CandidateBinding, ...]
     inner: InnerObjects | None
     is_own_alone: bool
-    gate: MatchConditions | None
+    match_conditions: MatchConditions | None
     concerns: frozenset[str]
     pod_parts: frozenset[str]
 
@@ -109,12 +109,12 @@ def _candidate_for_request(
     )
     bindings = tuple(each for each in listed if inner is not None or each.index is None or each.index.own is not False)
     is_own_alone = index.own is True and not (inner is not None or policy.criteria.namespaces.requirements)
-    gate = _conditions_to_evaluate(policy, attributes)
+    match_conditions = _conditions_to_evaluate(policy, attributes)
     concerns = frozenset(policy.concerns)
-    if gate is None or attributes.sub_resource or not concerns <= RESOURCE_CONCERNS:
+    if match_conditions is None or attributes.sub_resource or not concerns <= RESOURCE_CONCERNS:
         concerns = frozenset()
     pod_parts = _required_pod_parts(policy, attributes, registry)
-    return Candidate(policy, index, bindings, inner, is_own_alone, gate, concerns, pod_parts)
+    return Candidate(policy, index, bindings, inner, is_own_alone, match_conditions, concerns, pod_parts)
 
 
 def _may_have_inner_objects(attributes: Attributes) -> bool:
@@ -137,10 +137,10 @@ def _conditions_to_evaluate(policy: Policy, attributes: Attributes) -> MatchCond
     """Return the matchConditions to evaluate on an object. The condition of `updates: spec` is left out for a
     creation, because it always holds.
     """
-    gate = policy.gate()
-    if gate.spec_changes is not None and attributes.operation == Operation.CREATE:
-        gate = structs.replace(gate, spec_changes=None)
-    return gate if gate.conditions or gate.spec_changes is not None else None
+    compiled = policy.match_conditions()
+    if compiled.spec_changes is not None and attributes.operation == Operation.CREATE:
+        compiled = structs.replace(compiled, spec_changes=None)
+    return compiled if compiled.conditions or compiled.spec_changes is not None else None
 
 
 def _required_pod_parts(policy: Policy, attributes: Attributes, registry: FactRegistry) -> frozenset[str]:

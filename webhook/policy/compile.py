@@ -97,17 +97,17 @@ def compile_policy(
         return walk() if spec.match_conditions else walk(())  # without conditions, no facts are imported
 
     is_about_specs = settings.is_about_specs
-    policy_gate = DeferredPart(
+    match_conditions = DeferredPart(
         lambda: compile_match_conditions(manifest, walk_of_conditions(), is_about_specs=is_about_specs)
     )
     policy_body = DeferredPart(lambda: compile_body(manifest, walk()))
     if not is_lazy:
         first, second = walk_of_conditions(), walk()
-        compiled_gate, compiled_body = (
+        compiled_conditions, compiled_body = (
             compile_match_conditions(manifest, first, is_about_specs=is_about_specs),
             compile_body(manifest, second),
         )
-        policy_gate, policy_body = DeferredPart(lambda: compiled_gate), DeferredPart(lambda: compiled_body)
+        match_conditions, policy_body = DeferredPart(lambda: compiled_conditions), DeferredPart(lambda: compiled_body)
         errors += [*first.errors, *second.errors]
     is_mutating = isinstance(spec, MutatingSpec)
     text = spec.model_dump_json(exclude={"validations": {"__all__": {"message"}}, "match_constraints": _SELECTORS})
@@ -119,7 +119,7 @@ def compile_policy(
         is_fail=spec.failure_policy != "Ignore",
         param_kind=gvk_of_param_kind(spec.param_kind),
         criteria=_criteria_of_policy(spec.match_constraints, names_delete=settings.skips_bookkeeping),
-        gate=policy_gate,
+        match_conditions=match_conditions,
         body=policy_body,
         rule_count=0 if isinstance(spec, MutatingSpec) else len(spec.validations),
         reports_problems=bool(settings.checks) and only_reports_problems(spec),
@@ -141,7 +141,7 @@ def compile_policy(
         category=settings.category,
         docs=settings.docs,
         obstacles=export_obstacles(manifest, settings),
-        spares_stored=settings.spares_stored,
+        warns_about_stored=settings.warns_about_stored,
         skips_bookkeeping=settings.skips_bookkeeping,
         is_about_specs=is_about_specs,
         named_bookkeeping=frozenset(word for word in BOOKKEEPING if word in text),

@@ -152,8 +152,8 @@ class PolicyBody(Struct, frozen=True, eq=False, kw_only=True):
 class Policy:
     """A ValidatingAdmissionPolicy (rules, audits) or a MutatingAdmissionPolicy (changes, reinvokes) with its bindings.
 
-    The fields here and `gate`, which has the matchConditions, decide whether the policy applies. The other expressions
-    are in `body`, which most requests never need.
+    The fields here and `match_conditions` decide whether the policy applies. The other expressions are in `body`, which
+    most requests never need.
 
     Args:
         reports_problems: the only validation is `problems.size() == 0` with the messageExpression `problems`, so that
@@ -164,7 +164,7 @@ class Policy:
         reads_resources: the annotation `expand` has `resources`.
         phase: the phase of a validating policy.
         is_registered: webhook configurations include the resources of the policy.
-        spares_stored: problems that the stored object already has only warn.
+        warns_about_stored: problems that the stored object already has only warn.
         skips_bookkeeping: updates of only BOOKKEEPING fields, and deletions, are skipped unless the policy names the
             field or DELETE.
         is_about_specs: the policy has the annotation `updates: spec`.
@@ -189,7 +189,7 @@ class Policy:
     is_fail: bool
     param_kind: GroupVersionKind | None
     criteria: Criteria
-    gate: DeferredPart[MatchConditions]
+    match_conditions: DeferredPart[MatchConditions]
     body: DeferredPart[PolicyBody]
     rule_count: int = 0
     reports_problems: bool = False
@@ -207,7 +207,7 @@ class Policy:
     judges_types: bool = False
     phase: Literal["validate", "mutate", "both"] = "validate"
     is_registered: bool = True
-    spares_stored: bool = False
+    warns_about_stored: bool = False
     skips_bookkeeping: bool = False
     is_about_specs: bool = False
     named_bookkeeping: frozenset[str] = frozenset()
@@ -253,8 +253,8 @@ class Policy:
     @property
     def conditions(self) -> tuple[Condition, ...]:
         """Return the matchConditions, first the condition of `updates: spec`."""
-        gate = self.gate()
-        return gate.conditions if gate.spec_changes is None else (gate.spec_changes, *gate.conditions)
+        compiled = self.match_conditions()
+        return compiled.conditions if compiled.spec_changes is None else (compiled.spec_changes, *compiled.conditions)
 
     @property
     def variables(self) -> Mapping[str, Expression]:
@@ -289,7 +289,7 @@ class Policy:
     @property
     def uses_authorizer(self) -> bool:
         """Return whether an expression uses `authorizer`."""
-        return not AUTHORIZER.isdisjoint(self.names_read_by_body | self.gate().needs)
+        return not AUTHORIZER.isdisjoint(self.names_read_by_body | self.match_conditions().needs)
 
     def expressions(self) -> Iterator[Expression]:
         """Yield every expression of the policy."""
@@ -297,9 +297,9 @@ class Policy:
 
     def expressions_with_paths(self) -> Iterator[tuple[str, Expression]]:
         """Yield every expression of the policy with its path in the manifest."""
-        if (added := self.gate().spec_changes) is not None:
+        if (added := self.match_conditions().spec_changes) is not None:
             yield "metadata.annotations", added.expression
-        for index, condition in enumerate(self.gate().conditions):
+        for index, condition in enumerate(self.match_conditions().conditions):
             yield f"spec.matchConditions[{index}].expression", condition.expression
         for index, variable in enumerate(self.variables.values()):
             yield f"spec.variables[{index}].expression", variable

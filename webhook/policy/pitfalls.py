@@ -94,7 +94,7 @@ def _fix_for_missing_param_ref(kind: GroupVersionKind) -> str:
 
 
 def _reads_variable_params(policy: Policy) -> bool:
-    return _PARAMS in policy.names_read_by_body | policy.gate().needs
+    return _PARAMS in policy.names_read_by_body | policy.match_conditions().needs
 
 
 def _asks_for_null_params(policy: Policy) -> bool:

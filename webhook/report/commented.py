@@ -48,7 +48,7 @@ class CommentedFindings:
                 yield finding
                 continue
             why = f"{OF_COMMENT}{comment.reason}"
-            decision = replace(finding.decision, lets_pass=True, is_told=False, exception=why)
+            decision = replace(finding.decision, lets_pass=True, warns_user=False, exception=why)
             yield replace(finding, result=Result.SKIP, decision=decision)
 
     def _comment_about(self, finding: Finding) -> IgnoreComment | None:

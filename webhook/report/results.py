@@ -50,7 +50,7 @@ class Answer(Struct, frozen=True, kw_only=True):
         shown = (
             (decision, with_short_expression(decision.message))
             for decision in self._unevaluated_admitted_decisions()
-            if not decision.is_told  # the warnings already have the other decisions
+            if not decision.warns_user  # the warnings already have the other decisions
         )
         texts = (text if decision.evaluation == "unknown" else f"{_OPEN}{text}" for decision, text in shown)
         told = dict.fromkeys(texts)
@@ -137,7 +137,7 @@ class CaseResult(Struct, frozen=True, kw_only=True):
         why: the reason; "" for a pass.
         line: the line in the suite, from 1; 0 if unknown.
         elapsed_s: the duration.
-        is_told: whether to list the case even if it passes.
+        is_listed: whether to list the case even if it passes.
     """
 
     id: str
@@ -147,7 +147,7 @@ class CaseResult(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     line: int = 0
     elapsed_s: float = 0.0
-    is_told: bool = False
+    is_listed: bool = False
 
     @property
     def place(self) -> Place:

@@ -84,12 +84,12 @@ def _lines_of_suite(results: Sequence[CaseResult], screen: Screen) -> Iterator[s
     worst = next(each for each in (Result.FAIL, Result.ERROR, Result.PASS, Result.SKIP) if counts[each])
     yield f"{screen.symbol_of_result(worst)} {told}"
     for result in results:
-        if result.result is Result.FAIL or (result.is_told and result.result is not Result.SKIP):
+        if result.result is Result.FAIL or (result.is_listed and result.result is not Result.SKIP):
             yield from _lines_of_case(result, screen)
 
 
 def _lines_of_case(result: CaseResult, screen: Screen) -> Iterator[str]:
-    took = f"  {result.elapsed_s * 1000:.0f} ms" if result.is_told and result.elapsed_s else ""
+    took = f"  {result.elapsed_s * 1000:.0f} ms" if result.is_listed and result.elapsed_s else ""
     name = terminal.one_line(f"{result.id}  {result.place}{took}")
     yield f"  {screen.symbol_of_result(result.result)} {name}"
     if result.why:

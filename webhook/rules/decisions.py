@@ -132,8 +132,8 @@ class Decision(Struct, kw_only=True):
         audit_annotations: the auditAnnotations of the policy, in a separate decision. The keys do not have the policy's
             name.
         withheld: the stronger action that the limit of the installation prevents: deny, warn, or "".
-        is_told: users get a warning if the failurePolicy lets the object pass, because an API server could evaluate the
-            policy, and claimgate could not.
+        warns_user: users get a warning if the failurePolicy lets the object pass, because an API server could evaluate
+            the policy, and claimgate could not.
         exception: the reason of the exception that allows a failure, or "".
         changes: the fields that the mutation changed, as JSON Pointers, if the server warns of mutations.
     """
@@ -156,7 +156,7 @@ class Decision(Struct, kw_only=True):
     audit_annotations: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     missing: tuple[MissingObject, ...] = ()
-    is_told: bool = False
+    warns_user: bool = False
     withheld: Literal["", "deny", "warn"] = ""
     exception: str = ""
     changes: tuple[str, ...] = ()

@@ -135,24 +135,24 @@ def _gangs_of_pods(subject: Subject) -> tuple[_JoinedGang, ...]:
 
 
 class _NamedGang(NamedTuple):
-    """What a template names as its gang: the object with the gang, None if it was not read, and the path of the least
-    number of pods in it.
+    """What a template names as its gang. `obj` is the object with the gang, None if it was not read. `path` leads to
+    the least number of pods in it.
     """
 
     name: str
     source: str
-    held: JSON
+    obj: JSON
     path: FieldPath
 
     def of_pods(self, template: JSON, pods: int | None) -> _JoinedGang:
         """Return the gang with the pods of a template."""
-        least = get(self.held, self.path) if self.held else None
+        least = get(self.obj, self.path) if self.obj else None
         return _JoinedGang(
             name=f"{self.name} of {self.source}",
             pods=pods,
             least=least if isinstance(least, int) and not isinstance(least, bool) else None,
             field=path_as_text(self.path),
-            is_known=self.held is not None,
+            is_known=self.obj is not None,
             is_of_kubernetes=self.source.startswith("spec."),
             template=template,
         )

@@ -216,8 +216,8 @@ def _reason(reason: str) -> tuple[str, str]:
     for words, says, fix in _REASONS:
         if words in reason:
             inside = _between(reason, "{", "}")
-            is_told = not inside or inside.startswith(_OF_NODE)
-            return (says if is_told else f"{says} ({inside.rstrip(': ')})"), fix
+            is_known_text = not inside or inside.startswith(_OF_NODE)
+            return (says if is_known_text else f"{says} ({inside.rstrip(': ')})"), fix
     return reason, ""
 
 

@@ -302,7 +302,7 @@ def _parts_of_policy(policy: Policy) -> Iterator[str]:
         yield from [rule.id for rule in (*policy.catalogue.values(), *policy.named)] or [
             _name_of_validation(policy, index) for index in range(policy.rule_count)
         ]
-    yield from (_name_of_condition(policy.name, each.name) for each in policy.gate().conditions)
+    yield from (_name_of_condition(policy.name, each.name) for each in policy.match_conditions().conditions)
 
 
 def _broken_parts(made: Decision, policy: Policy) -> tuple[str, ...]:

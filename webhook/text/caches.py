@@ -130,13 +130,13 @@ class IdentityKey:
     keys.
     """
 
-    __slots__ = ("held",)
+    __slots__ = ("value",)
 
-    def __init__(self, held: Any) -> None:
-        self.held = held
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, IdentityKey) and self.held is other.held
+        return isinstance(other, IdentityKey) and self.value is other.value
 
     def __hash__(self) -> int:
-        return id(self.held)
+        return id(self.value)

@@ -61,12 +61,12 @@ def read_kueue_nodes(view: ClusterView) -> Items[NodeCapacity]:
 @lru_cache(maxsize=_KEPT_STATES)
 def read_node_capacities(listed: IdentityKey) -> Sequence[NodeCapacity]:
     """Return the nodes of a list of Node objects."""
-    return tuple(_read_node_capacity(IdentityKey(node)) for node in listed.held)
+    return tuple(_read_node_capacity(IdentityKey(node)) for node in listed.value)
 
 
 @lru_cache(maxsize=_KEPT_OBJECTS)
 def _read_node_capacity(key: IdentityKey) -> NodeCapacity:
-    node = Node.of(key.held)
+    node = Node.of(key.value)
     return NodeCapacity(
         labels=dict(node.labels),
         taints=tuple(taint.json for taint in node.spec.taints),
@@ -93,7 +93,7 @@ class FlavorFields(Struct, frozen=True, eq=False, kw_only=True):
 
 @lru_cache(maxsize=1024)
 def _read_flavor(key: IdentityKey) -> FlavorFields:
-    flavor = ResourceFlavor.of(key.held)
+    flavor = ResourceFlavor.of(key.value)
     return FlavorFields(
         name=flavor.name,
         labels=dict(flavor.spec.node_labels),
@@ -200,5 +200,5 @@ def _labels_as_text(flavor: FlavorFields) -> str:
 
 @lru_cache(maxsize=_KEPT)
 def _has_nodes(flavor: IdentityKey, nodes: IdentityKey) -> bool:
-    wanted = flavor.held.labels.items()
+    wanted = flavor.value.labels.items()
     return any(wanted <= node.labels.items() for node in read_node_capacities(nodes))

@@ -403,7 +403,7 @@ def _device_classes_by_resource(classes: IdentityKey) -> Mapping[str, str]:
     """Return the DeviceClass of each extended resource. If several classes have the resource, the newest class
     counts, and of equally new classes the first by name.
     """
-    ranked = sorted(_classes_with_extended_resource(classes.held), reverse=True)
+    ranked = sorted(_classes_with_extended_resource(classes.value), reverse=True)
     ranked.sort(key=lambda entry: entry[0])
     return {resource: name for _, name, resource in ranked}
 

@@ -101,7 +101,7 @@ def pod_group_of(subject: Subject, how: KueueManagement) -> str:
 def _first_pods_of_groups(pods: IdentityKey) -> Mapping[str, _FirstPodOfGroup]:
     """Return the first Pod of every group, without Pods that have failed or terminate."""
     firsts: dict[str, _FirstPodOfGroup] = {}
-    for obj in pods.held:
+    for obj in pods.value:
         pod = PodWithStatus.of(obj)
         group = pod.labels.get(POD_GROUP, "")
         if group and not pod.is_failed_or_terminating:

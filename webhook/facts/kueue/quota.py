@@ -225,7 +225,7 @@ def read_reservations(view: ClusterView) -> WorkloadReservations | None:
 @lru_cache(maxsize=_KEPT_STATES)
 def _sum_reservations_of_workloads(workloads: IdentityKey) -> WorkloadReservations:
     total = WorkloadReservations()
-    for obj in workloads.held:
+    for obj in workloads.value:
         _add_workload_to_reservations(Workload.of(obj), total)
     return total
 
@@ -306,7 +306,7 @@ def is_queued(subject: Subject, view: ClusterView) -> bool:
 def _count_waiting_by_cluster_queue(workloads: IdentityKey, local_queues: IdentityKey) -> Counter[str]:
     """Return the number of waiting Workloads by ClusterQueue."""
     waiting, total = _sum_reservations_of_workloads(workloads).waiting, Counter[str]()
-    for obj in local_queues.held:
+    for obj in local_queues.value:
         queue = LocalQueue.of(obj)
         total[queue.spec.cluster_queue] += waiting[_namespace_or_default(queue), queue.name]
     return total

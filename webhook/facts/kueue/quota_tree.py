@@ -107,13 +107,13 @@ class QueueFields:
 @lru_cache(maxsize=_KEPT_OBJECTS)
 def read_stored_cluster_queue(key: IdentityKey) -> QueueFields:
     """Return a stored ClusterQueue as a plain value. Each stored object is read once."""
-    return read_cluster_queue(ClusterQueue.of(key.held))
+    return read_cluster_queue(ClusterQueue.of(key.value))
 
 
 @lru_cache(maxsize=_KEPT_OBJECTS)
 def read_stored_cohort(key: IdentityKey) -> QueueFields:
     """Return a stored Cohort as a plain value. Each stored object is read once."""
-    written = Cohort.of(key.held)
+    written = Cohort.of(key.value)
     return QueueFields(
         name=written.name,
         cohort=written.spec.parent_name,
@@ -319,7 +319,7 @@ class _StoredQueuesAndCohorts:
         """Charge the deadline for reading each object, then yield the object. If the deadline ends the reading, the
         objects that were read stay cached.
         """
-        for stored in objects.held:
+        for stored in objects.value:
             self.deadline.spend(_READ_WORK)
             yield IdentityKey(stored)
 
@@ -328,7 +328,7 @@ class _StoredQueuesAndCohorts:
 def _build_quota_trees(stored: _StoredQueuesAndCohorts, reserved: IdentityKey) -> QuotaTrees:
     listed = [read_stored_cluster_queue(queue) for queue in stored.charge_for_each_object(stored.cluster_queues)]
     parents = [read_stored_cohort(cohort) for cohort in stored.charge_for_each_object(stored.cohorts)]
-    usage = reserved.held if _has_all_workloads(reserved.held, listed) else None
+    usage = reserved.value if _has_all_workloads(reserved.value, listed) else None
     tables = QuotaTrees(
         {queue.name: queue for queue in listed}, {cohort.name: cohort for cohort in parents}, reserved=usage
     )

@@ -128,10 +128,10 @@ def _variable_owners_of_plugins(job: JobSpec, members: Sequence[LaunchedContaine
 def warn_of_launch_commands(subject: Subject) -> Iterator[Problem]:
     """Yield every warning about what the containers of an object start."""
     listed = subject.once(read_launched_containers)
-    is_told = subject.group_kind == (KUBEFLOW, "PyTorchJob")
+    operator_sets_number = subject.group_kind == (KUBEFLOW, "PyTorchJob")
     for member in listed:
-        if not is_told or member.has_claims:  # other rules compare PyTorchJobs with extended resources
-            yield from processes_and_slots.check_processes_match_gpus(member, is_told=is_told)
+        if not operator_sets_number or member.has_claims:  # other rules compare PyTorchJobs with extended resources
+            yield from processes_and_slots.check_processes_match_gpus(member, operator_sets_number=operator_sets_number)
     if subject.group_kind in UNRELATED:
         yield from processes_and_slots.check_trainer_devices_and_nodes(listed, None)
     else:

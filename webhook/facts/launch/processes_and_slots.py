@@ -86,14 +86,15 @@ _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}(:([0-9]{1,6}))?", re
 _MORE_REPLICAS: Final = "lower -np, raise the replicas of the task, or name hosts with slots, as in host:4"
 
 
-def check_processes_match_gpus(member: LaunchedContainer, *, is_told: bool) -> Iterator[Problem]:
+def check_processes_match_gpus(member: LaunchedContainer, *, operator_sets_number: bool) -> Iterator[Problem]:
     """Report a number of processes that differs from the number of GPUs of the container.
 
     Args:
         member: the container.
-        is_told: whether an operator sets the number for torchrun if the command does not set it.
+        operator_sets_number: whether an operator sets the number for torchrun if the command does not set it.
     """
-    option, started = _OPTIONS.get(member.launch.by), _count_processes_per_pod(member, is_told=is_told)
+    option = _OPTIONS.get(member.launch.by)
+    started = _count_processes_per_pod(member, operator_sets_number=operator_sets_number)
     if option is None or started is None or not member.gpus or started == member.gpus:
         return
     if started == 1 and (member.has_ports or _gives_all_gpus(member)):
@@ -112,10 +113,10 @@ def _gives_all_gpus(member: LaunchedContainer) -> bool:
     return len(text) <= _LONGEST and _ALL_GPUS.search(text) is not None
 
 
-def _count_processes_per_pod(member: LaunchedContainer, *, is_told: bool) -> int | None:
+def _count_processes_per_pod(member: LaunchedContainer, *, operator_sets_number: bool) -> int | None:
     """Return how many processes one pod starts; None if the number is not known."""
     launch = member.launch
-    if launch.by != "torchrun" or launch.per_node or not launch.whole or is_told:
+    if launch.by != "torchrun" or launch.per_node or not launch.whole or operator_sets_number:
         return launch.processes
     if PER_NODE in member.env:
         said = member.env[PER_NODE] or ""

@@ -116,7 +116,7 @@ class NodeOffer:
 @lru_cache(maxsize=_KEPT_STATES)
 def offers_of_nodes(nodes: IdentityKey) -> tuple[NodeOffer, ...]:
     """Return what each node offers, read once for each state of the cluster."""
-    return tuple(_offer_of_node(Node.of(node)) for node in nodes.held)
+    return tuple(_offer_of_node(Node.of(node)) for node in nodes.value)
 
 
 def _offer_of_node(node: Node) -> NodeOffer:

@@ -85,7 +85,7 @@ def _cluster_autoscaler(view: ClusterView) -> str:
 @lru_cache(maxsize=4)
 def first_node_without_amounts(nodes: IdentityKey) -> str:
     """Return the name of a node with unknown resources, such as a node in a file; "" if all resources are known."""
-    for node in nodes.held:
+    for node in nodes.value:
         if not Node.of(node).status.allocatable:
             return namespace_and_name(node)[1]
     return ""
@@ -94,5 +94,5 @@ def first_node_without_amounts(nodes: IdentityKey) -> str:
 @lru_cache(maxsize=4)
 def _labels_of_node_pools(nodes: IdentityKey) -> tuple[str, ...]:
     """Return the labels of these nodes that show a pool of a cloud or of Karpenter."""
-    seen = {key for node in nodes.held for key in Node.of(node).metadata.labels}
+    seen = {key for node in nodes.value for key in Node.of(node).metadata.labels}
     return tuple(key for key in sorted((*NODE_POOLS, _AUTO_MODE)) if key in seen)

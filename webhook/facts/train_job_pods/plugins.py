@@ -131,7 +131,7 @@ def cached_unchanged_job_of_runtime(job: IdentityKey, count: int, *, is_step: bo
 
     Call this function only for jobs of ClusterTrainingRuntimes, which are few and contain no values of users.
     """
-    given = {**job.held, "replicas": 1} if is_step else job.held
+    given = {**job.value, "replicas": 1} if is_step else job.value
     return pods_of_replicated_job(ReplicatedJob(given, (), ReadingContext()), count).build_replicated_job()
 
 

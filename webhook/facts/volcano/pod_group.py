@@ -422,8 +422,8 @@ def pods_of_group(subject: Subject, name: str) -> tuple[Sequence[PodGroupMember]
 def _members_by_pod_group(objects: IdentityKey, table: IdentityKey) -> Mapping[str, Sequence[PodGroupMember]]:
     """Return the members of each PodGroup among objects of one kind; cached by the identity of the list."""
     groups: dict[str, list[PodGroupMember]] = {}
-    for obj in objects.held:
-        for podset in pod_templates(obj, table.held):
+    for obj in objects.value:
+        for podset in pod_templates(obj, table.value):
             template = PodTemplate.of(podset.template)
             if name := template.metadata.annotations.get(types.GROUP_NAME):
                 groups.setdefault(name, []).append(_pod_group_member(podset, template, Object.of(obj)))
