@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 _MOST_COPIES: Final = 300
 """A repeat of one character is copied up to this count. Above it, the repeat is a loop."""
@@ -110,6 +110,7 @@ class _Reader:
         spelled = {chr(at) for each in map(ord, text) for at in (each - 1, each, each + 1) if 0 <= at < 0x110000}
         self.alphabet = frozenset(map(chr, range(256))) | frozenset(_UNICODE) | spelled
         self.graph = _Graph()
+        self.sets: dict[str, frozenset[str]] = {}
 
     def sequence(self, items: Iterable[tuple[Any, Any]], at: int) -> int:
         for code, value in items:
@@ -202,6 +203,12 @@ class _Reader:
         return end
 
     def _characters(self, code: Any, value: Any) -> frozenset[str]:
+        key = f"{code} {value} {self.flags}"
+        if key not in self.sets:
+            self.sets[key] = self._find_characters(code, value)
+        return self.sets[key]
+
+    def _find_characters(self, code: Any, value: Any) -> frozenset[str]:
         found = frozenset(each for each in self.alphabet if self._has(code, value, each))
         if code in (op.LITERAL, op.IN) and self.flags & re.IGNORECASE:
             found |= {each for each in self.alphabet for other in found if each.lower() == other.lower()}
@@ -235,6 +242,7 @@ _Place: TypeAlias = tuple[int, int]
 """A state that reads, with a bit for each kind of character that it reads."""
 _Pair: TypeAlias = tuple[_Place, _Place]
 """Two places that the same word reaches."""
+_Node = TypeVar("_Node", bound=Hashable)
 
 
 class _Automaton:
@@ -312,7 +320,12 @@ class _Automaton:
         return False
 
     def pairs_in_loops(self, firsts: Collection[_Place], seconds: Collection[_Place]) -> dict[_Pair, int]:
-        """Return the pairs of places that some word leads back to, each with the number of its component."""
+        """Return the pairs of places that some word leads back to, each with the number of its component.
+
+        Only places in loops can be in such a pair.
+        """
+        looping = _components({place: [*then] for place, then in self.follow.items()}).keys()
+        firsts, seconds = looping & firsts, looping & seconds
         steps: dict[_Pair, list[_Pair]] = {}
         waiting = [(a, b) for a in firsts for b in seconds if a[1] & b[1]]
         for pair in waiting:
@@ -326,13 +339,13 @@ class _Automaton:
         return min(characters, key=lambda each: (not each.isalnum(), not each.isprintable(), each))
 
 
-def _components(steps: Mapping[_Pair, Sequence[_Pair]]) -> dict[_Pair, int]:
+def _components(steps: Mapping[_Node, Sequence[_Node]]) -> dict[_Node, int]:
     """Return the strongly connected components of a graph that have a loop (Tarjan 1972), without recursion."""
-    index: dict[_Pair, int] = {}
-    low: dict[_Pair, int] = {}
-    open_: list[_Pair] = []
-    found: dict[_Pair, int] = {}
-    done: set[_Pair] = set()
+    index: dict[_Node, int] = {}
+    low: dict[_Node, int] = {}
+    open_: list[_Node] = []
+    found: dict[_Node, int] = {}
+    done: set[_Node] = set()
     for root in steps:
         ways = [] if root in index else [(root, iter(steps[root]))]
         if ways:
@@ -390,11 +403,10 @@ def _read_in_two_ways(automaton: _Automaton, components: Mapping[_Pair, int]) ->
                 if components.get((a, b)) == components[one, other]:
                     yield ((a, b), differ or a != b or ways > 1), a[1] & b[1]
 
-    for one, other in components:
-        if one == other:
-            word = _word(automaton, ((one, one), False), ((one, one), True), steps)
-            if word:
-                return word
+    for one, other in _one_of_each({pair: number for pair, number in components.items() if pair[0] == pair[1]}):
+        word = _word(automaton, ((one, other), False), ((one, other), True), steps)
+        if word:
+            return word
     return ""
 
 
@@ -412,12 +424,16 @@ def _read_by_two_loops(automaton: _Automaton, components: Mapping[_Pair, int]) -
                         if both & b[1]:
                             yield (a, b, c), both & b[1]
 
-    for first, second in components:
-        if first != second:
-            word = _word(automaton, (first, first, second), (first, second, second), steps)
-            if word:
-                return word
+    for first, second in _one_of_each({pair: number for pair, number in components.items() if pair[0] != pair[1]}):
+        word = _word(automaton, (first, first, second), (first, second, second), steps)
+        if word:
+            return word
     return ""
+
+
+def _one_of_each(components: Mapping[_Pair, int]) -> Iterable[_Pair]:
+    """Return one pair of each component: words lead from each pair of a component to every other pair, and back."""
+    return {number: pair for pair, number in components.items()}.values()
 
 
 def _word(automaton: _Automaton, begin: Any, end: Any, steps: Callable[[Any], Iterator[tuple[Any, int]]]) -> str:
