@@ -93,7 +93,7 @@ def test_slices_of_odd_shapes_are_read_as_far_as_they_can_be(odd: dict) -> None:
 
 
 def test_a_cluster_may_be_too_large_to_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST", 1)
+    monkeypatch.setattr(module, "_MOST_EVALUATIONS", 1)
     assert found(claim(MODEL, MODEL), slice_(GPU), device_class())["count"] is None
 
 

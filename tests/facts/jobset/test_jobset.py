@@ -255,7 +255,7 @@ def test_alpha_features_are_reported_once() -> None:
 
 def test_the_pods_of_a_runtime_are_not_counted_yet() -> None:
     spec = {"coordinator": {"replicatedJob": "node", "podIndex": 9}, "replicatedJobs": [job(spec=INDEXED)]}
-    assert list(validate_create(typed(spec), is_counted=False)) == []
+    assert list(validate_create(typed(spec), are_pod_numbers_final=False)) == []
 
 
 def test_a_job_set_is_checked_at_its_place() -> None:

@@ -105,7 +105,7 @@ class _RequestNames:
         self._view = view
         paced = view.deadline.items_with_clock_checks
         self._names = dict.fromkeys(paced(name for request in requests for name in _names_of_request(request)))
-        # alternatives by the part after the slash; users leave out `request/` by mistake
+        # each alternative by the part after the slash, because users leave out `request/` by mistake
         self._alone = {name.partition("/")[2]: name for name in paced(reversed(self._names)) if "/" in name}
 
     def breaches_of_unknown_names(self, names: Items[str], at: FieldPath) -> Iterator[Breach]:

@@ -190,7 +190,9 @@ def _check_static_pod(pod: Pod) -> Iterator[Problem]:
 
 
 def validate_pod_resource_claim(claim: PodClaim) -> Iterator[Problem]:
-    """Yield the problems of validatePodResourceClaim: the names in an entry of spec.resourceClaims."""
+    """Yield the problems that validatePodResourceClaim would report about the names in an entry of
+    spec.resourceClaims.
+    """
     yield from _check_claim_name(claim)
     yield from _check_source_name(claim, "resourceClaimName", claim.resource_claim_name, "ResourceClaim")
     yield from _check_source_name(
@@ -226,10 +228,10 @@ def _validate_claims_of_containers(pod: PodSpec, view: ClusterView) -> Iterator[
     """Yield the problems of the claims that the containers of a pod use."""
     taking = [container for container in pod.all_containers() if container.resources.claims]
     declared = dict.fromkeys(claim.name for claim in pod.resource_claims) if taking else {}
-    is_open = any(map(has_placeholder_variable, declared))  # a placeholder may become any name
+    has_placeholders = any(map(has_placeholder_variable, declared))  # a placeholder may become any name
     for container in taking:
         yield from validate_container_resource_claims(container)
-        if not is_open:
+        if not has_placeholders:
             yield from _check_undeclared_claims(container, declared, view)
 
 

@@ -62,7 +62,7 @@ class DeviceClassState(Struct, frozen=True):
 
     Args:
         is_found: whether the class exists.
-        is_absent: whether the class is known to be absent. If neither is true, the class is not known.
+        is_absent: whether the class is known to be absent. If is_found is also false, the class may exist.
         nearest: for a class that was not found, the class that was probably intended.
         extended_resource: extendedResourceName of the class.
     """

@@ -156,8 +156,8 @@ def _check_selectors(device_class: DeviceClass) -> Iterator[Problem]:
 def _check_taint_on_every_device(rule: DeviceTaintRule) -> Iterator[Problem]:
     """Report a DeviceTaintRule that taints every device (k8s.io/api v0.36.1 resource/v1beta2 DeviceTaintRuleSpec)."""
     effect, selector = rule.spec.taint.effect, rule.spec.device_selector
-    is_open = not any(selector.has(field) for field in ("driver", "pool", "device"))
-    if is_open and effect not in ("", "None"):
+    selects_all_devices = not any(selector.has(field) for field in ("driver", "pool", "device"))
+    if selects_all_devices and effect not in ("", "None"):
         evicts = " and evicts every pod that uses a device" if effect == "NoExecute" else ""
         message = f"selects no devices in particular, so the taint is put on every device of the cluster{evicts}"
         yield EVERY_DEVICE.problem(selector.at, message, "set driver, pool or device, or try effect None first")

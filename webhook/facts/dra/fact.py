@@ -20,7 +20,7 @@ TEXTS: Final = list_of(STRING)
 
 SELECTOR: Final = declare_structure(
     "DeviceSelector",
-    path=(STRING, "the path of its expression"),
+    path=(STRING, "the path of the expression"),
     expression=(STRING, "the expression"),
     problem=(STRING, "why the API server refuses the expression, for example because of its cost; empty if valid"),
     gated=(STRING, "why the API server refuses the expression while the feature gate DRAListTypeAttributes is off"),
@@ -28,7 +28,7 @@ SELECTOR: Final = declare_structure(
 REQUEST: Final = declare_structure(
     "DeviceRequest",
     name=(STRING, "name of the request"),
-    path=(STRING, "its path"),
+    path=(STRING, "the path of the request"),
     kind=(STRING, "`exactly`, `firstAvailable`, `choice` (an alternative), `none`, `both` or `unsupported`"),
     deviceClass=(STRING, "deviceClassName"),
     vendor=(STRING, "vendor of the devices, from the name of the class"),
@@ -60,7 +60,7 @@ CLAIM: Final = declare_structure(
     promised=(BOOL, "whether a ComputeDomain will create the template"),
     nearest=(STRING, "the existing name that the user probably meant"),
     elsewhere=(TEXTS, "at most three other namespaces that have an object of this name; empty at admission"),
-    requests=(list_of(REQUEST.type), "its requests"),
+    requests=(list_of(REQUEST.type), "the requests of the claim"),
     requestNames=(TEXTS, "names of the requests of the claim"),
     devices=(DYN, "number of devices; null if not known, as with All or firstAvailable"),
     atLeast=(INT, "the fewest devices that the claim may get"),
@@ -79,7 +79,7 @@ REFERENCE: Final = declare_structure(
     declared=(BOOL, "whether the pod has a claim with this name"),
     resolved=(BOOL, "whether the requests of the claim are known"),
     requestFound=(BOOL, "whether the claim has this request"),
-    duplicate=(BOOL, "whether an earlier entry is for the same request, or one of the two for all requests"),
+    duplicate=(BOOL, "whether an earlier entry is for the same request, or one of the two entries is for all requests"),
     nearestRequest=(STRING, "the request of the claim that the user probably meant"),
 )
 DRA: Final = declare_structure(

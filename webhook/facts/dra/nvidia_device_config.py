@@ -145,7 +145,7 @@ CHART_LOOKUPS: Final = (
         "spec.sources.helm.valuesObject.featureGates",
     ),
 )
-"""The look-ups for charts of the driver, which only audits read."""
+"""Objects with the values of Helm charts, such as the driver's chart. Only audits look up these objects."""
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 _YOUNG: Final = "VfioDeviceConfig"
 """A kind that later releases of the driver will probably change."""
@@ -167,8 +167,9 @@ def validate_device_configs(subject: Subject) -> Iterator[Problem]:
 
 
 def _gates_of_charts(subject: Subject) -> frozenset[str]:
-    """Return the feature gates that objects of other files switch on in the values of a chart, which may be the chart
-    of the driver.
+    """Return the feature gates that objects of other files switch on in the values of a Helm chart.
+
+    The chart may be the driver's.
     """
     view = subject.cluster.cluster
     releases = map(HelmRelease.of, Items([*view.objects_in_other_files(HelmRelease.gvk)], subject.deadline))
@@ -253,7 +254,7 @@ def _check_feature_gate(parameters: NvidiaParameters, gates: frozenset[str]) -> 
             yield FEATURE_GATE.problem(path, message, fix, chosen[place], for_administrators=True)
 
 
-def _check_breach(breach: Breach, kind: str) -> Iterator[Problem]:  # one rule a case
+def _check_breach(breach: Breach, kind: str) -> Iterator[Problem]:
     """Yield the problem of an invalid value. For the kind of _YOUNG, only unknown fields, wrong types and unsupported
     values are reported.
     """

@@ -2,8 +2,8 @@
 
 Every entry of `spec.resourceClaims` in a Pod or a pod template is looked up as a ResourceClaim or a
 ResourceClaimTemplate in the object's namespace. Every entry of `resources.claims` in a container is a reference. The
-type of the devices of a class is guessed from the name of the class. Rules and defaults: k8s.io/kubernetes v1.36
-pkg/apis/core/validation/validation.go and pkg/apis/resource.
+type of the devices of a class is guessed from the name of the class. Source of the rules and defaults:
+k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go and pkg/apis/resource.
 
 A claim or a template that is not found counts as absent only if the view has all objects of the cluster. A template
 that a ComputeDomain names is called promised: the controller of the ComputeDomain creates the template.
@@ -37,7 +37,7 @@ from webhook.typed.view import ReadingContext
 from webhook.workloads.podsets import PodSet
 
 DEFAULT: Final = "default"
-"""The namespace of kubectl for an object without a namespace in its file."""
+"""The namespace that kubectl uses for an object without a namespace."""
 
 
 def _template_of_compute_domain(domain: JSON) -> Sequence[str]:

@@ -94,8 +94,10 @@ class PooledDevice(Struct, frozen=True):
         return self.pool.driver, self.pool.name, self.name
 
     def attribute_as_text(self, name: str) -> str:
-        """Return the type and the value of an attribute that a constraint names; "" if the device does not have it. The
-        name of the driver may be left out (lookupAttribute of k8s.io/dynamic-resource-allocation v0.36.1).
+        """Return the type and the value of an attribute that a constraint names; "" if the device lacks the attribute.
+
+        If the domain of the name is the driver, the device may have the attribute without a domain (lookupAttribute of
+        k8s.io/dynamic-resource-allocation v0.36.1).
         """
         attributes = self.fields.attributes.json
         domain, _, own = name.partition("/")
@@ -157,7 +159,7 @@ def untolerated_taint(device: PooledDevice, tolerations: Sequence[JSON], rules: 
 
 def consumed_capacity(capacity: DeviceCapacity, asks: int | None) -> int | None:
     """Return how much of a capacity a request uses: the requested amount, else the default, else the whole capacity,
-    rounded up by the capacity's request policy. None if the amount is larger than allowed.
+    rounded up by the capacity's request policy. Return None if the policy does not allow such a large amount.
 
     Args:
         capacity: `capacity.<name>` of a device.
@@ -179,7 +181,7 @@ def consumed_capacity(capacity: DeviceCapacity, asks: int | None) -> int | None:
 
 
 def rounded_up_units(amount: JSON) -> int | None:
-    """Return a quantity in whole units, rounded up; None for a quantity that is not set."""
+    """Return a quantity in whole units, rounded up; None for a quantity that is invalid or not set."""
     read = quantity.read_quantity_or_none(amount)
     return None if read is None else read.value()
 
@@ -193,7 +195,9 @@ class DeviceModels(Struct, frozen=True):
 
 
 def models_of_mixed_node(devices: Iterable[PooledDevice]) -> DeviceModels | None:
-    """Return the models of the first node on which one driver has devices of several models; None without one."""
+    """Return the models of the first node on which one driver has devices of several models; None without such a
+    node.
+    """
     models: dict[tuple[str, str], dict[str, None]] = {}
     for device in devices:
         name, model = _model_attribute(device)

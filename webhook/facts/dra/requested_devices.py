@@ -149,7 +149,7 @@ def count_devices_of_requests(asked: Sequence[DeviceRequestOfClaim]) -> int | No
 def claim_with_selected_requests(claim: ClaimContents, named: Collection[str]) -> ClaimContents:
     """Return the contents of a claim with only the requests that a container names.
 
-    k8s.io/api resource/v1 types.go: a reference without a request ("") uses all requests.
+    A reference without a request ("") uses all requests. Source: k8s.io/api resource/v1 types.go.
     """
     if not named or "" in named:
         return claim

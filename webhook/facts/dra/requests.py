@@ -35,7 +35,7 @@ FLAT_VERSIONS: Final = frozenset(("v1alpha3", "v1beta1"))
 """Versions that write the fields of an exact request next to the name of the request."""
 _INTEGERS: Final = range(-(2**63), 2**63)
 _WORK_OF_REQUEST: Final = 10
-"""The charge for one request or alternative, some 9 microseconds."""
+"""The charge for one request or alternative, which takes about 9 microseconds."""
 _CLAIMS: Final[Mapping[tuple[str, str], type[ResourceClaim | ResourceClaimTemplate]]] = {
     (GROUP, "ResourceClaim"): ResourceClaim,
     (GROUP, "ResourceClaimTemplate"): ResourceClaimTemplate,

@@ -1,7 +1,8 @@
 """Kubernetes' rules for claims and templates, and for the claims of a PodGroup or a Workload (group resource-claims).
 
 The API server applies the same rules to versions that it serves. This module applies them to manifests without a
-cluster, or for another release. tests/data/dra/verdicts.tsv compares the results with kube-apiserver 1.36.1.
+cluster, or for another release. tests/data/dra/verdicts.tsv has the verdicts of kube-apiserver 1.36.1, with which tests
+compare the results.
 
 Source: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go and
 pkg/apis/scheduling/v1alpha2/zz_generated.validations.go.
@@ -242,7 +243,10 @@ def validate_resource_claim(subject: Subject) -> Iterator[Problem]:
 def _breaches_without_misplaced_fields(
     breaches: Iterable[Breach], asked: Items[DeviceRequestOfClaim]
 ) -> Iterator[Breach]:
-    """Yield the breaches, except misplaced fields of a request. One problem names all misplaced fields."""
+    """Yield the breaches, except misplaced fields of a request.
+
+    The rule request-kind reports all of them in one problem.
+    """
     told = {request.at for request in asked if request.kind == "none" and request.device_class}
     for breach in breaches:
         is_moved = breach.what == "unknownField" and breach.expected != ""
@@ -299,7 +303,7 @@ def problems_of_breaches(breaches: Iterable[Breach]) -> Iterator[Problem]:
         yield problem_of_breach(breach)
 
 
-def problem_of_breach(breach: Breach) -> Problem:  # one rule a case
+def problem_of_breach(breach: Breach) -> Problem:
     """Return the problem for a breach, under the rule that it breaks."""
     message, fix, shown = message_and_fix(breach)
     match breach.what:

@@ -99,9 +99,12 @@ DEVICE_LOOKUPS: Final = (
     published_devices.TAINT_RULE_LOOKUP,
     interest_in_fields(DEVICE_CLASS, "spec.selectors"),
 )
-_MOST = 20_000  # evaluations of selectors: about half a second
+_MOST_EVALUATIONS = 20_000  # of selectors; this many take about half a second
 _SHOWN: Final = 3
-_GENERATED: Final = ("resource.kubernetes.io/pod-claim-name", "resource.kubernetes.io/extended-resource-claim")
+_GENERATED_BY: Final = (
+    "resource.kubernetes.io/pod-claim-name",
+    "resource.kubernetes.io/extended-resource-claim",
+)
 """Annotations of claims that a controller creates from a template."""
 
 
@@ -110,11 +113,11 @@ class AllocatableDevices(Struct, kw_only=True):
 
     Args:
         devices: devices without a taint that the request does not tolerate, and with enough capacity.
-        most: the most devices that a claim can get on one node.
+        most: the most devices that the request can get on one node.
         tainted: the number of devices with a taint that the request does not tolerate.
         taint: the first of these taints.
         small: the number of devices with less capacity than requested.
-        is_counted: whether shared counters are not enough for all devices.
+        is_limited_by_counters: whether shared counters are too low for all devices.
     """
 
     devices: Sequence[PooledDevice] = ()
@@ -122,7 +125,7 @@ class AllocatableDevices(Struct, kw_only=True):
     tainted: int = 0
     taint: str = ""
     small: int = 0
-    is_counted: bool = False
+    is_limited_by_counters: bool = False
 
 
 class SelectorFailure(NamedTuple):
@@ -182,7 +185,7 @@ class _ClusterDevices(Struct, frozen=True):
 
 
 def find_matching_devices(subject: Subject) -> DeviceInventory:
-    """Return the devices that a class selects, or the requests of a claim or a template."""
+    """Return the devices that a class selects, or that the requests of a claim or a template select."""
     return _find_selected_devices(partial(_create_selections, subject), subject.cluster_view())
 
 
@@ -230,7 +233,7 @@ def _create_selection_of_request(request: DeviceRequestOfClaim, of: str) -> Sele
 def _select_devices(selection: SelectedDevices, cluster: _ClusterDevices) -> None:
     """Set the devices that a request, an alternative or a class selects."""
     programs, of_class = _selector_programs(selection, cluster)
-    if programs is None or len(programs) * len(cluster.devices) > _MOST:
+    if programs is None or len(programs) * len(cluster.devices) > _MOST_EVALUATIONS:
         return
     selected = cluster.devices.of(_devices_selected_by_all(programs, of_class, selection, cluster))
     selection.count = len(selected)
@@ -240,7 +243,10 @@ def _select_devices(selection: SelectedDevices, cluster: _ClusterDevices) -> Non
 
 
 def _selector_programs(selection: SelectedDevices, cluster: _ClusterDevices) -> tuple[list[Program] | None, int]:
-    """Return the selectors of the class, followed by those of the request, and the number of the class's selectors."""
+    """Return the selectors of the class and of the request, and how many of them are of the class.
+
+    Without a known class, or with an invalid selector, return None and 0.
+    """
     by_class: list[str] = []
     if selection.device_class:
         device_class = cluster.classes.get(selection.device_class)
@@ -312,7 +318,7 @@ def devices_remaining_for_request(
     by_node = Counter[str]()
     for (node, *_), sharing in _devices_by_shared_counters(left.devices).items():
         within = _count_devices_within_counters(selected.of(sharing))
-        left.is_counted |= within < len(sharing)
+        left.is_limited_by_counters |= within < len(sharing)
         by_node[node] += within
     anywhere = by_node.pop("", 0)
     left.most = anywhere + max(by_node.values(), default=0)
@@ -343,7 +349,7 @@ def _devices_by_shared_counters(devices: Sequence[PooledDevice]) -> Mapping[tupl
 
 
 def _count_devices_within_counters(devices: Items[PooledDevice]) -> int:
-    """Return how many devices of one pool its shared counters allow; devices with unknown counters always fit."""
+    """Return how many devices the shared counters of their pool allow. Devices with unknown counters always fit."""
     taken: dict[tuple[str, str], list[int]] = {}
     for device in devices:
         for name, counters in device.consumed_counters().items():
@@ -361,7 +367,7 @@ def _count_devices_within_counters(devices: Items[PooledDevice]) -> int:
 def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
     """Report requests with selectors that select no device or too few devices, or that fail on a device."""
     obj = reviewed_claim(subject) or subject.typed(DeviceClass)
-    if any(name in obj.metadata.annotations for name in _GENERATED):
+    if any(name in obj.metadata.annotations for name in _GENERATED_BY):
         return
     devices = find_matching_devices(subject)
     yield from _problems_of_lacking_devices(devices, subject.cluster_view())
@@ -382,8 +388,8 @@ class ClaimOfPods(NamedTuple):
 def lacking_devices_of_claims(
     claims: Sequence[ClaimOfPods], view: ClusterView, nodes: Collection[str] | None = None
 ) -> str:
-    """Return why the devices of the cluster are not enough for the claims of some pods; "" if these are enough, or not
-    known.
+    """Return why the devices of the cluster are not enough for the claims of some pods; "" if they are enough, or if
+    this is not known.
 
     Args:
         claims: the claims of the pods. A claim that has its devices does not count.
@@ -454,7 +460,7 @@ def _values_on_nodes(
 
 
 def _has_one_value(bound: Iterable[SelectedDevices], wanted: int, values: Mapping[DeviceID, str]) -> bool:
-    """Return whether enough devices of a node have the same value of an attribute, in all and for each request."""
+    """Return whether enough devices of a node have the same value of an attribute, in total and for each request."""
     in_all = Counter(values.values())
     by_request = [
         (each.wanted or 0, Counter(values.get(device.id) for device in each.allocatable.devices)) for each in bound
@@ -469,7 +475,9 @@ def _is_on(device: PooledDevice, nodes: Collection[str] | None) -> bool:
 
 
 def _fewest_devices_of_requests(selections: Items[SelectedDevices]) -> int | None:
-    """Return how many devices a claim needs at least; None if it is not known, or if claims share devices."""
+    """Return how many devices a claim needs at least; None if the number is not known, or if claims may share a
+    device.
+    """
     if any(each.count is None or each.wanted is None or each.is_shared for each in selections):
         return None
     alternatives: dict[str, int] = {}
@@ -570,7 +578,7 @@ def _reasons_in_brackets(left: AllocatableDevices) -> str:
         reasons.append(f"{counted(left.tainted, 'has', 'have')} {taint}")
     if left.small:
         reasons.append(f"{counted(left.small, 'has', 'have')} less capacity than requested")
-    if left.is_counted:
+    if left.is_limited_by_counters:
         reasons.append("the shared counters do not allow more")
     return f" ({'; '.join(reasons)})" if reasons else ""
 

@@ -41,7 +41,10 @@ _LISTED = 48  # ResourceSliceMaxAttributeValuesPerDevice
 
 
 class SelectorErrors(Struct, frozen=True):
-    """The errors of an expression; "" without an error. `gated` is an error only if the feature gate is off."""
+    """The errors of an expression; "" without an error.
+
+    `gated` is an error only while the feature gate DRAListTypeAttributes is off.
+    """
 
     problem: str = ""
     gated: str = ""
@@ -51,8 +54,8 @@ def check_selector(expression: str, deadline: Deadline) -> SelectorErrors:
     """Return the errors that the API server will report about a selector's expression.
 
     Raises:
-        TooLargeToCompile: compiling it needs too much time or memory.
-        Exception: the deadline's, if there is no time to compile it.
+        TooLargeToCompile: compilation needs too much time or memory.
+        Exception: the error of the deadline, if no time is left for the compilation.
     """
     deadline.spend(STEP)
     judged = _JUDGED.get(expression, None)
@@ -67,8 +70,8 @@ def compile_selector(expression: str, deadline: Deadline) -> Program:
 
     Raises:
         CompileError: the expression is refused.
-        TooLargeToCompile: compiling it needs too much time or memory.
-        Exception: the deadline's, if there is no time to compile it.
+        TooLargeToCompile: compilation needs too much time or memory.
+        Exception: the error of the deadline, if no time is left for the compilation.
     """
     deadline.spend(STEP)
     program = _PROGRAMS.get(expression, None)

@@ -93,7 +93,8 @@ _SERVED: Final[Mapping[str, tuple[int, int]]] = {
     "v1alpha2": (27, 31),
     "v1alpha1": (26, 27),
 }
-"""For each API version, the first minor release of Kubernetes 1 that serves it, and the first that does not any more.
+"""For each API version, the first minor release of Kubernetes 1 that serves the version, and the first later release
+that does not serve it.
 """
 _DEPRECATED: Final[Mapping[str, int]] = {"v1beta1": 35, "v1beta2": 36}
 """For each deprecated API version, the first minor release in which it is deprecated."""

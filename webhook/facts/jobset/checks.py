@@ -57,7 +57,7 @@ def check_job_set_of_runtime(subject: Subject) -> Iterator[Problem]:
     because TrainJobs set them.
     """
     template = subject.typed(TrainingRuntime).spec.template
-    yield from validate_create(template.spec, is_counted=False)
+    yield from validate_create(template.spec, are_pod_numbers_final=False)
     yield from advise_unknown_keys(template.metadata, template.spec, subject.cluster_view())
 
 
@@ -111,20 +111,20 @@ def _relocate_problems_to_train_job(problems: Items[Problem], job: MergedTrainJo
         yield replace(problem, path=job.path_for_runtime_problem(is_own=is_own), found="", message=message, fix=fix)
 
 
-def validate_create(job_set: JobSetSpec, *, is_counted: bool = True) -> Iterator[Problem]:
+def validate_create(job_set: JobSetSpec, *, are_pod_numbers_final: bool = True) -> Iterator[Problem]:
     """Yield everything that JobSet's webhook refuses in a JobSet spec, except the length of the name.
 
     Args:
         job_set: the spec.
-        is_counted: whether the numbers of pods are final; the numbers in a runtime are not.
+        are_pod_numbers_final: whether the numbers of pods are final. A TrainJob may change the numbers of its runtime.
     """
     yield from validate_network_subdomain(job_set)
     yield from validate_success_policy(job_set)
     yield from job_set_policies.validate_failure_policy(job_set)
     yield from validate_startup_policy(job_set)
-    yield from job_set_policies.validate_coordinator(job_set, is_counted=is_counted)
+    yield from job_set_policies.validate_coordinator(job_set, are_pod_numbers_final=are_pod_numbers_final)
     yield from job_set_policies.validate_volume_claim_policies(job_set)
-    yield from validate_replicated_jobs(job_set, is_counted=is_counted)
+    yield from validate_replicated_jobs(job_set, are_pod_numbers_final=are_pod_numbers_final)
 
 
 CHECKS: Final = (

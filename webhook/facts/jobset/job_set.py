@@ -149,7 +149,7 @@ def validate_network_subdomain(job_set: JobSetSpec) -> Iterator[Problem]:
     yield from _check_dns_label(network.subdomain, "the name of a Service", network.path("subdomain"))
 
 
-def validate_replicated_jobs(job_set: JobSetSpec, *, is_counted: bool) -> Iterator[Problem]:
+def validate_replicated_jobs(job_set: JobSetSpec, *, are_pod_numbers_final: bool) -> Iterator[Problem]:
     """Check names, groups, numbers of pods and dependencies of the replicated jobs."""
     jobs = jobs_by_name(job_set)
     for index, job in enumerate(job_set.replicated_jobs):
@@ -160,7 +160,7 @@ def validate_replicated_jobs(job_set: JobSetSpec, *, is_counted: bool) -> Iterat
         yield from _check_number_of_pods(job)
         yield from _check_restart_policy(job)
         yield from _check_selector(job)
-        yield from _check_indexed_pods(job, is_counted=is_counted)
+        yield from _check_indexed_pods(job, are_pod_numbers_final=are_pod_numbers_final)
         yield from _check_labels(job.template.metadata.labels, job.template.metadata.path("labels"))
         for dependency in job.depends_on:
             yield from _validate_dependency(dependency, index, jobs)
@@ -196,10 +196,10 @@ def _check_selector(job: ReplicatedJob) -> Iterator[Problem]:
             yield JOB_SELECTOR.problem(each.at, each.message, each.fix, each.value)
 
 
-def _check_indexed_pods(job: ReplicatedJob, *, is_counted: bool) -> Iterator[Problem]:
+def _check_indexed_pods(job: ReplicatedJob, *, are_pod_numbers_final: bool) -> Iterator[Problem]:
     """Yield the problems that Kubernetes (v1.36 pkg/apis/batch/validation) reports about an indexed Job."""
     spec = job.template.spec
-    if is_counted and spec.is_indexed and spec.parallelism > _MOST_INDEXED:
+    if are_pod_numbers_final and spec.is_indexed and spec.parallelism > _MOST_INDEXED:
         message = f"must not be more than {_MOST_INDEXED} because an Indexed Job cannot have more pods"
         fix = f"set at most {_MOST_INDEXED}"
         yield INDEXED_PODS.problem(spec.path("parallelism"), message, fix, spec.parallelism)

@@ -100,7 +100,7 @@ _REASONS: Final = (
 )
 
 
-def validate_coordinator(job_set: JobSetSpec, *, is_counted: bool) -> Iterator[Problem]:
+def validate_coordinator(job_set: JobSetSpec, *, are_pod_numbers_final: bool) -> Iterator[Problem]:
     """Require that the coordinator is an existing pod of a replicated job with indexed pods."""
     coordinator = job_set.coordinator
     name = coordinator.replicated_job
@@ -111,7 +111,7 @@ def validate_coordinator(job_set: JobSetSpec, *, is_counted: bool) -> Iterator[P
         message = "is not the name of a replicated job of this JobSet"
         path = coordinator.path("replicatedJob")
         yield COORDINATOR_EXISTS.problem(path, message, fix_for_unknown_job(job_set), name)
-    elif is_counted:
+    elif are_pod_numbers_final:
         yield from _check_coordinator_indexed(coordinator, job)
         yield from _check_coordinator_index(coordinator, job)
 

@@ -76,7 +76,7 @@ def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Ite
 
 
 def _cause_in_parameters(check: AdmissionCheck, view: ClusterView) -> InactivityCause | None:
-    """Return why the parameters of an AdmissionCheck keep it inactive; None if they may exist."""
+    """Return why the parameters of an AdmissionCheck keep the check inactive; None if the parameters may exist."""
     names = f"its AdmissionCheck `{check.name}` names"
     if absent := absent_parameters_of_check(check, view):
         text = f"{names} {absent}, which does not exist (AdmissionCheckInactive)"
@@ -122,7 +122,7 @@ def _multi_kueue_conflicts(remote: list[str], per_flavor: list[str], provisionin
 
 def may_run_in_other_cluster(queue: QueueFields | None, view: ClusterView) -> bool:
     """Return whether other clusters may run the jobs of a ClusterQueue, so that Topologies and quotas of this cluster
-    do not decide. Any known AdmissionCheck may be of a queue that is not known.
+    do not decide. If the queue is not known, any AdmissionCheck of MultiKueue may belong to it.
     """
     if queue is None:
         return any(check.spec.controller_name == _MULTI_KUEUE for check in view.list_visible(AdmissionCheck))

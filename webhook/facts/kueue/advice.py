@@ -99,7 +99,7 @@ def advise_max_exec_time(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_flavors(subject: Subject) -> Iterator[Problem]:
-    """Report pods that may get a flavor with nodes that they do not select, or a flavor without nodes."""
+    """Report pods that may get a flavor without a label that they select, or a flavor without nodes."""
     place = _place_of_admittable_job(subject)
     if place is None or place.queue is None:
         return
@@ -113,7 +113,7 @@ def advise_flavors(subject: Subject) -> Iterator[Problem]:
 
 
 def _place_of_admittable_job(subject: Subject) -> QueuePlace | None:
-    """Return the queues of a job that Kueue can admit, otherwise None."""
+    """Return the queues of a job; None if Kueue cannot admit the job."""
     outcome = subject.once(predict_admission)
     return outcome.place if outcome.verdict == "possible" else None
 
@@ -145,7 +145,7 @@ def _check_flavor_without_nodes(
 
 
 def _check_flavor_ambiguous(pod_set: PodSetRequests, existing: Sequence[FlavorFields]) -> Iterator[Problem]:
-    """Yield the problem of a label that the pods select and that the first fitting flavor does not set."""
+    """Yield the problem of a label that the pods select and that the first fitting flavor does not have."""
     keys = {key for flavor in existing for key in flavor.labels}
     first = next(
         (flavor for flavor in existing if not why_flavor_does_not_fit(flavor, pod_set.template, flavor.labels)), None

@@ -17,7 +17,7 @@ from webhook.rules.problem import Problem
 from webhook.typed.objects import Object
 
 _NO_TOPOLOGY: Final = ("deployment", "statefulset")
-_UNASKED: Final = ("owner", "kind", "framework", "namespace")
+_IGNORED_BY_WEBHOOKS: Final = ("owner", "kind", "framework", "namespace")
 """Reasons why Kueue does not manage an object. If one of them applies, Kueue's webhooks ignore the object too."""
 
 
@@ -27,7 +27,7 @@ def validate_job(subject: Subject) -> Iterator[Problem]:
     from webhook.facts.kueue.managed import how_kueue_manages
 
     how = subject.once(how_kueue_manages)
-    if how.why_not in _UNASKED or not subject.once(changes_fields_that_checks_read):
+    if how.why_not in _IGNORED_BY_WEBHOOKS or not subject.once(changes_fields_that_checks_read):
         return
     for validate in (
         job.validate_queue_name,
@@ -48,7 +48,10 @@ def validate_job(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_newly_queued(subject: Subject) -> bool:
-    """Return whether a job is created or gets another queue. Kueue itself reports problems of queued jobs."""
+    """Return whether a job is created or gets another queue.
+
+    Other changes are not checked, because Kueue itself reports problems of queued jobs.
+    """
     new, old = subject.typed(Object), subject.typed_old(Object)
     return not old or new.labels.get(QUEUE_NAME) != old.labels.get(QUEUE_NAME)
 

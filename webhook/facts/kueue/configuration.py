@@ -1,8 +1,8 @@
 """The Configuration of Kueue: the managed kinds and namespaces, how resources are counted, and the feature gates.
 
-Kueue reads a Configuration when it starts, from ConfigMap `kueue-manager-config` of `kueue-system`. If the ConfigMap
-has another name or cannot be read, a param may contain the Configuration. Without ConfigMap and param, the defaults of
-the release apply. Flags of Kueue's manager may also turn on a gate, but checks cannot see these flags.
+Kueue reads a Configuration when it starts, from ConfigMap `kueue-manager-config` in namespace `kueue-system`. If the
+ConfigMap has another name or cannot be read, a param may contain the Configuration. Without ConfigMap and param, the
+defaults of the release apply. Flags of Kueue's manager may also turn on a gate, but checks cannot see these flags.
 
 Source: kubernetes-sigs/kueue@ff69552e apis/config/v1beta2, config/components/manager and pkg/features/kube_features.go.
 """
@@ -193,7 +193,7 @@ class KueueConfiguration:
         namespaces: the label selector of managed namespaces.
         device_classes: the names under which quota counts devices, by DeviceClass.
         sources: by DeviceClass, the counters or capacities that quota counts instead of the number of devices.
-        excluded: the prefixes of names of resources that are not counted.
+        excluded: prefixes such as `example.com/`. Resources with these prefixes are not counted.
         transformations: by resource, the amounts that replace one unit of the resource or are added to the unit.
         ignores_undeclared: whether resources that a ClusterQueue does not cover are ignored.
         feature_gates: the feature gates that the Configuration switches on or off.
@@ -215,7 +215,7 @@ class KueueConfiguration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedSource:
-    """The part of a driver's devices that is counted: a counter, or a capacity.
+    """A counter or a capacity that quota counts instead of the number of devices.
 
     Args:
         resource: the resource with the quota for the counter or capacity.
@@ -285,7 +285,7 @@ def read_kueue_configuration(subject: Subject) -> KueueConfiguration:
 
 
 def is_integrated_by_other_configuration(framework: str, subject: Subject) -> bool:
-    """Return whether a Configuration in another folder lists a kind. This may be the installed Configuration."""
+    """Return whether a Configuration in another folder lists a kind. Kueue may use that Configuration."""
     others = subject.cluster.cluster.objects_in_other_files(_CONFIGURATION)
     written = (WrittenConfiguration.of(each) for each in subject.deadline.charge_for_items(others))
     return any(framework in each.integrations.frameworks for each in written)

@@ -1,9 +1,9 @@
 """The fact `kueue`: the queue of a job, the quota that the job needs, and whether Kueue can ever admit the job.
 
-The steps of `_STEPS` run in their order, and the first step with problems gives the answer. The problems quote the
-text that Kueue writes into the Workload, if Kueue writes a text. The answer is about the present configuration, and is
+The steps of `_STEPS` run in their order, and the first step with problems gives the answer. The problems quote the text
+that Kueue writes into the Workload, if Kueue writes a text. The answer is about the present configuration, and is
 unknown if an object cannot be looked up. A job can never be admitted if it needs more quota than its queue could give
-without other jobs, with all quota that the cohort lends.
+without other jobs, even with all quota that the cohort lends.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler, pkg/cache/scheduler/clusterqueue.go and pkg/workload; observed
 with the same commit against kube-apiserver v1.36.2.
@@ -178,7 +178,10 @@ def _verdict_of_problem(problem: Problem) -> Verdict:
 
 
 def _problems_of_first_step(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:
-    """Yield the problems of the first step with problems."""
+    """Yield the problems of the first step that has problems.
+
+    If no step has problems but objects are missing, yield an undecided problem.
+    """
     for step in _STEPS:
         problems = [*step(subject, how, place)]
         if problems:

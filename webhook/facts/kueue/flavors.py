@@ -132,7 +132,9 @@ def why_flavor_does_not_fit(flavor: FlavorFields, template: PodTemplate, keys: C
 
 
 def first_untolerated_taint_of_flavor(taints: Sequence[JSON], flavor: FlavorFields, template: PodTemplate) -> Taint:
-    """Return the first taint that pods with the tolerations of a flavor do not tolerate; false if there is none."""
+    """Return the first taint that pods with the tolerations of a flavor do not tolerate; an empty Taint, which is
+    false, if they tolerate all taints.
+    """
     tolerations = (*(toleration.json for toleration in template.spec.tolerations), *flavor.tolerations)
     taint = first_untolerated_taint(taints, tolerations, template.reading.deadline)
     return Taint(taint or {}, (), template.reading, is_set=taint is not None)
@@ -162,7 +164,7 @@ def _requirements_about_keys(term: NodeSelectorTerm, keys: Collection[str]) -> I
 
 
 def label_of_other_flavors(flavor: FlavorFields, template: PodTemplate, others: Collection[str]) -> str:
-    """Return a label that the pods select and that other flavors of the group set, but not this flavor; "" for none."""
+    """Return a label that the pods select and only other flavors of the group have; "" without such a label."""
     for key in template.spec.node_selector:
         if key in others and key not in flavor.labels:
             return key

@@ -1,6 +1,6 @@
 """Rules of Kueue's webhooks for labels and annotations of jobs of any kind, and for their changes.
 
-Kueue's webhooks do not check whether a queue or a priority class exists. Functions have the names of Kueue's functions.
+Kueue's webhooks do not check whether a queue or a priority class exists.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/validation.go.
 """
@@ -100,14 +100,15 @@ def validate_queue_name(subject: Subject, how: KueueManagement) -> Iterator[Prob
 
 
 def _label_value(key: str, subject: Subject) -> str | None:
-    """Return the value of a label, None if it is not set or is a placeholder."""
+    """Return the value of a label; None if the label is not set or its value is a placeholder."""
     value = subject.typed(Object).labels.get(key)
     return None if value is None or is_placeholder_for_name(value) else value
 
 
 def validate_prebuilt_workload(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
-    """Yield the problems that validateCreateForPrebuiltWorkload would report. The annotation takes precedence over
-    the label.
+    """Yield the problems that validateCreateForPrebuiltWorkload would report.
+
+    If Kueue reads the annotation, the annotation takes precedence over the label.
     """
     metadata, kind = subject.metadata, subject.group_kind[1]
     path, given = metadata.path("labels", PREBUILT), metadata.labels.get(PREBUILT)
@@ -147,7 +148,7 @@ def is_elastic_job(job: Object, subject: Subject) -> bool:
 
 
 def validate_admission_gates(subject: Subject, how: KueueManagement) -> Iterator[Problem]:  # noqa: ARG001
-    """Yield the problems that ValidateAdmissionGatedByAnnotation would report, when an object is created."""
+    """Yield the problems that ValidateAdmissionGatedByAnnotation would report about a new object."""
     given = subject.typed(Object).annotations.get(GATED_BY, "")
     if (
         not given

@@ -1,7 +1,5 @@
 """Rules of Kueue's webhooks for single kinds: Pod, Job, RayCluster, RayJob, RayService and SparkApplication.
 
-Functions have the names of Kueue's functions.
-
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs.
 """
 
@@ -205,8 +203,8 @@ def _validate_ray_job(job: RayJob) -> Iterator[Problem]:
     if not spec.cluster_selector and not spec.has_cluster:
         message = "is not set, but Kueue counts the pods of the Ray cluster"
         yield RAY_CLUSTER.problem(spec.path("rayClusterSpec"), message, "set rayClusterSpec")
-    runs_on_another = spec.cluster_selector and not spec.has_cluster  # Kueue does not manage such a job
-    if not spec.shutdown_after_job_finishes and not runs_on_another:
+    runs_on_existing_cluster = spec.cluster_selector and not spec.has_cluster  # Kueue does not manage such a job
+    if not spec.shutdown_after_job_finishes and not runs_on_existing_cluster:
         path = spec.path("shutdownAfterJobFinishes")
         message = "must be true because the job keeps its quota as long as its Ray cluster runs"
         yield RAY_SHUTDOWN.problem(path, message, "set shutdownAfterJobFinishes to true")

@@ -132,8 +132,9 @@ def _check_group_size(old: LeaderWorkerTemplate, new: LeaderWorkerTemplate) -> I
 
 
 def _validate_scale_change(before: StatefulSet, after: StatefulSet) -> Iterator[Problem]:
-    """Report a change of a StatefulSet's size. A change to 0 is allowed, and a change from 0 when the old pods are
-    gone.
+    """Report a change of a StatefulSet's size.
+
+    A change to 0 is always allowed. A change from 0 is allowed when the old pods are gone.
     """
     old, new = before.spec.replicas, after.spec.replicas
     if old and new and old != new:

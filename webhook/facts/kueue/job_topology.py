@@ -1,6 +1,6 @@
 """Rules of Kueue's webhooks for the topology annotations of pod templates.
 
-Kueue checks whether a level exists only when it places the job. Functions have the names of Kueue's functions.
+These webhooks do not check whether a level exists. Kueue checks it later, when it places the job.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go.
 """
@@ -91,7 +91,7 @@ _TOPOLOGIES: Final = (REQUIRED, PREFERRED, UNCONSTRAINED)
 _LARGEST: Final = 2**31 - 1
 _MOST_LAYERS: Final = 3
 _LONGEST_LAYERS: Final = 10_000
-"""A longer annotation is not parsed. An annotation with three layers has about a thousand characters."""
+"""The longest annotation that is parsed, in characters. An annotation with three layers has about a thousand."""
 
 
 class _AnnotatedPodSet(Struct, frozen=True):
@@ -175,10 +175,12 @@ def _topology_group_problem(pods: _AnnotatedPodSet, message: str, fix: str, valu
 
 
 def _validate_slice_layers(pods: _AnnotatedPodSet) -> Iterator[Problem]:
-    """Yield the problems of slice layers: a JSON array in which each size divides the previous size."""
+    """Yield the problem of slice layers that are not a JSON array, or in which a size does not divide the previous
+    size.
+    """
     given = pods.annotations[LAYERS]
     if len(given) > _LONGEST_LAYERS:
-        return  # a longer annotation may be valid
+        return  # an annotation that is not parsed may be valid
     layers = _sizes_of_layers(given)
     if not 1 <= len(layers) <= _MOST_LAYERS:
         message = f"must be a JSON array of 1 to {_MOST_LAYERS} layers"

@@ -87,7 +87,10 @@ def queue_name_of_object(obj: Object) -> str:
 
 
 def _is_managed_by_name(queue: str, framework: str, subject: Subject) -> bool:
-    """Return whether a job that can be suspended is managed in any namespace because it names a queue."""
+    """Return whether Kueue manages a job in any namespace because the job names a queue.
+
+    The job must be of a kind that can be suspended.
+    """
     return (
         bool(queue)
         and framework not in ("pod", *SERVING_FRAMEWORKS)
@@ -96,7 +99,7 @@ def _is_managed_by_name(queue: str, framework: str, subject: Subject) -> bool:
 
 
 def _has_managed_owner(subject: Subject) -> bool:
-    """Return whether the controller of an object has an integrated kind, so that Kueue manages the owner."""
+    """Return whether the controlling owner of an object has an integrated kind, so that Kueue manages the owner."""
     frameworks = subject.once(read_kueue_configuration).frameworks
     owners = subject.metadata.controller_kinds
     return subject.once(is_made_by_controller) and any(FRAMEWORK_OF_KIND.get(owner) in frameworks for owner in owners)
@@ -109,10 +112,10 @@ def is_namespace_known(subject: Subject) -> bool:
 
 def is_managed_namespace(subject: Subject) -> bool:
     """Return whether Kueue manages objects in the namespace of this object."""
-    is_taken = selects_namespace(
+    is_selected = selects_namespace(
         subject.once(read_kueue_configuration).namespaces, subject.namespace, subject.cluster_view()
     )
-    return subject.namespace not in SYSTEM_NAMESPACES if is_taken is None else is_taken
+    return subject.namespace not in SYSTEM_NAMESPACES if is_selected is None else is_selected
 
 
 def is_namespace_selection_known(subject: Subject) -> bool:
@@ -169,13 +172,13 @@ def local_queue_names(subject: Subject) -> list[str]:
 
 
 class QueuePlace(Struct, frozen=True, kw_only=True):
-    """Where a job waits, as far as it is known.
+    """The queues of a job, as far as they are known.
 
     Args:
         view: the view of the cluster, which notes the objects that could not be looked up.
         at: the printed path of the queue's name in the object; "" if the object names no queue.
-        local_queue: the LocalQueue; false if it is not known.
-        queues: every ClusterQueue and cohort.
+        local_queue: the LocalQueue; an empty object, which is false, if the LocalQueue is not known.
+        queues: all ClusterQueues and cohorts of the cluster.
         queue: the ClusterQueue of the LocalQueue; None if it is not known.
         tree, node: the quota tree with the cohorts, and the ClusterQueue in it; None if the ClusterQueue is not known,
             or if the cohorts form a cycle.
@@ -198,7 +201,7 @@ def queue_place_of_job(subject: Subject, how: KueueManagement) -> QueuePlace:
     queue = everything.cluster_queues.get(target) if target else None  # a ClusterQueue of a file may have no name
     if queue is None:
         if local:
-            view.find(ClusterQueue, target, namespaced=False)  # notes why it is missing
+            view.find(ClusterQueue, target, namespaced=False)  # notes the ClusterQueue as missing
         return QueuePlace(view=view, at=at, local_queue=local, queues=everything)
     tree, node = everything.tree_and_node_of_queue(target) or (None, None)
     return QueuePlace(view=view, at=at, local_queue=local, queues=everything, queue=queue, tree=tree, node=node)

@@ -259,8 +259,9 @@ class JobInClusterQueue:
 def exceeds_max_quota_problem(
     path: FieldPath | str, message: str = "", fix: str = "", missing: tuple[MissingObject, ...] = ()
 ) -> Problem:
-    """Return the problem of a request for more quota than a ClusterQueue can ever have; undecided if objects are
-    missing.
+    """Return the problem of a request for more quota than a ClusterQueue can ever have.
+
+    If objects are missing, the problem is undecided.
     """
     reason = f"{message} (Kueue: ExceedsMaxQuota)" if message else ""
     return EXCEEDS_MAX_QUOTA.problem(path, reason, fix, missing=missing)
@@ -298,14 +299,14 @@ def validate_namespace_is_selected(subject: Subject, how: KueueManagement, place
     if place.queue is None:
         return
     selector = place.queue.namespace_selector
-    is_taken = selects_namespace(selector, subject.namespace, place.view)
+    is_selected = selects_namespace(selector, subject.namespace, place.view)
     if selector is None:
         message = "has no namespaceSelector, so it accepts no job of any namespace"
         fix = "set spec.namespaceSelector of the ClusterQueue to {}, which means every namespace, or use another queue"
-    elif is_taken is None:
+    elif is_selected is None:
         place.view.note_missing(MissingObject(kind="Namespace", name=subject.namespace))
         return
-    elif not is_taken:
+    elif not is_selected:
         message = (
             f"accepts no jobs of namespace `{subject.namespace}` because its namespaceSelector does not match the "
             "namespace"

@@ -1,11 +1,11 @@
 """How much quota the device claims of a pod need, and why Kueue can never count some claims.
 
 Quota counts devices under the names that `deviceClassMappings` in Kueue's Configuration gives to their classes. Kueue
-converts requests for the extended resource of a class to this name. A resource that is only in limits keeps its own
-name.
+converts requests for the extended resource of a class to this name. An extended resource that is only in limits keeps
+its own name.
 
-Partitionable and shared devices count by their counters or capacities. A pod may get any device of the driver that the
-source, the class and the request select, so the largest amount counts.
+A mapping with `sources` counts counters or capacities of the devices instead of the devices. A pod may get any device
+of the driver that the source, the DeviceClass and the request select, so the largest amount counts.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go, pkg/dra/counters.go, pkg/dra/capacity.go and
 pkg/dra/extended_resources.go.
@@ -96,15 +96,15 @@ EXTENDED_SOURCES: Final = KUEUE_NEVER.rule(
     why="Kueue counts this class by a counter or a capacity of its devices. Only a claim states how much is needed.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go",
 )
-_WORK: Final = 10
+_SELECTOR_COST: Final = 10
 """The cost of evaluating one selector on one device, in units of the deadline."""
-_MOST: Final = 20_000
+_MOST_DEVICES: Final = 20_000
 """The most devices that are evaluated for one request. With more devices, the result is unknown."""
 Locate: TypeAlias = Callable[[FieldPath], FieldPath]
 
 
 class ChargedAmount(Struct, frozen=True):
-    """The amount that a request counts for. If Kueue cannot count the request, `never` or `waits` says why.
+    """The quota that a request needs. If Kueue cannot count the request, `never` or `waits` says why.
 
     Args:
         amount: the sum for all devices of the request.
@@ -127,7 +127,10 @@ class RequestedDevices(Struct, frozen=True):
 
 
 def charge_of_request(asked: RequestedDevices, source: CountedSource, view: ClusterView) -> ChargedAmount | None:
-    """Return the amount of a request by one source. If it is not known, return None and note the reason in the view."""
+    """Return the quota that a request needs for one source.
+
+    If it is unknown, return None and note the reason in the view.
+    """
     known = devices_matching_request(asked, view, source)
     if known is None:
         return None
@@ -140,9 +143,10 @@ def charge_of_request(asked: RequestedDevices, source: CountedSource, view: Clus
 def devices_matching_request(
     asked: RequestedDevices, view: ClusterView, source: CountedSource | None = None
 ) -> list[PooledDevice] | None:
-    """Return the devices that a request selects: from the complete pools of a source's driver, or from all pools.
+    """Return the devices that a request selects. With a source, only devices in complete pools of the driver count.
 
-    None if a selector fails, if the class or any ResourceSlices may be missing, or if there are too many devices.
+    Return None if a selector fails, if the DeviceClass or a ResourceSlice may be missing, or if there are too many
+    devices.
     """
     device_class = view.find(DeviceClass, asked.device_class, namespaced=False)
     if not device_class:
@@ -160,7 +164,7 @@ def devices_matching_request(
         for device in pool.devices()
     ]
     try:
-        if len(devices) <= _MOST:
+        if len(devices) <= _MOST_DEVICES:
             return [each for each in devices if _is_device_selected(each, selectors, deadline)]
     except (CompileError, EvaluationError) as error:
         deadline.check_clock()  # a timeout is not a failure of the selector
@@ -172,7 +176,7 @@ def devices_matching_request(
 
 
 def _is_device_selected(device: PooledDevice, selectors: Sequence[str], deadline: Deadline) -> bool:
-    deadline.spend(_WORK * len(selectors) + 1)
+    deadline.spend(_SELECTOR_COST * len(selectors) + 1)
     driver, json = device.pool.driver, device.fields.json
     return all(
         selector_matches_device(each, driver, json, CostMeter(limit=MOST_COST, deadline=deadline)) for each in selectors
@@ -202,7 +206,7 @@ def _charge_of_counter(
 def _charge_of_capacity(
     asked: RequestedDevices, source: CountedSource, matched: Sequence[PooledDevice]
 ) -> ChargedAmount:
-    """Return the largest amount of the capacity that the request could use of one device, times the number of
+    """Return the largest amount of the capacity that the request could consume on one device, times the number of
     requested devices (computeCapacityCharge).
     """
     known = [capacities[source.capacity] for each in matched if source.capacity in (capacities := each.fields.capacity)]
@@ -218,7 +222,7 @@ def _charge_of_capacity(
 
 
 class QuotaDevices(Struct):
-    """Devices of one pod by the resource names of quota.
+    """The devices of one pod, counted under the resource names of the quota.
 
     Args:
         counts: the amount of each resource.
@@ -374,7 +378,7 @@ def count_extended_resources(
     view: ClusterView,
     devices: QuotaDevices,
 ) -> dict[str, int]:
-    """Return the requests by resource names of quota. deviceClassMappings converts the names of extended resources."""
+    """Return the requests under the resource names of the quota. deviceClassMappings renames extended resources."""
     classes = _device_classes_by_resource(IdentityKey(view.list_json(DeviceClass.gvk)))
     given = classes.keys() & amounts.keys()
     if not given:
@@ -400,8 +404,10 @@ def _extended_sources_problem(path: FieldPath, name: str, device_class: str) -> 
 
 @lru_cache(maxsize=4)
 def _device_classes_by_resource(classes: IdentityKey) -> Mapping[str, str]:
-    """Return the DeviceClass of each extended resource. If several classes have the resource, the newest class
-    counts, and of equally new classes the first by name.
+    """Return the DeviceClass of each extended resource.
+
+    If several classes have the resource, the newest class counts. If these classes are equally old, the first by name
+    counts.
     """
     ranked = sorted(_classes_with_extended_resource(classes.value), reverse=True)
     ranked.sort(key=lambda entry: entry[0])

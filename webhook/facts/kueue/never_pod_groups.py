@@ -99,7 +99,7 @@ def pod_group_of(subject: Subject, how: KueueManagement) -> str:
 
 @lru_cache(maxsize=_KEPT)
 def _first_pods_of_groups(pods: IdentityKey) -> Mapping[str, _FirstPodOfGroup]:
-    """Return the first Pod of every group, without Pods that have failed or terminate."""
+    """Return the first Pod of every group. Pods that have failed or are terminating do not count."""
     firsts: dict[str, _FirstPodOfGroup] = {}
     for obj in pods.value:
         pod = PodWithStatus.of(obj)

@@ -42,7 +42,9 @@ _FEWER: Final = "ask for fewer or smaller pods, or add nodes"
 
 
 def advise_unplaceable_pods(fitting: JobInClusterQueue, wanted: PodSetQuotaRequest, ever: Capacity) -> Problem | None:
-    """Return the problem of a pod set that fits on the nodes of no flavor's topology, otherwise None."""
+    """Return the problem of a pod set if the nodes of every flavor's topology have too little room; None if a flavor
+    may have room.
+    """
     lacking, pod_set, higher = [], wanted.pod_set, ""
     for name in wanted.flavors_with_capacity(ever):
         flavor = of_flavors.find_flavor(name, fitting.place.view)

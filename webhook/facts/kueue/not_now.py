@@ -1,9 +1,9 @@
-"""Why a job waits now: a queue that is missing, stopped or inactive, used quota, or a missing priority class.
+"""Why a job waits now: its queue is missing, stopped or inactive, other jobs use the quota, or a class is missing.
 
 A ClusterQueue is inactive if objects that it names do not exist or conflict. The Workload says only that its queue is
 inactive; a condition of the ClusterQueue says why. Kueue reports a cycle of cohorts only in its log. The priorities of
-other jobs are not compared: quota that preemption may free counts as free. Kueue creates no Workload for a job with a
-priority class that does not exist.
+other jobs are not compared, so quota that preemption may free counts as free. Kueue creates no Workload for a job with
+a priority class that does not exist.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go updateQueueStatus and inactiveReason,
 pkg/cache/scheduler/resource_node.go available, pkg/scheduler, pkg/scheduler/preemption and
@@ -122,7 +122,7 @@ PRIORITY_CLASS: Final = KUEUE_NOT_NOW.rule(
 )
 WAIT: Final = "wait, ask the owner of the queue, or use another queue"
 _MOST_NAMED: Final = 5
-"""The most cohorts of a cycle that a message names after the first."""
+"""A message names the first cohort of a cycle and at most this number of further cohorts."""
 _CREATE: Final = "create the class, or correct the name"
 
 
@@ -258,7 +258,7 @@ def _waiting_for_quota_problem(fitting: JobInClusterQueue, wanted: Sequence[PodS
 
 
 def _source_of_usage(fitting: JobInClusterQueue) -> str:
-    """Return the clause of a message that says from which objects the usage is known."""
+    """Return `while 3 Workloads have reserved quota`, or that the usage is from the status of the ClusterQueues."""
     reserved = fitting.place.queues.reserved
     if reserved is None:
         return "according to the status of the ClusterQueues"
@@ -318,7 +318,7 @@ def _priority_class_problem(path: FieldPath | str, kind: str, name: str, fix: st
 
 
 def inactive_queue_problem(place: QueuePlace, queue: QueueFields, cause: InactivityCause) -> Problem:
-    """Return the problem of a job in a ClusterQueue that is inactive for this reason."""
+    """Return the problem of a job in an inactive ClusterQueue."""
     named = place.view.name_with_file(ClusterQueue.gvk, queue.name)
     message = f"leads to {named}, which is inactive (Kueue: ClusterQueue {queue.name} is inactive) because {cause.text}"
     fix = f"create {cause.missing}, correct its name, or use another queue" if cause.missing else WAIT

@@ -1,10 +1,10 @@
-"""Rules of Kueue for ClusterQueues, LocalQueues and AdmissionChecks, and queues that are inactive.
+"""What Kueue refuses in ClusterQueues, LocalQueues and AdmissionChecks, and why a ClusterQueue is inactive.
 
 Kueue validates concurrentAdmissionPolicy only with the feature gate ConcurrentAdmission, which is off by default.
 Without the gate, Kueue refuses only a change of the policy.
 
-AdmissionChecks or a missing Topology may keep a queue inactive. The problem is reported on the object whose author
-can fix it.
+AdmissionChecks or a missing Topology may keep a ClusterQueue inactive. The problem is reported on the object that needs
+the fix. For example, a missing Topology is reported on the ResourceFlavor that names the Topology.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateConcurrentAdmissionPolicy and
 validateAdmissionChecks, cohort_webhook.go, the rules of config/components/crd/bases,
@@ -169,13 +169,13 @@ PREEMPTION_WITHOUT_EFFECT: Final = KUEUE_QUEUE_ADVICE.rule(
     level="advice",
     fails="silent",
 )
-_SEARCHES: Final = "TryNextFlavor"
+_TRY_NEXT_FLAVOR: Final = "TryNextFlavor"
 _POLICY: Final = "concurrentAdmissionPolicy"
 _PREFERRED: Final = "TryPreferredFlavors"
 _MOST_FLAVORS: Final = 16
-_BOTH: Final = "MultiKueueWithProvisioningRequest"
-_BOTH_FROM: Final = (0, 16)
-_BOTH_TOPOLOGY_FROM: Final = (0, 15)
+_CONFLICT_REASON: Final = "MultiKueueWithProvisioningRequest"
+_CONFLICT_REASON_SINCE: Final = (0, 16)
+_TOPOLOGY_WITH_MULTI_KUEUE_SINCE: Final = (0, 15)
 
 
 def validate_enum_fields(subject: Subject) -> Iterator[Problem]:
@@ -190,8 +190,8 @@ def validate_enum_fields(subject: Subject) -> Iterator[Problem]:
     )
     yield from _check_choice_of_field(preemption.borrow_within_cohort, "policy", "Never", "LowerPriority")
     fungibility = spec.flavor_fungibility
-    yield from _check_choice_of_field(fungibility, "whenCanBorrow", "MayStopSearch", _SEARCHES, "Borrow")
-    yield from _check_choice_of_field(fungibility, "whenCanPreempt", "MayStopSearch", _SEARCHES, "Preempt")
+    yield from _check_choice_of_field(fungibility, "whenCanBorrow", "MayStopSearch", _TRY_NEXT_FLAVOR, "Borrow")
+    yield from _check_choice_of_field(fungibility, "whenCanPreempt", "MayStopSearch", _TRY_NEXT_FLAVOR, "Preempt")
     yield from _check_choice_of_field(fungibility, "preference", "BorrowingOverPreemption", "PreemptionOverBorrowing")
 
 
@@ -217,15 +217,15 @@ def _check_preemption(preemption: Preemption) -> Iterator[Problem]:
 
 
 def _check_flavor_preference(fungibility: FlavorFungibility) -> Iterator[Problem]:
-    searches = fungibility.when_can_borrow == fungibility.when_can_preempt == _SEARCHES
-    if fungibility.has("preference") and not searches:
-        message = f"must not be set unless whenCanBorrow and whenCanPreempt are both {_SEARCHES}"
-        fix = f"set both to {_SEARCHES}, or remove the preference"
+    both_try_next = fungibility.when_can_borrow == fungibility.when_can_preempt == _TRY_NEXT_FLAVOR
+    if fungibility.has("preference") and not both_try_next:
+        message = f"must not be set unless whenCanBorrow and whenCanPreempt are both {_TRY_NEXT_FLAVOR}"
+        fix = f"set both to {_TRY_NEXT_FLAVOR}, or remove the preference"
         yield PREFERENCE.problem(fungibility.path("preference"), message, fix, fungibility.preference)
 
 
 def validate_namespace_selector(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that ValidateLabelSelector would report, for operators, keys and values."""
+    """Yield the problems of operators, keys and values that ValidateLabelSelector would report."""
     selector = subject.typed(ClusterQueue).spec.namespace_selector
     for requirement in selector.match_expressions:
         yield from _check_selector(requirement.key, requirement.path("key"), requirement)
@@ -266,7 +266,10 @@ def advise_cluster_queue(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_local_queue(subject: Subject) -> Iterator[Problem]:
-    """Yield an invalid or changed name of a ClusterQueue, which the CustomResourceDefinition of LocalQueues refuses."""
+    """Yield the problem of a LocalQueue with a clusterQueue that is not a valid name, or that was changed.
+
+    The CustomResourceDefinition refuses both.
+    """
     spec, old = subject.typed(LocalQueue).spec, subject.typed_old(LocalQueue).spec.cluster_queue
     new, path = spec.cluster_queue, spec.path("clusterQueue")
     if new and dns1123_subdomain_errors(new) and not is_placeholder_for_name(new):
@@ -280,7 +283,7 @@ def validate_local_queue(subject: Subject) -> Iterator[Problem]:
 def advise_local_queue(subject: Subject) -> Iterator[Problem]:
     """Yield the problem of a LocalQueue if its ClusterQueue does not exist or does not select the queue's namespace.
 
-    If a ClusterQueue in a file selects no namespace at all, the ClusterQueue is reported, not its LocalQueues.
+    If a ClusterQueue in a file has no namespaceSelector, only the ClusterQueue is reported.
     """
     view, local = subject.cluster_view(), subject.typed(LocalQueue)
     name, path = local.spec.cluster_queue, local.spec.path("clusterQueue")
@@ -392,8 +395,8 @@ def check_inactive_queue(subject: Subject) -> Iterator[Problem]:
     """Yield the AdmissionChecks that keep a ClusterQueue inactive."""
     queue = subject.typed(ClusterQueue)
     for cause in why_checks_keep_queue_inactive(read_cluster_queue(queue), subject.cluster_view()):
-        is_old = not is_kueue_release_known(subject) or find_kueue_release(subject) < _BOTH_FROM
-        if cause.is_known and not cause.is_of_check and not (_BOTH in cause.text and is_old):
+        is_old = not is_kueue_release_known(subject) or find_kueue_release(subject) < _CONFLICT_REASON_SINCE
+        if cause.is_known and not cause.is_of_check and not (_CONFLICT_REASON in cause.text and is_old):
             message = f"the ClusterQueue is inactive: {cause.text}"
             fix = "remove or correct the AdmissionCheck"
             if cause.missing:
@@ -410,11 +413,12 @@ def check_inactive_queue(subject: Subject) -> Iterator[Problem]:
 
 
 def _flavor_with_topology_of_old_kueue(queue: ClusterQueue, subject: Subject) -> ResourceFlavor | None:
-    """Return the first flavor with a topology in a ClusterQueue of MultiKueue; None since Kueue 0.15, which accepts
-    the topology.
+    """Return the first flavor with a topology, if an AdmissionCheck of the ClusterQueue is of MultiKueue.
+
+    Kueue accepts the topology since 0.15, so the result is then None.
     """
     fields, view = read_cluster_queue(queue), subject.cluster_view()
-    if not is_kueue_release_stated(subject) or find_kueue_release(subject) >= _BOTH_TOPOLOGY_FROM:
+    if not is_kueue_release_stated(subject) or find_kueue_release(subject) >= _TOPOLOGY_WITH_MULTI_KUEUE_SINCE:
         return None
     if not runs_in_other_cluster(fields, view):
         return None

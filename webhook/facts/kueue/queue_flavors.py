@@ -103,7 +103,7 @@ FLAVOR_UNUSED: Final = KUEUE_QUEUE_ADVICE.rule(
     level="advice",
     fails="silent",
 )
-_RAW: Final = "gpu"
+_RAW_GPU: Final = "gpu"
 _MOST: Final = 256
 """The most flavors, and the most covered resources, of all resource groups together."""
 _MOST_PAIRS: Final = 512
@@ -202,8 +202,8 @@ def advise_unused_flavor(subject: Subject) -> Iterator[Problem]:
     is_whole = view.is_whole(ClusterQueue.gvk) and view.is_whole(Cohort.gvk)
     if not is_whole or not view.find(ResourceFlavor, name, namespaced=False):
         return
-    everyone = read_quota_tree(view).all_queues_and_cohorts()
-    if everyone and not any(name in group.flavors for queue in everyone for group in queue.groups):
+    queues_and_cohorts = read_quota_tree(view).all_queues_and_cohorts()
+    if queues_and_cohorts and not any(name in group.flavors for queue in queues_and_cohorts for group in queue.groups):
         message = "no ClusterQueue or Cohort uses the flavor, so no pod ever gets the flavor"
         fix = "add the flavor to spec.resourceGroups of a ClusterQueue, or delete the flavor"
         yield FLAVOR_UNUSED.problem("", message, fix)
@@ -226,7 +226,7 @@ def fix_for_count(count: int, most: int, noun: str) -> str:
 
 def advise_raw_gpu(group: ResourceGroup) -> Iterator[Problem]:
     """Yield the problem of quota for `gpu`: pods request the resource of a vendor."""
-    if _RAW in group.covered_resources:
+    if _RAW_GPU in group.covered_resources:
         message = "has quota for `gpu`, but pods ask for GPUs by the resource of a vendor"
         fix = "cover nvidia.com/gpu or the resource of another vendor"
         yield RAW_GPU.problem(group.path("coveredResources"), message, fix)

@@ -143,11 +143,11 @@ def _validate_list_lengths(spec: ResourceFlavorSpec) -> Iterator[Problem]:
 
 
 def _check_node_label(path: FieldPath, key: str, value: str) -> Iterator[Problem]:
-    is_key = bool(qualified_name_errors(key))
-    if (is_key or label_value_errors(value)) and not is_placeholder(f"{key}{value}"):
-        part, fault = ("key", qualified_name_fault(key)) if is_key else ("value", label_value_fault(value))
+    is_key_invalid = bool(qualified_name_errors(key))
+    if (is_key_invalid or label_value_errors(value)) and not is_placeholder(f"{key}{value}"):
+        part, fault = ("key", qualified_name_fault(key)) if is_key_invalid else ("value", label_value_fault(value))
         message = f"is not a valid label because {fault.replace('it ', f'its {part} ', 1)}"
-        fix = f"in the {part}, {USE_KEY if is_key else USE_VALUE}"
+        fix = f"in the {part}, {USE_KEY if is_key_invalid else USE_VALUE}"
         yield NODE_LABEL.problem(path, message, fix, shown=f"`{key}: {value}`")
 
 

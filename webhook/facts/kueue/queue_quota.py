@@ -85,7 +85,7 @@ def advise_cohort_cycle(subject: Subject) -> Iterator[Problem]:
 
 
 def _cohort_that_closes_cycle(name: str, parent: str, view: ClusterView) -> str:
-    """Return the cohort that closes a cycle above a cohort; "" without a cycle."""
+    """Return the first cohort that occurs twice on the way up from a cohort; "" without a cycle."""
     everything, passed = read_quota_tree(view), {name}
     while parent and parent not in passed:
         passed.add(parent)
@@ -94,7 +94,7 @@ def _cohort_that_closes_cycle(name: str, parent: str, view: ClusterView) -> str:
 
 
 def cohort_above(subject: Subject) -> str:
-    """Return the parent cohort of a ClusterQueue or a Cohort. v1beta1 and v1beta2 name the cohort in other fields."""
+    """Return the parent cohort of a ClusterQueue or a Cohort. v1beta1 and v1beta2 have different fields for it."""
     if subject.group_kind[1] == Cohort.gvk.kind:
         return subject.typed(Cohort).spec.parent_name
     spec = subject.typed(ClusterQueue).spec
@@ -172,7 +172,9 @@ def _check_lending_above_nominal(quota: ResourceQuota) -> Iterator[Problem]:
 
 
 def advise_useless_borrowing_limits(subject: Subject) -> Iterator[Problem]:
-    """Yield borrowing limits for resources that no other member of the cohort has, if the view shows other members."""
+    """Yield borrowing limits for resources without quota in all other members of the cohort, if the view has other
+    members.
+    """
     cohort, written = cohort_above(subject), subject.typed(ClusterQueue)
     others = others_in_tree_of_cohort(written.name, cohort, subject.cluster_view()) if cohort else ()
     if all(node.is_cohort for node in others):

@@ -1,6 +1,5 @@
 """Rules of Kueue for Workloads: their pod sets, their priority, and changes of a Workload that has quota.
 
-
 Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go and the rules of config/components/crd/bases.
 """
 
@@ -67,12 +66,15 @@ WORKLOAD_PRIORITY_BOOST: Final = KUEUE_QUEUE.rule(
     function="ValidateWorkload",
 )
 
-_REQUIRED_IN: Final = "v1beta1"
-"""Later versions do not need podSets, but a written list needs an entry: config/components/crd/bases."""
+_POD_SETS_REQUIRED_IN: Final = "v1beta1"
+"""The API version that requires podSets.
+
+In later versions podSets is optional, but an empty list is refused. Source: config/components/crd/bases.
+"""
 _AMOUNTS: Final = frozenset(("requests", "limits", "overhead"))
 """Fields with quantities, which are compared by value and not by notation."""
-_OF_PODS: Final = ("scheduling.k8s.io", "PriorityClass")
-_OF_WORKLOADS: Final = f"{GROUP}/workloadpriorityclass"
+_PRIORITY_CLASS: Final = ("scheduling.k8s.io", "PriorityClass")
+_WORKLOAD_PRIORITY_CLASS: Final = f"{GROUP}/workloadpriorityclass"
 _BOOST: Final = re.compile(r"[+-]?[0-9]{1,20}")
 _BOOSTS: Final = range(-(2**31), 2**31)
 
@@ -94,7 +96,7 @@ def validate_workload(subject: Subject) -> Iterator[Problem]:
 def _validate_pod_set_count(spec: WorkloadSpec, subject: Subject) -> Iterator[Problem]:
     path, count = spec.path("podSets"), len(spec.pod_sets)
     message = fault_of_count(count, max_pod_sets_per_workload(find_kueue_release(subject)))
-    is_optional = subject.attributes.kind.version != _REQUIRED_IN
+    is_optional = subject.attributes.kind.version != _POD_SETS_REQUIRED_IN
     if message and (spec.has("podSets") or not is_optional):
         fix = fix_for_count(count, max_pod_sets_per_workload(find_kueue_release(subject)), "pod set")
         yield _pod_sets_problem(path, message, fix, shown=counted(count, "pod set"))
@@ -180,7 +182,10 @@ def _validate_immutable_pod_sets(old: WorkloadSpec, new: WorkloadSpec, subject: 
 
 
 def _comparable_pod_set(before: WorkloadPodSet, after: WorkloadPodSet, subject: Subject) -> JSON:
-    """Return a pod set for the comparison. A pod set of an elastic job may have fewer pods than before."""
+    """Return the new pod set for the comparison with the old pod set.
+
+    An elastic job may shrink, so a lower count is replaced by the old count.
+    """
     if after.count < before.count and may_gate_be_on(ELASTIC_JOBS_GATE, subject):
         return {**after.json, "count": before.count}
     return after.json
@@ -193,7 +198,7 @@ def _validate_priority_class_change(old: WorkloadSpec, new: WorkloadSpec) -> Ite
         message = f"{change(before.json.get('name'), after.json.get('name'))} while quota is reserved"
         yield _workload_immutable_problem(new.path("priorityClassRef"), message)
     elif before:
-        is_of_pods = (after.group, after.kind) == _OF_PODS
+        is_of_pods = (after.group, after.kind) == _PRIORITY_CLASS
         for name in ("group", "kind", "name") if is_of_pods else ("group", "kind"):
             if before.differs(after, name):
                 yield _fixed_field_problem(before, after, name)
@@ -205,7 +210,7 @@ def _validate_priority_change_of_v1beta1(old: WorkloadSpec, new: WorkloadSpec) -
     if before and after and before != after:
         yield _fixed_field_problem(old, new, "priorityClassSource")
     before, after = old.priority_class_name, new.priority_class_name
-    if before and after and before != after and new.priority_class_source not in ("", _OF_WORKLOADS):
+    if before and after and before != after and new.priority_class_source not in ("", _WORKLOAD_PRIORITY_CLASS):
         yield _fixed_field_problem(old, new, "priorityClassName")
 
 

@@ -1,10 +1,10 @@
-"""How much quota a ClusterQueue can ever have, and how much of it is free, in a tree of cohorts.
+"""How much quota a ClusterQueue in a tree of cohorts can ever have, and how much quota is free now.
 
 A ClusterQueue lends quota to its cohort up to its lending limit, keeps the rest, and borrows up to its borrowing limit.
 A cohort does the same with its parent. Amounts are whole numbers: thousandths of cpu, units of every other resource.
-Trees may be deep, so no walk is recursive. The usage is the sum of the Workloads with reserved quota. Kueue writes the
-same sum into the status of each ClusterQueue, which is read if a view lacks some or all Workloads. A live view has no
-Workloads, because there are many and they change with every job.
+Trees may be deep, so no function calls itself. The usage is the sum of the Workloads with reserved quota. Kueue writes
+the same sum into the status of each ClusterQueue. The status is read if a view lacks some or all Workloads. A live view
+has no Workloads, because there are many and they change with every job.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go potentialAvailable, available and
 updateCohortResourceNode; pkg/workload/workload.go totalRequestsFromAdmission, HasQuotaReservation and IsActive.
@@ -46,7 +46,7 @@ NO_QUOTA: Final = FlavorQuota()
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class QuotaNode:
-    """A ClusterQueue or a Cohort with its quotas; `usage` is what is reserved in a ClusterQueue."""
+    """A ClusterQueue or a Cohort with its quotas; `usage` is the quota that its Workloads have reserved."""
 
     name: str
     is_cohort: bool = False
@@ -77,8 +77,9 @@ def set_parent(parent: QuotaNode, child: QuotaNode) -> None:
 
 @dataclass(slots=True)
 class _QuotaSums:
-    """Sums for one flavor's resource, by node of the tree: the quota of the node with the nodes below it, and the
-    usage.
+    """The quota and the usage of each node of the tree, for one resource of a flavor.
+
+    Both include the nodes below, except what these nodes never lend.
     """
 
     subtree: dict[QuotaNode, int] = field(default_factory=dict)
@@ -108,7 +109,7 @@ class QuotaTree:
         return self._cached_sums(pair).subtree[node]
 
     def usage(self, node: QuotaNode, pair: FlavorResource) -> int:
-        """Return the usage of a node, plus the usage of lower nodes beyond the quota that they never lend."""
+        """Return the usage of a node, plus the usage of lower nodes above the quota that they never lend."""
         return self._cached_sums(pair).usage[node]
 
     def potential_available_quota(self, node: QuotaNode, pair: FlavorResource) -> int:
@@ -197,7 +198,7 @@ class WorkloadReservations:
     """The quota that Workloads use, and the Workloads that wait.
 
     Args:
-        usage: what is reserved, by ClusterQueue.
+        usage: the reserved quota, by ClusterQueue.
         holders: how many Workloads have quota, by ClusterQueue.
         admitted: the owners of Workloads that have quota.
         waiting: how many Workloads wait, by namespace and LocalQueue.
@@ -278,7 +279,7 @@ def _assigned_amounts(assigned: PodSetAssignment) -> Iterator[tuple[FlavorResour
 
 
 def key_as_workload_owner(subject: Subject) -> WorkloadOwner:
-    """Return the key of an object as the owner of its Workload."""
+    """Return the namespace, group, kind and name that a Workload of the object has as its owner."""
     return subject.namespace or "default", *subject.group_kind, subject.typed(Object).name
 
 

@@ -1,7 +1,7 @@
 """Reads ClusterQueues and Cohorts as plain values, and builds the trees of quota from them.
 
-Until an object changes, a view returns the same Python object and the same sequence. So values are cached by object,
-and trees by sequence. If an object names a cohort, the cohort exists even without a Cohort object. Stopped and
+Until an object of a kind changes, a view returns the same sequence of the same Python objects. So values are cached by
+object, and trees by sequence. If an object names a cohort, the cohort exists even without a Cohort object. Stopped and
 inactive ClusterQueues still lend.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy.
@@ -44,7 +44,7 @@ _AMOUNTS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit")
 _KEPT_STATES: Final = 4
 """How many states of the cluster are cached. An audit has one state; a server has two during a change."""
 _READ_WORK: Final = 50
-"""The charge for reading a ClusterQueue. A ClusterQueue with a dozen flavors takes 0.2 ms."""
+"""The charge for reading a ClusterQueue, in units of the deadline. Reading a dozen flavors takes 0.2 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,10 @@ class QueueFields:
         is_strict: whether Workloads are admitted in the order in which they were created.
         namespace_selector: the label selector of the namespaces that may use the queue; None selects no namespace.
         admission_checks: the flavors of each AdmissionCheck; no flavors means all flavors.
-        preempts_own, reclaims, preempts_to_borrow: whether the queue preempts its own Workloads, Workloads that borrow
-            its quota, and Workloads of other queues in order to borrow.
+        preempts_own, reclaims, preempts_to_borrow: whether the queue preempts its own Workloads; Workloads that borrow
+            its quota; Workloads of other queues, to borrow their quota.
         inactive: the reason in the status why the queue is inactive, "" for an active queue.
-        pending, reserving: the numbers of Workloads in the status; None if the status has no number.
+        pending, reserving: status.pendingWorkloads and status.reservingWorkloads; None if the field is not set.
     """
 
     name: str
@@ -289,7 +289,7 @@ class QuotaTrees:
 
 
 def read_quota_tree(view: ClusterView) -> QuotaTrees:
-    """Return the queues of a view's cluster; objects that cannot be looked up are noted as missing."""
+    """Return the ClusterQueues and cohorts of the cluster. Objects that cannot be looked up are noted as missing."""
     stored = _StoredQueuesAndCohorts(
         IdentityKey(view.list_json(ClusterQueue.gvk)), IdentityKey(view.list_json(Cohort.gvk)), view.deadline
     )
@@ -307,8 +307,9 @@ def others_in_tree_of_cohort(name: str, cohort: str, view: ClusterView) -> Items
 
 @dataclass(frozen=True, slots=True)
 class _StoredQueuesAndCohorts:
-    """The stored ClusterQueues and Cohorts. The deadline is not part of the cache key, because the result does not
-    depend on it.
+    """The stored ClusterQueues and Cohorts.
+
+    The deadline is not part of the cache key, because the result does not depend on the deadline.
     """
 
     cluster_queues: IdentityKey

@@ -1,7 +1,7 @@
 """Releases of Kueue that change the results of the checks, and releases of Kueue and Trainer that do not fit together.
 
-Changes behind a feature gate are in configuration.py. Kueue writes patches that an older Trainer does not know: up to
-0.14.4 podSpecOverrides, then podTemplateOverrides, from 0.17 runtimePatches.
+Changes behind a feature gate are in configuration.py. To start a TrainJob, Kueue writes a field that not every release
+of Trainer has: podSpecOverrides up to Kueue 0.14.4, then podTemplateOverrides, and runtimePatches since Kueue 0.17.
 
 Source: kubernetes-sigs/kueue@ff69552e config/components and pkg with their history, such as
 pkg/controller/jobs/trainjob; kubeflow/trainer branches release-2.0 to release-2.3.
@@ -63,7 +63,7 @@ _TRAIN_JOBS: Final = "trainjobs.trainer.kubeflow.org"
 
 
 def find_kueue_release(subject: Subject) -> Release:
-    """Return the release of Kueue: the release of the parameter, otherwise of the Deployment, otherwise the newest."""
+    """Return the release that a parameter or Kueue's Deployment states; otherwise the newest release."""
     return subject.once(_assumed_or_installed_release) or subject.assumptions.kueue
 
 
@@ -136,7 +136,8 @@ def check_flavor_of_pods(subject: Subject) -> Iterator[Problem]:
 
 
 def _field_of_patches(kueue: Release, subject: Subject) -> tuple[str, tuple[Release, ...]]:
-    """Return the field that Kueue writes before 0.17, and the releases of Trainer that have this field; otherwise "".
+    """Return the field that Kueue before 0.17 writes, and the releases of Trainer that have this field; "" and () for a
+    release of Kueue that writes no such field.
 
     If the patch number of Kueue 0.14 is not known, the text names both fields that Kueue may write.
     """

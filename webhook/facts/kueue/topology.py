@@ -1,10 +1,9 @@
 """The topology request of a pod set, whether a flavor fits the request, and whether nodes could ever hold the pods.
 
-Kueue adds up the resources of the nodes of each lowest domain. It places the pod sets of a Workload one after the
+For each lowest domain, Kueue adds up the resources of its nodes. Kueue places the pod sets of a Workload one after the
 other, each on the resources that earlier pod sets leave. A group of pod sets must be in one domain. Other pods on the
-nodes are not considered. A shortage of several pod sets is reported only if it is certain in any order of placement.
-Either the pod sets together request more than their nodes have, or their pods would be too many even if each were as
-small as the smallest pod.
+nodes are not considered. Several pod sets are reported only if they cannot fit in any order. Then they together request
+more than their nodes have, or their pods would be too many even if each pod was as small as the smallest pod.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/tas_flavorassigner.go,
 pkg/cache/scheduler/tas_topology_tree.go addNode and tas_flavor_snapshot.go FindTopologyAssignmentsForFlavor.
@@ -41,7 +40,7 @@ SLICE_SIZE: Final = f"{GROUP}/podset-slice-size"
 POD_SET_GROUP: Final = f"{GROUP}/podset-group-name"
 LAYERS: Final = f"{GROUP}/podset-slice-required-topology-constraints"
 Domain: TypeAlias = tuple[str, ...]
-"""The values of the levels of a topology, from the top; () is the whole topology."""
+"""The label values of a domain, one for each level from the top; () is the whole topology."""
 PODS: Final = "pods"
 _ONE: Final = 1000
 """One pod, in thousandths."""
@@ -105,7 +104,7 @@ def why_topology_does_not_fit(
 
 
 def levels_of_flavor(flavor: FlavorFields, view: ClusterView) -> tuple[str, ...]:
-    """Return the node labels of a flavor's topology, from the top."""
+    """Return the node labels of a flavor's topology, from the top level down."""
     return tuple(view.find(Topology, flavor.topology, namespaced=False).spec.labels())
 
 
@@ -120,8 +119,9 @@ class PodPlacement(Struct, frozen=True, kw_only=True):
 
 
 def count_fitting_pods(placed: PodPlacement, view: ClusterView) -> int | None:
-    """Return how many of the pods fit in the best domain of the required level, or in the whole topology if no level is
-    required; None if this is not known.
+    """Return how many pods with these requests fit in the best domain of the required level.
+
+    If no level is required, return how many fit in the whole topology. None means not known.
     """
     levels = levels_of_flavor(placed.flavor, view)
     if not view.is_whole(Node.gvk):
@@ -193,8 +193,10 @@ class ResourceShortage(Struct, frozen=True):
 
 
 class _DomainResources(Struct):
-    """The resources of a domain: amounts in thousandths, the number of the smallest pods that fit, and for each pod set
-    the number of its pods that fit alone.
+    """The resources of a domain, in thousandths.
+
+    `pods` is how many pods fit if all are as small as the smallest pod. `alone` is how many pods of a pod set fit
+    without the other pod sets, by the index of the pod set.
     """
 
     amounts: Counter[str] = field(default_factory=Counter)
@@ -203,8 +205,8 @@ class _DomainResources(Struct):
 
 
 def missing_node_capacity(placed: Sequence[PodPlacement], level: str, view: ClusterView) -> ResourceShortage | None:
-    """Return the amount that pod sets of one flavor certainly lack, in all nodes or in every domain of a level; None if
-    they lack nothing.
+    """Return the amount that pod sets of one flavor certainly lack, on all nodes or in every domain of a level; None if
+    a domain may have enough.
 
     Args:
         placed: the pod sets of the same flavor; each fits alone.
@@ -224,7 +226,7 @@ def missing_node_capacity(placed: Sequence[PodPlacement], level: str, view: Clus
 
 
 def _resources_of_domains(placed: Sequence[PodPlacement], level: str, view: ClusterView) -> Iterator[_DomainResources]:
-    """Yield the total resources of each domain of a level that some of the pods may use."""
+    """Yield the total resources of each domain of a level. Only nodes on which some of the pods may run count."""
     levels = levels_of_flavor(placed[0].flavor, view)
     depth = levels.index(level) + 1 if level in levels else 0
     names = {name for pods in placed for name in pods.requests}

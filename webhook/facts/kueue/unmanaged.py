@@ -1,4 +1,4 @@
-"""Finds jobs that seem meant for a queue although Kueue does not manage them: they start at once, without quota.
+"""Finds jobs that Kueue does not manage, but that seem meant for a queue. These jobs start at once, without quota.
 
 A job without a label is reported only if its namespace has a LocalQueue.
 
@@ -106,12 +106,13 @@ Rule: TypeAlias = Callable[[Subject, KueueManagement], Iterator[Problem]]
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 _DEPLOYMENT: Final = ("apps", "Deployment")
 _RAY_CLUSTER: Final = ("ray.io", "RayCluster")
-_HANDS_LABELS_ON: Final = frozenset((("kubeflow.org", "Notebook"), ("serving.kserve.io", "InferenceService")))
-"""Kinds whose controllers copy the labels to StatefulSets and Deployments, which Kueue manages: kubeflow/kubeflow
-components/notebook-controller/controllers/notebook_controller.go generateStatefulSet, kserve/kserve
-pkg/controller/v1beta1/inferenceservice/components/predictor.go.
+_COPIES_LABELS: Final = frozenset((("kubeflow.org", "Notebook"), ("serving.kserve.io", "InferenceService")))
+"""Kinds whose controllers copy the labels to StatefulSets and Deployments, which Kueue manages.
+
+Source: kubeflow/kubeflow components/notebook-controller/controllers/notebook_controller.go generateStatefulSet,
+kserve/kserve pkg/controller/v1beta1/inferenceservice/components/predictor.go.
 """
-_INSIDE: Final[Mapping[tuple[str, str], FieldPath]] = {
+_QUEUE_LABEL_INSIDE: Final[Mapping[tuple[str, str], FieldPath]] = {
     ("batch", "CronJob"): ("spec", "jobTemplate", "metadata", "labels", QUEUE_NAME),
 }
 """The path of the queue label in kinds that create an object of an integrated kind."""
@@ -120,7 +121,7 @@ _INSIDE: Final[Mapping[tuple[str, str], FieldPath]] = {
 def check_unmanaged(subject: Subject) -> Iterator[Problem]:
     """Yield the jobs that Kueue does not manage, with the reason."""
     how = subject.once(how_kueue_manages)
-    if how.why_not == "kind" and subject.group_kind in _HANDS_LABELS_ON:
+    if how.why_not == "kind" and subject.group_kind in _COPIES_LABELS:
         return
     if how.queue and how.why_not and how.why_not != "owner":
         yield _labelled_but_unmanaged_problem(subject, how)
@@ -143,7 +144,7 @@ def _labelled_but_unmanaged_problem(subject: Subject, how: KueueManagement) -> P
 
 
 def _kind_not_integrated_problem(subject: Subject, how: KueueManagement) -> Problem:
-    inside = _INSIDE.get(subject.group_kind)
+    inside = _QUEUE_LABEL_INSIDE.get(subject.group_kind)
     fix = "remove the label, or set the label on the objects that this object creates"
     if inside is not None:
         fix = f"set the label in {path_as_text(inside[:-1])} instead"
@@ -191,8 +192,8 @@ def _check_queue_name_elsewhere(subject: Subject, how: KueueManagement) -> Itera
 def _misplaced_queue_label_problem(
     path: FieldPath, queue: str, of_pods: Literal["", "queued", "ignored"] = "", *, is_known: bool = True
 ) -> Problem:
-    """Return the problem of an annotation, or of a label on pods. `of_pods`: Kueue queues these pods separately, or
-    ignores the label.
+    """Return the problem of an annotation, or of a label on pods. `of_pods` is "" for an annotation, "queued" if Kueue
+    queues each pod separately, and "ignored" if Kueue ignores the label.
 
     `is_known`: whether the release of Kueue is known; the oldest releases read the annotation.
     """
@@ -212,9 +213,9 @@ def _misplaced_queue_label_problem(
 def _check_queue_on_templates(subject: Subject) -> Iterator[Problem]:
     """Yield a queue that only the pods name. If Kueue manages pods, Kueue queues each pod separately.
 
-    This is right for a Deployment, because Kueue's webhook only copies the label to the pods. It is also right for an
-    autoscaled RayCluster, which Kueue does not queue as a whole because Ray creates the pods one by one
-    (pkg/controller/jobs/raycluster/raycluster_webhook.go validateCreate).
+    For a Deployment this is no problem, because Kueue always queues the pods of a Deployment separately. For an
+    autoscaled RayCluster it is no problem either. Kueue does not queue an autoscaled RayCluster as a whole, because Ray
+    creates the pods one by one (pkg/controller/jobs/raycluster/raycluster_webhook.go validateCreate).
     """
     has_pods = "pod" in subject.once(read_kueue_configuration).frameworks
     if has_pods and (subject.group_kind == _DEPLOYMENT or _is_scaled_by_ray(subject)):

@@ -55,7 +55,7 @@ from webhook.typed.objects import Object
 from webhook.typed.pods import Container, PodTemplate
 from webhook.workloads.podsets import PodSet
 
-_ONE_BY_ONE: Final = ("apps", "Deployment")
+_WORKLOAD_FOR_EACH_POD: Final = ("apps", "Deployment")
 _MOST_DIGITS: Final = 9
 
 
@@ -125,11 +125,11 @@ class _PodSetRequestsBuilder:
         self.configuration = self.subject.once(read_kueue_configuration)
 
     def requests_of_pod_set(self, pod_set: PodSet, written: PodTemplate) -> PodSetRequests:
-        """Return a pod set with its quota."""
+        """Return a pod set with the quota that its pods need."""
         template = _with_api_server_defaults(written, self.subject)
         of_containers = requests_of_containers(template.spec, self.ranges)
         per_pod = quota_requests_of_pod(template.spec, of_containers, self._overhead_of_pod(template))
-        count = 1 if self.subject.group_kind == _ONE_BY_ONE else pod_set.count
+        count = 1 if self.subject.group_kind == _WORKLOAD_FOR_EACH_POD else pod_set.count
         least = _least_number_of_pods(self.subject, count or 0)
         devices = self._devices_of_pod(template, pod_set)
         quota = self._quota_of_pod(template, pod_set, per_pod, devices)
@@ -163,7 +163,7 @@ class _PodSetRequestsBuilder:
     def _quota_of_pod(
         self, template: PodTemplate, pod_set: PodSet, per_pod: Amounts, devices: QuotaDevices
     ) -> dict[str, int]:
-        """Return the quota of one pod by resource names."""
+        """Return the quota that one pod needs, by resource."""
         given = per_pod
         if is_gate_on(EXTENDED_RESOURCES_GATE, self.subject):
             given = count_extended_resources(

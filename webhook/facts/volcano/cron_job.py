@@ -1,7 +1,7 @@
 """Rules of Volcano's webhook for a CronJob, and schedules that never run.
 
 Schedules are read as robfig/cron v3 reads them, time zones as Go reads them. The webhook does not validate the Job of
-the template. checks.py validates this Job, and warns.
+the template. checks.py validates this Job, and reports its problems as warnings.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/cronjobs/validate/admit_cronjob.go;
 github.com/robfig/cron v3.0.1 parser.go ParseStandard, getField, getRange, parseDescriptor.
@@ -67,7 +67,7 @@ STARTING_DEADLINE: Final = VOLCANO_CRON_JOB.rule(
 )
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_LONGEST_MONTHS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_MOST_DAYS_OF_MONTHS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _DESCRIPTORS: Final = frozenset(("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"))
 _EVERY: Final = "@every "
 _NUMBER: Final = re.compile(r"[+]?[0-9]+")
@@ -178,7 +178,7 @@ def never_occurs(schedule: str) -> bool:
     _, _, days, months, weekdays = _parse_schedule(schedule)
     if not weekdays.is_any:  # a day of the week occurs in every year
         return False
-    return all(day > _LONGEST_MONTHS[month - 1] for day in days.values for month in months.values)
+    return all(day > _MOST_DAYS_OF_MONTHS[month - 1] for day in days.values for month in months.values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Computes what the pods of a gang request together, for the comparison with the capability of the queue.
 
-The scheduler never admits a PodGroup whose minResources exceed the capability. Free capacity of nodes and guarantees
-of other queues are not considered.
+The scheduler never admits a PodGroup with minResources above the capability. Free capacity of nodes and guarantees of
+other queues are not considered.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_actions.go calcPGMinResources,
 pkg/scheduler/plugins/{proportion,capacity}.

@@ -36,7 +36,7 @@ VOLCANO_JOB_FLOW: Final = RuleGroup(
     fails="create",
     refused_on_updates="pkg/webhooks/admission/jobflows/validate/validate_jobflow.go AdmitJobFlows",
 )
-"""Rules of Volcano's webhook for JobFlows, and flows whose Jobs are never created."""
+"""Rules of Volcano's webhook for JobFlows, and flows with Jobs that are never created."""
 VOLCANO_QUEUE: Final = RuleGroup(
     "volcano-queue",
     refused_by="Volcano's webhook",

@@ -1,6 +1,6 @@
 """Rules for the tasks of a Job: their names, numbers of pods, partitions and NUMA policy, and the size of the gang.
 
-A task with a NUMA policy needs whole CPUs. Functions have the names of Volcano's functions.
+A task with a NUMA policy needs whole CPUs.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go, such as
 validateTaskTopoPolicy.
@@ -113,7 +113,7 @@ _SCALED: Final = ("minAvailable", "priorityClassName")
 _TASK_SCALED: Final = ("replicas", "minAvailable")
 _DEFAULTS: Final[Mapping[str, Any]] = {"queue": "default", "maxRetry": 3}
 """The defaults of the schema, which every stored Job has."""
-_NOT_PLACED: Final = ("", "none")
+_WITHOUT_NUMA_POLICY: Final = ("", "none")
 
 
 def validate_tasks(job: Job) -> Iterator[Problem]:
@@ -133,7 +133,10 @@ def validate_tasks(job: Job) -> Iterator[Problem]:
 
 
 def _missing_task_problem(job: Job) -> Problem:
-    """Return the problem of a Job without tasks. It is at spec.template if the spec looks like a Job of Kubernetes."""
+    """Return the problem of a Job without tasks.
+
+    The path is spec.template if the spec looks like a Job of Kubernetes.
+    """
     if job.spec.has("template"):
         message = "is not a field of a Volcano Job, and spec.tasks has no task, so the job has nothing to run"
         return TASK_REQUIRED.problem(
@@ -275,7 +278,7 @@ def _without_fields(value: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 def validate_whole_cpus(task: Task) -> Iterator[Problem]:
     """Yield containers of a task with a NUMA policy that do not request whole CPUs (validateTaskTopoPolicy)."""
-    if task.topology_policy in _NOT_PLACED:
+    if task.topology_policy in _WITHOUT_NUMA_POLICY:
         return
     for container in task.pod_spec.all_containers():
         resources = container.resources

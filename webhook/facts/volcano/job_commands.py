@@ -1,4 +1,4 @@
-"""Compares the commands of a Job's tasks with the gang, and with the host files, SSH keys and ranks of the plugins.
+"""Compares the commands of a Job's tasks with the gang, and with the host files, SSH keys and ranks from the plugins.
 
 The plugin svc names its variables and files after the tasks, with `_` for `-`. The plugin pytorch sets rank 0 in every
 pod of the master. The plugin ray finds containers by name, and replaces their commands with `ray start`.
@@ -159,7 +159,7 @@ def _check_ssh_keys(command: ContainerCommand, setup: PluginSetup) -> Iterator[P
 
 
 def _check_ranks_and_slots(command: ContainerCommand, setup: PluginSetup) -> Iterator[Problem]:
-    """Yield more ranks of mpirun than hosts in a file of the plugin svc; each host is one slot."""
+    """Yield a command with more ranks than slots: mpirun counts each host in a file of the plugin svc as one slot."""
     launch = command.launch
     if launch.by != "mpirun" or not launch.whole or launch.oversubscribed or "svc" not in setup.job.spec.plugins:
         return

@@ -53,7 +53,7 @@ DEADLOCK: Final = VOLCANO_JOB_ADVICE.rule(
 
 
 def find_names_waiting_in_cycles(targets: Mapping[str, Sequence[str]], owner: Typed) -> list[str]:
-    """Return the names in cycles of waiting, and the names that wait for a cycle, in order.
+    """Return the names that wait for each other in a cycle, and the names that wait for these names, in order.
 
     Args:
         targets: the names that each name waits for. Every name must be a key; a name that is listed twice counts once.

@@ -1,7 +1,7 @@
 """Rules of Volcano's webhook for the policies of a Job and its tasks, and policies that never apply.
 
-The webhook refuses events that users may not name. The schema refuses unknown events, and nothing checks the actions of
-exit codes.
+The webhook refuses events that only the controller may use. The schema refuses unknown events. Nothing checks the
+action of a policy for an exit code.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/util.go validatePolicies.
 """

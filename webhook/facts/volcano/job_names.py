@@ -125,7 +125,9 @@ def _pod_with_long_host_name(task: Task, job: Job) -> str:
 
 
 def _host_name_problem(job: Job, fields: str = "", pod: str = "") -> Problem:
-    """Return the problem of a Job's name with dots, used in `fields` of pods, or of a pod's name that is too long."""
+    """Return the problem of a Job's name with dots, which svc writes into `fields` of pods, or of a pod's name that is
+    too long for a host name.
+    """
     message = f"contains dots, but plugin svc uses the name as {fields} of the pods, so Kubernetes refuses the pods"
     fix = "use dashes instead of dots"
     if pod:
@@ -138,7 +140,7 @@ def _host_name_problem(job: Job, fields: str = "", pod: str = "") -> Problem:
 
 
 def task_name_twice_problem(task: Task, other: int) -> Problem:
-    """Return the problem of a task with the name of another task, which has the given index."""
+    """Return the problem of a task with the name of an earlier task; `other` is the index of the earlier task."""
     message = f"is also the name of task {other}"
     if task.name in (f"default{task.index}", f"default{other}"):
         message = f"{message}; the default name of a task is `default` with its index"

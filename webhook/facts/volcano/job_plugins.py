@@ -1,8 +1,8 @@
 """Rules for the plugins of a Job: their names and arguments, the tasks that they need, and the variables that they set.
 
-If a plugin cannot read an argument, the controller logs this and uses defaults for this and all later arguments. The
-webhook refuses the plugin mpi without a master task. The plugin svc names its variables and files after the tasks, with
-`_` for `-`.
+If a plugin cannot read an argument, the controller writes an error to its log, and uses defaults for this argument and
+all later arguments. The webhook refuses the plugin mpi without a master task. The plugin svc names its variables and
+files after the tasks, with `_` for `-`.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins, the function OnPodCreate of each plugin, and
 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate.
@@ -114,7 +114,7 @@ Reason: TypeAlias = tuple[str, str]
 _LARGEST_PORT: Final = 65535
 _MOST_DIGITS: Final = 9
 _HELP: Final = frozenset(("h", "help"))
-_NEVER: Final[Mapping[str, tuple[str, str]]] = {
+_REQUIRED_TASKS: Final[Mapping[str, tuple[str, str]]] = {
     "pytorch": ("master", "the ranks do not know where to meet"),
     "ray": ("head", "no pod is created"),
 }
@@ -126,8 +126,8 @@ _ONE_POD: Final[Mapping[str, tuple[str, str]]] = {
     "tensorflow": ("chief", "TensorFlow allows only one chief"),
 }
 """For each plugin, the role that must have one pod, and what happens with more pods."""
-_OF_TASK: Final = re.compile(r"VC_(.+)_(HOSTS|NUM)")
-_OWNERS: Final[Mapping[str, str]] = {
+_SVC_VARIABLE: Final = re.compile(r"VC_(.+)_(HOSTS|NUM)")
+_PLUGIN_OF_VARIABLE: Final[Mapping[str, str]] = {
     "VC_TASK_INDEX": "env",
     "VK_TASK_INDEX": "env",
     "MPI_HOST": "mpi",
@@ -138,10 +138,10 @@ _OWNERS: Final[Mapping[str, str]] = {
     "TF_CONFIG": "tensorflow",
 }
 """The plugin that sets each variable."""
-_IN_TASKS: Final[Mapping[str, tuple[str, ...]]] = {"MPI_HOST": ("master",), "RANK": ("master", "worker")}
+_ROLES_WITH_VARIABLE: Final[Mapping[str, tuple[str, ...]]] = {"MPI_HOST": ("master",), "RANK": ("master", "worker")}
 """The roles with the variable, for variables that a plugin does not set in every task."""
-_OF_TORCH: Final = frozenset(("torchrun", "accelerate", "deepspeed", "python"))
-"""Launchers for which a variable of the plugin pytorch has its usual meaning."""
+_TORCH_LAUNCHERS: Final = frozenset(("torchrun", "accelerate", "deepspeed", "python"))
+"""Launchers of PyTorch. In commands of other launchers, a variable such as RANK may have another meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class PluginSetup:
         tasks: the names of the tasks.
         files: the tasks by the names of the host files that svc writes.
         variables: the names of the tasks as svc writes them in names of variables, in capital letters.
-        roles: the name of the task of each role, for plugins that set variables only in some tasks.
+        roles: for each plugin that sets variables only in some tasks, the name of the task of each role.
         has_variables: whether svc sets variables in addition to its files.
         pods: how many pods the Job has.
         view: the view of the cluster, which finds similar names.
@@ -251,7 +251,7 @@ def _check_tasks_of_plugin_roles(name: str, wanted: Mapping[str, str], job: Job)
 
 
 def _missing_required_task_problem(name: str, wanted: Mapping[str, str], job: Job) -> Problem | None:
-    role, outcome = _NEVER.get(name, ("", ""))
+    role, outcome = _REQUIRED_TASKS.get(name, ("", ""))
     if not role or wanted[role] in job.spec.tasks_by_name:
         return None
     message = f"needs a task `{wanted[role]}`, which does not exist, so {outcome}"
@@ -309,7 +309,7 @@ def warn_of_unset_plugin_variables(command: ContainerCommand, setup: PluginSetup
     """Yield variables that are never set, grouped by the reason."""
     unset: dict[Reason, list[str]] = {}
     for name in command.reads:
-        match = _OF_TASK.fullmatch(name)
+        match = _SVC_VARIABLE.fullmatch(name)
         reason = (
             _explain_unset_svc_variable(match, setup) if match else _explain_unset_plugin_variable(name, command, setup)
         )
@@ -322,20 +322,20 @@ def warn_of_unset_plugin_variables(command: ContainerCommand, setup: PluginSetup
 
 def _explain_unset_plugin_variable(name: str, command: ContainerCommand, setup: PluginSetup) -> Reason | None:
     """Return why a plugin's variable is not set; None if it is set or another rule reports the variable."""
-    owner, job = _OWNERS.get(name, ""), setup.job
-    if not owner or (owner == "pytorch" and command.launch.by not in _OF_TORCH):
+    owner, job = _PLUGIN_OF_VARIABLE.get(name, ""), setup.job
+    if not owner or (owner == "pytorch" and command.launch.by not in _TORCH_LAUNCHERS):
         return None
     if owner not in job.spec.plugins:
         return (
             f"the job has no plugin {owner}",
             f"add `{owner}: []` to the plugins, or set each of these variables in env",
         )
-    if name not in _IN_TASKS:
+    if name not in _ROLES_WITH_VARIABLE:
         return None
     wanted = setup.roles[owner]
     if owner == "mpi" and wanted["worker"] not in setup.tasks:
         return f"the plugin mpi finds no task `{wanted['worker']}`", "name the task of the workers with --worker=<task>"
-    tasks = [wanted[role] for role in _IN_TASKS[name]]
+    tasks = [wanted[role] for role in _ROLES_WITH_VARIABLE[name]]
     if command.task.name in tasks or wanted["master"] not in setup.tasks:
         return None
     where = f"task{'s' * (len(tasks) > 1)} {' and '.join(f'`{task}`' for task in tasks)}"
@@ -346,7 +346,7 @@ def _explain_unset_plugin_variable(name: str, command: ContainerCommand, setup: 
 
 
 def _explain_unset_svc_variable(match: re.Match[str], setup: PluginSetup) -> Reason | None:
-    """Return why no variable has the hosts of a task, or their number; None if svc sets the variable."""
+    """Return why svc does not set a variable with the hosts of a task or their number; None if it sets the variable."""
     if "svc" not in setup.job.spec.plugins:
         return "the job has no plugin svc", "add `svc: []` to the plugins, or set each of these variables in env"
     if not setup.has_variables:

@@ -2,9 +2,9 @@
 
 The queue must exist, be open, have no queues below it, and have enough capacity for the gang. queue_tree.py checks
 queues, and hyper_node.py compares tiers. Volcano leaves restartPolicy unset, so the default is Always. With Always a
-pod never succeeds and never fails, so no policy for these events applies. A pod that serves other pods, such as a
-worker with sshd, sets Always on purpose. So Always is reported only if no policy ends the job. A missing
-restartPolicy is reported only if the command starts a training.
+pod never succeeds and never fails, so a policy for TaskCompleted, TaskFailed or PodFailed never applies. A pod that
+serves other pods, such as a worker with sshd, sets Always on purpose. So Always is reported only if no policy ends the
+job. A missing restartPolicy is reported only if the command starts a training.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job createJobPod and
 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate; k8s.io/kubernetes v1.36
@@ -143,9 +143,9 @@ JOB_HIGHEST_TIER: Final = VOLCANO_JOB.rule(
 )
 JOB_QUEUE_RULES: Final = QueueRules(JOB_QUEUE_EXISTS, JOB_QUEUE_OPEN, JOB_QUEUE_LEAF, JOB_CAPABILITY, is_of_jobs=True)
 JOB_TIER_RULES: Final = TopologyRules(JOB_HIGHEST_TIER, JOB_TIER, JOB_TIER_NAME, JOB_TIER_ORDER)
-_KUBERNETES: Final = "default-scheduler"
+_KUBERNETES_SCHEDULER: Final = "default-scheduler"
 _ENDING: Final = frozenset(("CompleteJob", "TerminateJob", "AbortJob"))
-_OF_THE_END: Final = frozenset(("TaskCompleted", "TaskFailed", "PodFailed"))
+_EVENTS_OF_ENDED_PODS: Final = frozenset(("TaskCompleted", "TaskFailed", "PodFailed"))
 """Events that occur only when pods end."""
 _FIX: Final = "set OnFailure or Never"
 _LONGEST_LABEL: Final = 63
@@ -154,7 +154,7 @@ _LONGEST_LABEL: Final = 63
 def warn_of_other_schedulers(job: Job) -> Iterator[Problem]:
     """Yield pods that another scheduler places, outside the gang."""
     of_job = job.spec.scheduler_name
-    if of_job == _KUBERNETES:
+    if of_job == _KUBERNETES_SCHEDULER:
         message = (
             "is the scheduler of Kubernetes, which starts the pods one by one, so the queue and minAvailable have no "
             "effect"
@@ -217,8 +217,8 @@ def _policies_that_end_job(job: Job) -> Iterator[tuple[LifecyclePolicy, Task | N
 
 
 def _may_policy_apply(policy: LifecyclePolicy, owner: Task | None, *, is_mixed: bool) -> bool:
-    """Return whether a policy may apply although some pods never end. `is_mixed`: other pods end."""
-    if frozenset(policy.distinct_events) - _OF_THE_END:
+    """Return whether a policy may apply although some pods never end. `is_mixed`: whether other pods of the job end."""
+    if frozenset(policy.distinct_events) - _EVENTS_OF_ENDED_PODS:
         return True
     return is_mixed if owner is None else owner.pod_spec.restart_policy in ("OnFailure", "Never")
 

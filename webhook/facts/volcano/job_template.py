@@ -181,7 +181,7 @@ def _check_container_restart_policy(container: Container) -> Iterator[BrokenValu
 def _check_env_names(container: Container) -> Iterator[BrokenValue]:
     names = container.env_names
     text = "\n".join(names)
-    if _ENV_NAMES.fullmatch(text) and text.count("\n") < len(names):  # fast for hundreds of names
+    if _ENV_NAMES.fullmatch(text) and text.count("\n") < len(names):  # one match is fast for hundreds of names
         return
     for index, name in enumerate(names):
         if not _ENV_NAME.fullmatch(name) and not is_placeholder(name):

@@ -1,15 +1,15 @@
 """Rules for PodGroups: size, queue, network topology, gangs that are never placed, and Pods that name a PodGroup.
 
-The queue must exist, be open, have no queues below it, and have enough capacity. The webhook validates a PodGroup
-only when it is created, and accepts a PodGroup in a queue with queues below it. hyper_node.py compares tiers. A Pod
-must name an existing PodGroup, in the annotation that the scheduler reads.
+The queue must exist, be open, have no queues below it, and have enough capacity. The webhook validates a PodGroup only
+when it is created, and accepts a PodGroup in a queue with queues below it. hyper_node.py compares the tiers of network
+topologies. A Pod must name an existing PodGroup, in the annotation that the scheduler reads.
 
 The pods of a PodGroup are counted in files: Pods, and the workloads that create them. In a live cluster the number is
 not known, because a live view has no pods, and a new PodGroup has no pods yet.
 
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/podgroups/validate and pkg/scheduler,
-api/job_info.go getJobID, which reads only one annotation, and plugins/gang/gang.go, which counts the pods that exist
-and have not failed.
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/podgroups/validate and pkg/scheduler, api/job_info.go
+getJobID, which reads only one annotation, and plugins/gang/gang.go, which counts the pods that exist and have not
+failed.
 """
 
 from __future__ import annotations
@@ -294,7 +294,7 @@ def _check_min_sub_groups(policy: SubGroupPolicy) -> Iterator[Problem]:
 
 
 def warn_of_group_size(group: PodGroup, subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of the size of a PodGroup that no controller owns."""
+    """Yield the problems of the size of a PodGroup, unless a controller made the PodGroup."""
     least = group.spec.min_member
     if not group.name or is_placeholder(group.name) or not least or subject.once(is_made_by_controller):
         return

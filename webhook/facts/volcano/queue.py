@@ -262,7 +262,7 @@ def _missing_parent_problem(name: str, queues: QueueTree, subject: Subject) -> P
 
 
 def _check_parent_has_no_pods(parent: Queue, queues: QueueTree) -> Iterator[Problem]:
-    """Yield the problem of a parent that has pods or may get jobs."""
+    """Yield the problem of a parent that has pods, or that is the default queue."""
     if not queues.children.get(parent.name) and parent.running_pod_count:
         message = f"runs {counted(parent.running_pod_count, 'pod')} now, but a queue with children must not run pods"
         fix = "wait until these pods end, or name another parent"
@@ -286,7 +286,7 @@ def validate_hierarchical_queue_resources(queue: Queue, queues: QueueTree) -> It
 
 
 def _validate_siblings_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
-    """Yield amounts of children that together exceed the amount of the parent, by default 0 (validateSiblingsSum)."""
+    """Yield amounts of children that together exceed the amount of the parent (validateSiblingsSum)."""
     yield from validate_guarantee_sum(parent, children, queue)
     yield from validate_deserved_sum(parent, children, queue)
 

@@ -1,16 +1,16 @@
-"""The queues of the cluster as a tree with their amounts, and whether a queue accepts an object that names it.
+"""The queues of the cluster as a tree with their amounts, and whether a queue accepts an object that names the queue.
 
 Volcano creates the queues `root` and `default` itself. A view knows all queues and their states only if it has `root`
 with its state, or if it is the whole cluster. Manifests have only some queues, without states. Manifests have `root`
-only if a site sets its amounts. A queue can use at most its capability and the capability of every parent. A queue
-without a capability can use the whole cluster.
+only if a site sets the amounts of `root`. A queue can use at most its capability and the capability of every parent. A
+queue without a capability can use the whole cluster.
 
-A queue that an object names must exist, be open, have no queues below it, and have enough capacity. The modules
-of Jobs, PodGroups and pods declare these rules.
+A queue that an object names must exist, be open, have no queues below it, and have enough capacity. The modules of
+Jobs, PodGroups and pods declare these rules.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go and podgroups/validate; the
-scheduler admits a PodGroup if its minResources are within the capability of the queue. A queue with children accepts
-a PodGroup. With the hierarchy of the plugin capacity, the scheduler then schedules nothing at all
+scheduler admits a PodGroup if its minResources are within the capability of the queue. Volcano also accepts a PodGroup
+in a queue with children. With enableHierarchy in the plugin capacity, the scheduler then schedules nothing at all
 (pkg/scheduler/plugins/capacity/capacity.go checkHierarchicalQueue).
 """
 
@@ -68,7 +68,7 @@ class QueueTree:
         return self.view.file_of_object_as_text(self.all[name].json) if name in self.all else ""
 
     def is_leaf(self, name: str) -> bool:
-        """Return whether no queue is known below a queue."""
+        """Return whether a queue is not the root and no child of the queue is known."""
         return name != ROOT and not self.children.get(name)
 
     def as_missing_object(self, name: str) -> tuple[MissingObject, ...]:
@@ -99,7 +99,7 @@ class QueueTree:
             yield from self.queue_and_ancestors(self.all[name].parent, name)
 
     def topmost_descendants_with_limit(self, name: str, resource: str) -> Iterator[Queue]:
-        """Yield the topmost queues below a queue that limit a resource."""
+        """Yield queues with a limit for a resource: on each way down from a queue, the first queue with a limit."""
         waiting, seen = [*self.children_of(name)], set[str]()
         while waiting:
             self.deadline.spend(1)
@@ -219,7 +219,7 @@ def _check_queue_exists(name: str, path: FieldPath | str, subject: Subject, rule
 
 
 def _check_queue_open(name: str, path: FieldPath | str, subject: Subject, rules: QueueRules) -> Iterator[Problem]:
-    """Yield a queue that is closed or not yet open, and so accepts no new work."""
+    """Yield a queue that accepts no jobs because it is closed or not yet open."""
     queues = subject.once(read_queues)
     queue = queues.all.get(name)
     if queue is None or not queues.is_whole or queue.state == OPEN:

@@ -2,9 +2,8 @@
 
 The configuration is in a ConfigMap, under a key such as volcano-scheduler.conf. The scheduler reads it loosely: it
 drops a misspelt key, logs an unknown plugin, and keeps the old configuration if an action is unknown. The folder of
---plugins-dir may have more plugins, named like their files. So a configuration with a plugin whose name is unlike all
-names of Volcano's plugins may be for another distribution. In this case, unknown plugins and actions are not
-reported.
+--plugins-dir may have more plugins, named like their files. So a plugin with a name unlike all names of Volcano's
+plugins may be in that folder. If a configuration has such a plugin, its unknown plugins and actions are not reported.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/util.go UnmarshalSchedulerConf, conf/scheduler_conf.go,
 plugins/factory.go, actions/factory.go, framework/plugins.go LoadCustomPlugins.
@@ -167,7 +166,7 @@ _OPTION_KEYS: Final = (
     "enabledSubJobOrder",
     "enabledHyperNodeGradient",
 )
-_FIRST: Final = (
+_ORDERED_PAIRS: Final = (
     ("enqueue", "allocate"),
     ("allocate", "backfill"),
     ("allocate", "preempt"),
@@ -267,17 +266,17 @@ def _validate_configuration(conf: SchedulerConfiguration, at: FieldPath) -> Iter
     yield from _check_unknown_keys(conf, _KEYS, at)
     plugins = {option.name for option in conf.plugin_options()}
     near = {name: _probably_meant_plugin(name) for name in plugins if name not in PLUGINS}
-    is_own = not all(near.values())  # an unknown plugin may do what any plugin of Volcano does
+    has_other_plugins = not all(near.values())  # an unknown plugin may do what any plugin of Volcano does
     for option in conf.plugin_options():
-        yield from _check_misspelled_plugin(option.name, "" if is_own else near.get(option.name, ""), at)
+        yield from _check_misspelled_plugin(option.name, "" if has_other_plugins else near.get(option.name, ""), at)
         yield from _check_unknown_keys(option, _OPTION_KEYS, at)
         yield from _check_booleans_of_option(option, at)
     yield from _check_plugins_conflict(conf, at)
     yield from _check_proportion_with_capacity(plugins, at)
-    if is_own:
+    if has_other_plugins:
         plugins.update(PLUGINS)
     yield from _check_plugin_missing(plugins, at)
-    yield from _validate_actions(conf, plugins, at, is_own=is_own)
+    yield from _validate_actions(conf, plugins, at, has_other_plugins=has_other_plugins)
 
 
 def _probably_meant_plugin(name: str) -> str:
@@ -362,7 +361,7 @@ def _check_plugin_missing(plugins: set[str], at: FieldPath) -> Iterator[Problem]
 
 
 def _validate_actions(
-    conf: SchedulerConfiguration, plugins: set[str], at: FieldPath, *, is_own: bool
+    conf: SchedulerConfiguration, plugins: set[str], at: FieldPath, *, has_other_plugins: bool
 ) -> Iterator[Problem]:
     """Yield actions that the scheduler does not know or that need a missing plugin, and actions in a wrong order."""
     if not isinstance(conf.actions, str):
@@ -371,7 +370,7 @@ def _validate_actions(
         return
     actions = [name.strip() for name in conf.actions.split(",")]
     for name in dict.fromkeys(actions):
-        if not is_own:
+        if not has_other_plugins:
             yield from _check_action_exists(name, at)
         yield from _check_action_plugin(name, plugins, at)
     yield from _check_action_missing(actions, at)
@@ -398,7 +397,7 @@ def _check_action_missing(actions: Sequence[str], at: FieldPath) -> Iterator[Pro
 
 
 def _check_action_order(actions: Sequence[str], at: FieldPath) -> Iterator[Problem]:
-    for first, second in _FIRST:
+    for first, second in _ORDERED_PAIRS:
         if first in actions and second in actions and actions.index(first) > actions.index(second):
             message = f"lists the action {second} ahead of {first}, {_OUT_OF_ORDER[second]}"
             yield ACTION_ORDER.problem(at, message, f"put {first} ahead of {second}")

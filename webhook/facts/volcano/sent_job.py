@@ -57,7 +57,7 @@ def job_of_template(template: JobTemplate, name: str) -> Job:
 
 
 def _job_with_defaults(sent: JobSpec, name: str) -> Job:
-    """Return the Job with a spec, after the changes of Volcano's webhook."""
+    """Return the Job with a spec and the defaults that Volcano's webhook sets."""
     spec = job_spec_with_webhook_defaults(sent.json, sent.reading.deadline)
     return Job.of({"metadata": {"name": name}, "spec": spec}, sent.at[:-1], sent.reading)
 
