@@ -1,11 +1,11 @@
-"""ResourceQuotas and LimitRanges that refuse the pods of a workload with devices, and those that name the resource
-`gpu`.
+"""Compares workloads with the ResourceQuotas and LimitRanges of their namespace, and reports ResourceQuotas and
+LimitRanges that name the resource `gpu`.
 
 The API server refuses `gpu`, because a name without a domain must be a resource of Kubernetes. A pod that exceeds a
 quota is refused when its controller creates the pod. By then the workload is accepted, and a queue may have admitted
-it. The check compares with the whole quota, not with the free part. A quota with scopes may be about other pods, so
-it is not compared. A quota of CPU or memory also refuses containers that do not set the amount. A LimitRange may set
-it, so this is known only if all LimitRanges of the namespace are known.
+it. The check compares pods with the whole quota, not with its free part. A quota with scopes may be about other pods,
+so it is not compared. A quota of CPU or memory also refuses pods with a container that does not set the amount. A
+LimitRange may set the amount. So such a container is reported only if all LimitRanges of the namespace are known.
 
 Source: k8s.io/kubernetes v1.36 pkg/quota/v1/evaluator/core/pods.go, plugin/pkg/admission/limitranger/admission.go, and
 pkg/apis/core/validation/validation.go ValidateResourceQuotaResourceName and validateLimitRangeResourceName.
@@ -171,26 +171,30 @@ _REQUIRED: Final[Mapping[str, tuple[str, str]]] = {
     **{name: ("request", name) for name in ("cpu", "memory")},
     **{f"{side}s.{name}": (side, name) for side in ("request", "limit") for name in ("cpu", "memory")},
 }
-"""Names of a quota that each container must set, with the side and the resource."""
+"""Names in a quota for amounts that each container must set, such as `requests.cpu`: for each, the side of `resources`
+and the resource.
+"""
 _COUNTED: Final[Mapping[str, tuple[str, str]]] = {
     **_REQUIRED,
     "ephemeral-storage": ("request", "ephemeral-storage"),
     **{f"{side}s.ephemeral-storage": (side, "ephemeral-storage") for side in ("request", "limit")},
 }
-"""Names of a quota that count an amount of pods, with the side and the resource."""
+"""Names in a quota for amounts that the quota adds up for all pods: for each, the side of `resources` and the
+resource.
+"""
 _VERBS: Final[Mapping[tuple[str, bool], str]] = {
     ("request", True): "the pod requests",
     ("request", False): "the {} pods together request",
     ("limit", True): "the pod has limits of",
     ("limit", False): "the {} pods together have limits of",
 }
-"""The beginning of a message, by the side of resources, and whether the amount is of one pod."""
+"""The beginning of a message, by the side of `resources` and by whether there is only one pod."""
 _OF_PODS: Final = ("pods", "count/pods")
 _COUNT: Final = "count/"
 _COUNTED_WITHOUT_PREFIX: Final = frozenset(
     ("configmaps", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas", "secrets", "services")
 )
-"""Kinds that a quota may also count by their plain names."""
+"""Resources that a quota may also count without the prefix `count/`."""
 _OF_CLAIMS: Final = (".deviceclass.resource.k8s.io/devices", "requests.deviceclass.resource.kubernetes.io/")
 _CREATED: Final[Mapping[tuple[str, str], Mapping[str, int]]] = {
     ("apps", "Deployment"): {"replicasets.apps": 1},
@@ -229,8 +233,8 @@ def _resource_name_problem(path: FieldPath, name: str, example: str) -> Problem:
 
 
 def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
-    """Report pods that together request more devices than a quota of the namespace allows, except for jobs that
-    MultiKueue may run in another cluster.
+    """Report a workload with devices that a ResourceQuota of the namespace does not allow. Jobs that MultiKueue may run
+    in another cluster are not reported.
     """
     if _pods_with_devices(subject):
         yield from problems_of_quotas(subject)
@@ -242,7 +246,7 @@ def _pods_with_devices(subject: Subject) -> list[DevicePods]:
 
 
 def problems_of_quotas(subject: Subject) -> Iterator[Problem]:
-    """Yield what the ResourceQuotas of the namespace never allow, also for pods without devices."""
+    """Yield the problems of a workload with the ResourceQuotas of the namespace, also for pods without devices."""
     using, view = _pods_with_devices(subject), subject.cluster_view()
     listed = view.list_typed(ResourceQuota, view.namespace) if view.namespace else ()
     quotas = [each for each in listed if not each.spec.has_scopes]
@@ -283,7 +287,7 @@ def is_managed_by_kueue(subject: Subject) -> bool:
 
 
 def _check_objects(quota: ResourceQuota, told: str, subject: Subject) -> Iterator[Problem]:
-    """Yield the first kind of which the workload needs more objects than a quota allows."""
+    """Report the first kind of objects that a quota limits to fewer objects than the workload needs."""
     created = subject.once(_created_objects)
     for name in quota.spec.hard:
         count, allowed = created.get(_counted_resource(name), 0), quantity.read_quantity_or_none(quota.spec.hard[name])
@@ -297,15 +301,17 @@ def _check_objects(quota: ResourceQuota, told: str, subject: Subject) -> Iterato
 
 
 def _counted_resource(name: str) -> str:
-    """Return the resource whose objects a name of a quota counts; "" for other names."""
+    """Return the resource that a name in a quota counts, such as `jobs.batch` for `count/jobs.batch`; "" for a name
+    that counts no objects.
+    """
     if name.startswith(_COUNT):
         return name.removeprefix(_COUNT)
     return name if name in _COUNTED_WITHOUT_PREFIX else ""
 
 
 def _created_objects(subject: Subject) -> Mapping[str, int]:
-    """Return the least number of objects that exist with a workload, by resource, without pods; call it through
-    `Subject.once`.
+    """Return how many objects a workload needs at least, by resource. The workload itself and the objects that
+    controllers create for it are counted, except pods. Call this function through `Subject.once`.
     """
     counts = Counter(_CREATED.get(subject.group_kind, {}))
     resource = subject.attributes.resource
@@ -331,9 +337,9 @@ def _created_objects(subject: Subject) -> Mapping[str, int]:
 
 
 def quotas_not_compared(subject: Subject) -> Iterator[str]:
-    """Yield a sentence for the first ResourceQuota that may refuse an object of a workload, and is not compared: it has
-    scopes, or counts objects or amounts of claims that are not known. Controllers rarely create more objects of a kind
-    than pods.
+    """Yield a sentence for the first ResourceQuota that is not compared but may refuse an object of the workload. Such
+    a quota has scopes, counts devices or storage of claims, or counts objects that an unknown controller may create. A
+    controller rarely creates more objects of a kind than pods.
     """
     view, created, located = subject.cluster_view(), subject.once(_created_objects), subject.once(located_templates)
     pods = sum(podset.pods or 0 for podset, _ in located)
@@ -361,11 +367,11 @@ def _free_amount(quota: ResourceQuota, name: str) -> int | None:
 
 
 def quotas_in_use(subject: Subject) -> Iterator[str]:
-    """Yield a sentence for each ResourceQuota of files whose free amounts are less than a new workload requests,
-    although the whole amounts are enough. A live view does not have the used amounts, which change too often.
+    """Yield a sentence for each ResourceQuota that allows a new workload, but has too little free now. Only
+    ResourceQuotas in files have used amounts. A live view does not have them, because they change too often.
     """
     if subject.metadata.has("uid"):
-        return  # the quota may already count its pods
+        return  # the quota may already count the pods of this object
     view = subject.cluster_view()
     using = [(pods.podset, pods.devices) for pods in _pods_with_devices(subject)]
     of_devices = _simultaneous_requests(using, subject)
@@ -400,8 +406,8 @@ class _SimultaneousRequest(Struct, frozen=True):
 def _simultaneous_requests(
     of_pods: Iterable[tuple[PodSet, Mapping[str, int]]], subject: Subject
 ) -> Mapping[str, _SimultaneousRequest]:
-    """Return simultaneous requests by resource: of all pod sets, or of the largest pod set if some pods wait for
-    others.
+    """Return the amounts that pods request at the same time, by resource. If some pods may be created only after other
+    pods end, only the pod set with the largest amount counts.
     """
     parts: dict[str, list[_SimultaneousRequest]] = {}
     for podset, amounts in of_pods:
@@ -449,7 +455,9 @@ def _quota_exceeded_problem(name: str, request: _SimultaneousRequest, allowed: i
 
 
 def _check_pods_and_amounts(quota: ResourceQuota, told: str, subject: Subject) -> Iterator[Problem]:
-    """Yield the number of pods above a quota; else the amounts of CPU, memory and storage above it, as one problem."""
+    """Report a number of pods above a quota. If the quota allows the number, report amounts of CPU, memory and storage
+    above the quota, in one problem.
+    """
     above: dict[str, tuple[_SimultaneousRequest, Quantity]] = {}
     for name, request in subject.once(_amounts_of_pods).items():
         allowed = quantity.read_quantity_or_none(quota.spec.hard.get(name))
@@ -507,7 +515,9 @@ def _amounts_of_template(podset: PodSet, template: PodTemplate, ranges: Namespac
 
 
 def _amounts_of_pods(subject: Subject) -> Mapping[str, _SimultaneousRequest]:
-    """Return what quotas count of all pods that run at the same time, by the name in a quota, in thousandths."""
+    """Return the amounts of all pods that run at the same time, as quotas count them. The keys are names in a quota,
+    and the amounts are in thousandths.
+    """
     of_pods = list[tuple[PodSet, Mapping[str, int]]]()
     for each in subject.once(_amounts_of_templates):
         amounts = {
@@ -538,8 +548,8 @@ def _check_unset_amounts(quota: ResourceQuota, told: str, subject: Subject) -> I
 
 
 def validate_limit_ranges(subject: Subject) -> Iterator[Problem]:
-    """Yield amounts of pods with devices that the LimitRanges of the namespace forbid, except for jobs of a queue:
-    Kueue admits no such job, which a rule of Kueue reports.
+    """Yield amounts of pods with devices that the LimitRanges of the namespace forbid. Jobs that Kueue manages are
+    skipped, because a rule about Kueue reports them: Kueue does not admit a job with a forbidden amount.
     """
     view = subject.cluster_view()
     has_queue = subject.once(is_managed_by_kueue) and view.has_any(LOCAL_QUEUE, view.namespace)

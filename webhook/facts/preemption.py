@@ -1,9 +1,9 @@
 """Preemption of pods with devices: by a cloud on spot nodes, or by other pods.
 
 Pods on spot nodes need a toleration for the taint of these nodes, and lose their files when the cloud takes back the
-node. spot.yaml has the taints and labels of spot nodes. A job survives a preemption only with another attempt, fewer
-workers, or time to shut down. The PriorityClasses of a job must exist. Kueue reads the value of a PriorityClass, but
-not the preemptionPolicy.
+node. spot.yaml has the taints and labels of spot nodes. After a preemption, a job must start again or continue with
+fewer workers. Its pods need time to write a checkpoint before they end. The PriorityClasses of a job must exist. Kueue
+reads the value of a PriorityClass, but not the preemptionPolicy.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/util/priority/priority.go GetPriorityFromPriorityClass.
 """
@@ -406,7 +406,9 @@ def _sleep_seconds_of_hook(hook: LifecycleHandler) -> int:
 
 
 def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
-    """Warn of a class with preemptionPolicy Never, if the queue is one in which Kueue preempts workloads."""
+    """Warn of a PriorityClass with preemptionPolicy Never, if Kueue preempts other workloads for workloads of this
+    ClusterQueue.
+    """
     labels, pods = subject.metadata.labels, subject.once(read_device_workload).device_pods
     queue = labels.get(QUEUE_NAME)
     name = next(filter(None, (priority_class_name(using.template) for using in pods)), "")

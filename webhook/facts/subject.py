@@ -47,8 +47,8 @@ from webhook.typed.view import ReadingContext
 from webhook.workloads.table import Table
 
 WORK: Final = 10
-"""The charge for a result, in addition to the charge for walked elements. Without this charge, many checks that walk
-no element would never read the clock.
+"""The charge for each result of `Subject.once`, in addition to the charge for walked elements. Without this charge,
+many checks that walk no element would never read the clock.
 """
 _MOST_KINDS: Final = 1000
 """The most kinds for which checks are cached. The number is limited because files may name any kind."""
@@ -62,15 +62,15 @@ class Fact(Struct, frozen=True, kw_only=True):
 
     Args:
         name: the CEL name, which a policy declares in `claimgate.dev/facts`.
-        about: the meaning of the fact, in one or a few sentences.
+        about: the meaning of the fact, in a few sentences.
         examples: expressions that read the fact; the first expression is the most typical.
         type: the CEL type of the value.
         structures: the structures inside the value.
         compute: computes the fact of one object, and charges each walked element to the subject's deadline.
         lookups: the kinds that the fact looks up in the cluster, with the fields that it reads. A live view has only
             the kinds and fields that a look-up names.
-        expanded: fields with another meaning for a pod template (`claimgate.dev/expand: pods`) than for the whole
-            object, each with the meaning for a template; the key "" is the whole fact.
+        expanded: fields with a different meaning if the object is a pod template (`claimgate.dev/expand: pods`), each
+            with this meaning. The key "" is the whole fact.
     """
 
     name: str

@@ -1,9 +1,9 @@
 """What updates, drains and autoscalers need: devices for one more pod, budgets that allow an eviction, enough nodes.
 
-An update that starts a new pod before it removes an old pod never ends if no node has devices for the new pod. Nodes
-count as empty, although other pods may also use devices. If an autoscaler may add nodes, nothing is reported. If the
-view may lack nodes, the problem is advice. A PodDisruptionBudget may forbid every eviction, and a pod autoscaler may
-create more pods than the nodes have devices for.
+An update that starts a new pod before it removes an old pod never ends if no node has devices for the new pod. The
+check assumes that pods of other workloads use no devices of the nodes. If an autoscaler may add nodes, nothing is
+reported. If the view may lack nodes, the problem is advice. A PodDisruptionBudget may forbid every eviction, and a pod
+autoscaler may create more pods than the nodes have devices for.
 
 Source: k8s.io/kubernetes v1.36 pkg/controller/deployment/util ResolveFenceposts, pkg/controller/disruption and
 pkg/controller/podautoscaler; kubernetes-sigs/lws@060ab4d pkg/controllers/leaderworkerset_controller.go;
@@ -269,8 +269,8 @@ _CHECK_OF_KIND: Final[Mapping[tuple[str, str], Callable[[PodsAndNodes, Subject],
 
 
 def amount_of_replicas(written: JSON, replicas: int, *, is_rounded_up: bool) -> int | None:
-    """Return how many replicas a value means: a number, or a percentage of `replicas`. Null means 25 %. None for other
-    values.
+    """Return the number of replicas that a value means: a number, or a percentage of `replicas`. The value null means
+    25 %. Return None for any other value.
     """
     if isinstance(written, int):
         return written
@@ -338,7 +338,9 @@ def check_scaled_object(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_triggers(subject: Subject, spec: ScaledObjectSpec, kind: str) -> Iterator[Problem]:
-    """Report a trigger by a share of CPU or memory that a container of the pods does not request."""
+    """Report a trigger that scales by a share of the requested CPU or memory, if a container of the pods does not
+    request it.
+    """
     view, name = subject.cluster_view(), spec.scale_target_ref.name
     if kind not in _SCALED or view.has_any(LimitRange.gvk, view.namespace):
         return  # a LimitRange may give containers a request
@@ -355,7 +357,9 @@ def _check_triggers(subject: Subject, spec: ScaledObjectSpec, kind: str) -> Iter
 
 
 def _lacks(container: Container, resource: str, name: str) -> bool:
-    """Return whether a container counts for an autoscaler and requests none of a resource."""
+    """Return whether an autoscaler counts a container that does not request the resource. With the name "", the
+    autoscaler counts all containers.
+    """
     resources = container.resources
     return name in ("", container.name) and resource not in resources.requests and resource not in resources.limits
 

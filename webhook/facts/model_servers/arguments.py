@@ -91,11 +91,11 @@ class FlagTable:
         return name not in self.valued and self.switches.fullmatch(name.lstrip("-")) is not None
 
     def refuses_value(self, name: str) -> bool:
-        """Return whether every release of the server refuses a value after `=` of this flag."""
+        """Return whether every release of the server refuses this flag with `=` and a value."""
         return self.bare is not None and self.bare.fullmatch(name.lstrip("-")) is not None
 
     def fix_of_unknown_flag(self, name: str) -> str:
-        """Return what to write in place of a flag that the server does not know; "" if that is not known."""
+        """Return the fix for a flag that the server does not know; "" if no fix is known."""
         meant = self._meant_flag(name)
         return f"write {meant}" if meant else _FLAGS_OF_DOCKER.get(name, "")
 
@@ -135,7 +135,7 @@ class Arguments:
         repeated: known flags that are given more than once, as written.
         mistaken: flags that the server does not know, with the fix.
         removed: flags that some release of the server no longer has, by their names.
-        valued_switches: words that give a value to a flag that has none.
+        valued_switches: words that give a value to a flag without values, such as `--enforce-eager=true`.
         is_open: whether a running shell may add more arguments.
     """
 
@@ -156,7 +156,7 @@ class Arguments:
         return bool(self.joined or self.ambiguous or self.mistaken or self.valued_switches)
 
     def has(self, *meanings: str) -> bool:
-        """Return whether any of these flags is given."""
+        """Return whether a flag with one of these meanings is given."""
         return not self.values.keys().isdisjoint(meanings)
 
     def number(self, meaning: str, default: int = 1) -> int | None:
@@ -290,7 +290,7 @@ class _ArgumentReader:
             self._note(flags, written, value)
             return at + 1
         if not flags and self._is_in_script and is_variable(follows) and not self._takes_value(name):
-            self._is_open = True  # the unknown flag may be a switch, and then the variable may be any arguments
+            self._is_open = True  # if the unknown flag is a switch, the variable may contain any arguments
         self._note(flags, written, follows)
         return at + 2
 

@@ -24,11 +24,11 @@ from webhook.typed.serving import ClusterServingRuntime, ServingRuntime
 KINDS: Final = PLACED | frozenset(
     (("apps", "DaemonSet"), ("apps.kruise.io", "DaemonSet"), ("kaito.sh", "Workspace"), ("kaito.sh", "InferenceSet"))
 )
-"""Kinds with whole pods that may serve models."""
+"""Kinds with whole pod templates that may run model servers."""
 _WHOLE_ENVIRONMENT: Final = SERVING | {("", "Pod"), ("apps", "DaemonSet"), ("apps", "ReplicaSet"), LEADER_WORKER_SET}
 """Kinds with controllers that add no variables, and LeaderWorkerSet, which adds only variables that begin with LWS_."""
 _RAY_START: Final = "ray start"
-"""KubeRay does not change a command with this text: ray-operator/controllers/ray/common/pod.go BuildPod."""
+"""KubeRay does not change a command with this text. Source: ray-operator/controllers/ray/common/pod.go BuildPod."""
 _RUNTIME_LOOKUPS: Final = tuple(
     interest_in_fields(kind.gvk, "spec.containers", "spec.supportedModelFormats")
     for kind in (ServingRuntime, ClusterServingRuntime)
@@ -36,7 +36,7 @@ _RUNTIME_LOOKUPS: Final = tuple(
 
 
 def check_model_servers(subject: Subject) -> Iterator[Problem]:
-    """Yield what is wrong with the model servers of an object."""
+    """Yield the problems of the model servers of an object."""
     if subject.once(server_candidates):
         from webhook.facts.pods.pod_sets import relocate_problem_to_train_job
 
@@ -72,7 +72,8 @@ def _check_servers(subject: Subject) -> Iterator[Problem]:
             yield from check_alternatives(read_alternatives(candidate, subject))
         is_ray_node = is_node_of_ray(candidate, subject)
         if not is_ray_node or candidate.container.mentions(_RAY_START):
-            # KubeRay joins the words of any other command of a Ray node to one line of a bash script.
+            # On a Ray node, KubeRay joins the words of any other command to one line of a bash script, where words may
+            # be split.
             yield from words.check_words_of_command(candidate.container, server, path, subject.attributes.name)
         if subject.group_kind in _WHOLE_ENVIRONMENT:
             yield from words.check_undefined_variables(candidate.container, server, path)

@@ -3,9 +3,9 @@ the pod.
 
 Triton has three ports: for HTTP, for gRPC, and for metrics. Other servers have one port.
 
-A probe of a port where nothing listens never succeeds. A port counts only if the command line or the server's default
-sets it, and no other container of the pod may listen on it. The port of a NIM is not known: NIMs for speech listen on
-9000, NIMs for embeddings also on 8080, and the image does not say what a NIM is for.
+A probe of a port where nothing listens never succeeds. Only a port that the command line or the server's default sets
+is compared, if no other container of the pod may listen on that port. The port of a NIM is not known: NIMs for speech
+listen on 9000, NIMs for embeddings also on 8080. The image does not say what a NIM is for.
 
 Source: vllm-project/vllm vllm/entrypoints/openai/cli_args.py@00522333; PyPI sglang 0.5.23 sglang/srt/server_args.py;
 huggingface/text-generation-inference@db931fcf Dockerfile; NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py;
@@ -122,7 +122,9 @@ _READS_PORT_VARIABLE: Final = (0, 4, 3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Default:
-    """The default address and port of a server. The port is None where it differs between releases."""
+    """The default address and port of a server, and the variable that sets the port. The host is "" if the server
+    listens on all addresses. The port is None if releases have different defaults.
+    """
 
     port: int | None
     host: str = ""
@@ -162,11 +164,13 @@ _TRITON_PORTS: Final = (
     ("grpc-port", "allow-grpc", 8001),
     ("metrics-port", "allow-metrics", 8002),
 )
-"""The meanings of Triton's flags for a port and for its switch, and the default port."""
+"""For each port of Triton: the meaning of the flag that sets the port, the meaning of the flag that switches the port
+off, and the default port. servers.yaml has the meanings of flags.
+"""
 _SWITCHED_OFF: Final = ("false", "False", "0")
 _SWITCHED_ON: Final = ("true", "True", "1")
 _OF_VERTEX_AI: Final = "AIP_MODE"
-"""The variable with which Triton serves Vertex AI on another port."""
+"""If this variable is set, Triton serves Vertex AI on another port."""
 _LONGEST_LABEL: Final = 63
 _LOOPBACK: Final = frozenset(("127.0.0.1", "localhost", "::1"))
 PROBES: Final = ("readinessProbe", "livenessProbe", "startupProbe")
@@ -192,7 +196,7 @@ _OTHER_PORT: Final = re.compile(r"(?::|-port[= ]+)([0-9]{2,5})(?![0-9])")
 """A port in a command: in an address, or the value of a flag for a port."""
 _PORT_OF_FLAG: Final = re.compile(r"-port[= ]+([0-9]{1,5})\b")
 _STATUS_OF_DYNAMO: Final = frozenset(("DYN_SYSTEM_PORT", "DYN_SYSTEM_ENABLED"))
-"""Variables with which processes of Dynamo answer requests for their health on a further port."""
+"""If one of these variables is set, a process of Dynamo answers health requests on a further port."""
 _SPEAKS_TLS: Final = frozenset((VLLM, SGLANG))
 _RAY_PORTS: Final = frozenset((6379, 8265, 10001, 44217, 44227, 52365))
 """Ports on which a node of Ray listens by default (https://docs.ray.io/en/latest/ray-core/configure.html)."""
@@ -237,7 +241,7 @@ def _check_clients(member: ServerContainer, ports: Sequence[int], subject: Subje
 
 
 def _port_of_server(member: ServerContainer) -> int | None:
-    """Return the port that a server listens on; None if it is not known, or if the server has no port."""
+    """Return the port that a server listens on; None if the port is not known, or if the server has no port."""
     server, default = member.server, _DEFAULTS.get(member.server.name)
     arguments = server.arguments
     if default is None or arguments.is_open or arguments.joined or server.is_of_dynamo:
@@ -337,7 +341,9 @@ def _check_probes(member: ServerContainer, ports: Sequence[int], *, has_service:
 
 
 def check_probes_of_frontend(member: ServerContainer, at: FieldPath) -> Iterator[Problem]:
-    """Report a probe of a frontend of Dynamo that connects to another port; `at` is the path of its probes."""
+    """Report a probe of a frontend of Dynamo that connects to a port where the frontend does not listen; `at` is the
+    path with the probes.
+    """
     ports = _ports_of_server(member)
     for probe, message, fix in _wrong_port(member, ports, _asked_ports(member)) if ports else ():
         yield _problem_of_probe((*at, probe), f"{message}, so the probe never succeeds", fix)
@@ -363,8 +369,8 @@ def _wrong_port(
 
 
 def _wrong_port_of_path(member: ServerContainer) -> Iterator[tuple[str, str, str]]:
-    """Yield the first probe that asks Triton's port for gRPC or metrics for a path of the port for HTTP requests, with
-    the message and the fix.
+    """Yield the first probe that requests a path below /v2/ on Triton's gRPC port or metrics port, with the message and
+    the fix. Triton answers these paths only on its HTTP port.
 
     Source: triton-inference-server/server@0299e638 src/http_server.cc HTTPMetricsServer.
     """
@@ -411,8 +417,8 @@ def _has_port_of_flag(member: ServerContainer, number: int) -> bool:
 
 
 def _may_be_elsewhere(member: ServerContainer, *numbers: int) -> bool:
-    """Return whether another container of the pod lists one of the ports, or lists no ports and may listen on any; or
-    whether Ray, which the container may also start, listens on one of the ports.
+    """Return whether another process may listen on one of the ports. The process may be in a container that lists the
+    port, or in a container that lists no ports. It may also be Ray, if this container starts Ray too.
     """
     names, own = member.spec.names_of_listeners, member.container.name
     if member.joins_ray and not _RAY_PORTS.isdisjoint(numbers):
@@ -421,8 +427,9 @@ def _may_be_elsewhere(member: ServerContainer, *numbers: int) -> bool:
 
 
 def _is_elsewhere(member: ServerContainer, number: int, ports: Sequence[int]) -> bool:
-    """Return whether another container of the pod, such as a proxy in front of the server, listens on a port: it lists
-    the port, or the port is not among the server's `ports` and it lists no ports.
+    """Return whether another container of the pod, such as a proxy in front of the server, may listen on a port. The
+    other container lists the port. If the port is not among the server's `ports`, the other container may also list no
+    ports.
     """
     names, own = member.spec.names_of_listeners, member.container.name
     listeners = names.get(number, ()) if number in ports else (*names.get(number, ()), *names.get(None, ()))
@@ -430,7 +437,9 @@ def _is_elsewhere(member: ServerContainer, number: int, ports: Sequence[int]) ->
 
 
 def _connects_to(service: Service, member: ServerContainer, ports: Sequence[int]) -> bool:
-    """Return whether a Service may connect to the server: not all of its ports are those of other containers."""
+    """Return whether a Service may connect to the server: at least one of its ports may belong to the container of the
+    server.
+    """
     for each in service.spec.ports:
         target = each.target_port if each.target_port is not None else each.port
         number = _number_of_port(target, member)
@@ -448,10 +457,11 @@ def _connects_to(service: Service, member: ServerContainer, ports: Sequence[int]
 
 
 def _check_named_ports(member: ServerContainer, services: Sequence[Service]) -> Iterator[Problem]:
-    """Report probes and Services with the name of a port that no container has.
+    """Report probes and Services that refer to a port by a name that no port has.
 
-    The kubelet cannot ask a port that it does not find, so a container with such a readinessProbe is never ready. A
-    livenessProbe then has no effect. Source: k8s.io/kubernetes v1.36 pkg/kubelet/prober/worker.go doProbe.
+    The kubelet cannot connect to a port that it does not find, so a container with such a readinessProbe is never
+    ready. A livenessProbe of such a port has no effect, and is not reported. Source: k8s.io/kubernetes v1.36
+    pkg/kubelet/prober/worker.go doProbe.
     """
     container = member.container
     if container.is_omitted("ports"):
@@ -477,7 +487,7 @@ def _check_named_ports(member: ServerContainer, services: Sequence[Service]) -> 
 
 def _check_added_probe(member: ServerContainer, ports: Sequence[int], by: str) -> Iterator[Problem]:
     """Report a server that the readinessProbe of KServe or Knative does not reach. Both add a probe of the first port
-    of the container, or of 8080. Knative adds no probe to a container without ports beside another container.
+    of the container, or of 8080. In a pod with several containers, Knative adds no probe to a container without ports.
 
     Source: kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/reconcilers/deployment; knative/serving
     pkg/apis/serving/v1/revision_defaults.go.
@@ -496,8 +506,8 @@ def _check_added_probe(member: ServerContainer, ports: Sequence[int], by: str) -
 
 
 def _advise_container_ports(member: ServerContainer, ports: Sequence[int]) -> Iterator[Problem]:
-    """Advise on a container that lists ports, but not the port of its server. A port is only a note to readers and to
-    tools, so that probes and Services still reach the server.
+    """Advise on a container that lists ports, but not the port of its server. The list only informs readers and tools:
+    probes and Services also reach ports that are not listed.
     """
     listed = [each.container_port for each in member.container.ports if each.container_port is not None]
     if not listed or not {*listed}.isdisjoint(ports) or any(_has_port_of_flag(member, each) for each in listed):
@@ -507,7 +517,9 @@ def _advise_container_ports(member: ServerContainer, ports: Sequence[int]) -> It
 
 
 def _asked_ports(member: ServerContainer) -> Iterator[tuple[str, int, str]]:
-    """Yield the probes of a container that connect to a port, with its number, and the scheme of HTTP probes."""
+    """Yield each probe of a container that connects to a port: the name of the probe, the number of the port, and the
+    scheme of an HTTP probe; "" for other probes.
+    """
     container = member.container
     probes = (container.readiness_probe, container.liveness_probe, container.startup_probe)
     for name, probe in zip(PROBES, probes, strict=True):
@@ -549,8 +561,8 @@ def _services_of_template(member: ServerContainer, labels: Mapping[str, JSON], v
 
 
 def _is_for_requests(service: Service, member: ServerContainer) -> bool:
-    """Return whether a Service may carry requests. If the command uses all ports of the Service for something else,
-    it carries none: for example ports of Ray, or the port where the nodes of a server meet.
+    """Return whether a Service may carry requests. A Service carries no requests if the command uses all its ports for
+    another purpose, such as ports of Ray, or the port where the nodes of a server meet.
     """
     numbers = [each.target_port if each.target_port is not None else each.port for each in service.spec.ports]
     text = member.container.command_line

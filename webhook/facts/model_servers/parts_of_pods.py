@@ -1,6 +1,6 @@
 """Model servers in kinds with a controller that builds the container from several parts.
 
-Only what objects contain is read, because the additions of the controllers are not known. Dynamo and NIM build a
+This module reads only what the objects contain. It does not know what the controllers add. Dynamo and NIM build a
 container from fields of their own kinds. KServe appends the arguments of `model` to the arguments of the runtime, in
 one container with the resources of both.
 
@@ -71,7 +71,7 @@ _VERSION: Final = "0123456789"
 
 
 def check_parts_of_inference_service(subject: Subject) -> Iterator[Problem]:
-    """Check the server that an InferenceService and its runtime start together.
+    """Check the server that results from an InferenceService and its runtime.
 
     The model names the runtime, or exactly one known runtime selects the format of the model. If that runtime is not
     known, `vllm serve` is assumed for KServe's shipped runtime for Hugging Face, and for formats that vLLM usually
@@ -97,7 +97,7 @@ def check_parts_of_inference_service(subject: Subject) -> Iterator[Problem]:
 
 
 def _runtime_of_model(model: Model, view: ClusterView) -> tuple[ServingRuntime | None, bool]:
-    """Return the runtime of a model, None if it is not known, and whether the model names a runtime."""
+    """Return the runtime of a model, and whether the model names a runtime. The runtime is None if it is not known."""
     if name := model.runtime:
         held = view.get_without_noting(ServingRuntime.gvk, view.namespace, name) or view.get_without_noting(
             ClusterServingRuntime.gvk, "", name
@@ -173,7 +173,7 @@ def _problems_of_part(
         subject: the object.
         nodes: the number of pods that start the server together.
         is_advice: whether other parts may change the container.
-        probes_at: the path of the container's probes, if the port of a frontend decides them.
+        probes_at: the path with the probes of a Dynamo frontend; None if its probes are not checked.
     """
     container = Container.of(obj, (), subject.reading_context)
     if not may_start_server(container):

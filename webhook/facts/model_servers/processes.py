@@ -87,7 +87,7 @@ class ServerProcesses:
         nodes: the number of nodes that share the processes.
         noun: the name of one process in messages.
         plural: the name of several processes in messages.
-        sizes: the sizes that multiply to the number, such as `tensor 4 times pipeline 2`.
+        sizes: the sizes that decide the number of processes, such as `tensor 4 times pipeline 2`.
         data_ranks: the number of data parallel ranks in this container.
         lower: the settings for fewer processes; `{}` is the number of GPUs of the container.
         outcome: what the server does without enough GPUs.

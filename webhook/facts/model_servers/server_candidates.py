@@ -42,7 +42,7 @@ _ONLY_A_FILE: Final = re.compile(r"\s*(?:exec\s+)?(?:(?:ba)?sh\s+|source\s+|\.\s
 _PARAMETERS: Final = "$@"
 _LONGEST_SCRIPT: Final = 64 * 1024
 _CHARACTER_S: Final = 5e-9
-"""The most seconds that this search takes for each character: 1.5 ns measured, 3.6 ns outside ASCII."""
+"""An upper bound for the time of this search per character, in seconds. Measured: 1.5 ns, and 3.6 ns outside ASCII."""
 
 
 class ServerCandidate(NamedTuple):
@@ -54,7 +54,7 @@ class ServerCandidate(NamedTuple):
 
 
 def may_start_server(container: Container) -> bool:
-    """Return whether a container may start a model server. The test is fast, because most containers do not."""
+    """Return whether a container may start a model server. The test is fast, because it runs for every container."""
     # one line for each word, so that no name matches across words
     text = "\n".join((container.image, *container.words))
     container.charge_search(text, _CHARACTER_S)

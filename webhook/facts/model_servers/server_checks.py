@@ -8,10 +8,10 @@ processes.py compares processes with GPUs, and refused_arguments.py reports refu
   between processes use /dev/shm, and often need no more if GPUs are connected directly.
 - Images for GPUs of another vendor, and images for GPUs in a container that requests none.
 - Several processes on the time slices of one GPU, if all nodes that fit the pod share one GPU each.
-- How the server ends, where its model comes from, and by what it scales.
+- The time that the server has to end, the source of its model, and the metrics that scale the server.
 
 A container without a request may still get a GPU: from a claim, from the runtime of its node, or from a controller.
-So a missing request counts only where no part of the pod shows another way.
+So a missing request is reported only if no part of the pod shows another way.
 
 Source: vllm-project/vllm vllm/entrypoints/openai/cli_args.py; huggingface_hub constants.py.
 """
@@ -148,7 +148,7 @@ _ROCM_IMAGE: Final = re.compile(
     r"|ghcr\.io/huggingface/text-generation-inference:[0-9.]{1,12}-rocm"
 )
 _OTHER_BUILD: Final = re.compile(r"rocm|cpu|xpu")
-"""Words in the tag of an image of vllm-openai that is not for CUDA."""
+"""Words in images that are not for CUDA, such as `vllm/vllm-openai:latest-cpu`."""
 _OF_EACH_SERVER: Final = frozenset(
     (
         processes.PARALLEL_SIZE_ABOVE_GPUS.id,
@@ -156,7 +156,7 @@ _OF_EACH_SERVER: Final = frozenset(
         refused_arguments.REFUSED_ARGUMENTS.id,
     )
 )
-"""Rules about one server that hold whichever other server the container starts."""
+"""Rules that are reported if a script may start one of several servers, and every one of them has the problem."""
 _ONLY_ON_GPUS: Final = frozenset((VLLM, SGLANG))
 """Servers with published images that end without a GPU."""
 _REQUESTS_ITS_GPUS: Final = SERVING | frozenset(
@@ -175,7 +175,7 @@ _DEVICE_FILES: Final = ("/dev", "/proc", "/run/nvidia", "/usr/local/nvidia")
 """Folders of a node through which a container reaches devices or their driver."""
 _HOST_NAME: Final = "kubernetes.io/hostname"
 _GIVES_GPUS: Final = re.compile(r"(?i)gpu|cdi\.k8s\.io|nvidia|alibabacloud\.com/eci|virtual-kubelet")
-"""Keys of annotations and labels by which schedulers, container runtimes or clouds give a pod GPUs."""
+"""Matches keys of annotations and labels that tell schedulers, container runtimes or clouds to give a pod GPUs."""
 _LIBRARIES: Final = {"nvidia": ("CUDA", "NVIDIA"), "amd": ("ROCm", "AMD")}
 """The libraries for the GPUs of a vendor, and the vendor's name in messages."""
 _EXAMPLES: Final = {VLLM: {"nvidia": "vllm/vllm-openai", "amd": "vllm/vllm-openai-rocm"}}
@@ -301,7 +301,7 @@ def check_vendor_of_image(member: ServerContainer) -> Iterator[Problem]:
 
 
 def check_missing_gpu(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
-    """Report a server whose image needs a GPU in a container that requests none, and that gets none in another way."""
+    """Report a server with an image that needs a GPU, if the container requests no GPU and gets none in another way."""
     container, server = member.container, member.server
     image = container.image.removeprefix("docker.io/")
     if server.name not in _ONLY_ON_GPUS or subject.group_kind not in _REQUESTS_ITS_GPUS or member.joins_ray:
@@ -333,7 +333,8 @@ def _may_get_gpu(member: ServerContainer, subject: Subject) -> bool:
     template = template_of(member.pod_set, subject)
     keys = (*template.metadata.annotations, *template.metadata.labels, *subject.metadata.annotations)
     if subject.group_kind[0] == "apps" and not template.metadata.labels:
-        return True  # the manifest is a part, because every selector needs labels; another part may request the GPU
+        # without labels no selector selects the pod, so the manifest is incomplete; its other part may request the GPU
+        return True
     if spec.resource_claims or spec.runtime_class_name or spec.has("resources") or spec.is_omitted("resources"):
         return True
     if spec.node_name or _HOST_NAME in spec.node_selector or container.is_found_in(_GIVES_GPUS, keys):
@@ -363,7 +364,7 @@ def _vendor_of_image(image: str) -> str:
 
 
 def check_alternatives(members: Sequence[ServerContainer]) -> Iterator[Problem]:
-    """Yield the mistakes that each server of a container makes. A script may start any of them."""
+    """Yield the problems that all servers of a container have. Its script may start any of these servers."""
     listed = [
         {problem.code: problem for problem in check_server(member) if problem.code in _OF_EACH_SERVER}
         for member in members

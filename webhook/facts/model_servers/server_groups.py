@@ -113,7 +113,9 @@ _WITH_ALL_PODS: Final = BATCH | {_STATEFUL_SET}
 _ADDRESS: Final = {VLLM: "--master-addr", SGLANG: "--dist-init-addr"}
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]", "::1")
 _WITH_LEADER: Final = ("leader", "main")
-"""Names of the pod sets of a LeaderWorkerSet that contain the leader: only the leader, or all pods."""
+"""Names of the pod sets of a LeaderWorkerSet that contain the leader. `leader` has only the leader, `main` has all
+pods.
+"""
 _HEAD_GROUP: Final = "headGroupSpec"
 _MOST_NAMED: Final = 4
 _LEADER_ADDRESS: Final = "$(LWS_LEADER_ADDRESS)"
@@ -135,8 +137,8 @@ class PodsOfServer:
 
 
 def pods_of_worker_set_groups(subject: Subject) -> Mapping[FieldPath, PodsOfServer]:
-    """Return the pods of one group of each LeaderWorkerSet in an object, by the path of its `leaderWorkerTemplate`;
-    call it through `Subject.once`.
+    """Return the pods of one group of each LeaderWorkerSet in an object, with the path of `leaderWorkerTemplate` as
+    key. Call this function through `Subject.once`.
     """
     templates: dict[FieldPath, list[PodSet]] = {}
     for podset in subject.once(pod_sets).all:
@@ -217,12 +219,12 @@ def _check_worker_set(
         and group.gpus is not None
         and (processes.total or 0) > group.gpus
         and (nodes or 1) <= (group.pods or 1)  # MORE_NODES_THAN_PODS reports a group with too few pods
-        and not _has_pod_without_gpus(member, subject)  # PARALLEL_SIZE_ABOVE_GPUS reports such a pod
+        and not _has_pod_with_too_few_gpus(member, subject)  # PARALLEL_SIZE_ABOVE_GPUS reports such a pod
     ):
         yield _problem_of_group(member, group)
 
 
-def _has_pod_without_gpus(member: ServerContainer, subject: Subject) -> bool:
+def _has_pod_with_too_few_gpus(member: ServerContainer, subject: Subject) -> bool:
     """Return whether a pod in the group of a server starts more processes than it has GPUs."""
     at = member.pod_set.path[:-1]
     return any(each.lacks_gpus for each in subject.once(read_servers) if each.pod_set.path[:-1] == at)
@@ -248,10 +250,10 @@ def problem_of_small_group(path: FieldPath, message: str, fix: str, flags: tuple
 
 
 def pods_of_ray_cluster(subject: Subject) -> PodsOfServer:
-    """Return the pods of a Ray cluster with the GPUs that Ray counts: those of the first container of each pod. Call
+    """Return the pods of a Ray cluster with the GPUs that Ray counts: the GPUs of the first container of each pod. Call
     this function through `Subject.once`.
 
-    The GPUs are not known with Ray's autoscaler, or if a group tells Ray another number.
+    The GPUs are not known if Ray's autoscaler is on, or if a group tells Ray another number of GPUs.
     """
     listed = subject.once(pod_sets).all
     listed = listed.of([each for each in listed if each.name != SUBMITTER])
@@ -285,7 +287,7 @@ def _problem_of_ray_cluster(member: ServerContainer, cluster: PodsOfServer) -> P
 
 def _check_address(member: ServerContainer, nodes: int, subject: Subject) -> Iterator[Problem]:
     arguments, option = member.server.arguments, _ADDRESS[member.server.name]
-    is_first = arguments.number("node-rank", 0) == 0 and not _repeats(member, subject)
+    is_first = arguments.number("node-rank", 0) == 0 and not _are_arguments_shared(member, subject)
     if arguments.is_open or member.container.env_from or is_first:
         return
     address = arguments.values.get("address")
@@ -299,9 +301,8 @@ def _check_address(member: ServerContainer, nodes: int, subject: Subject) -> Ite
 
 
 def check_address_of_service(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
-    """Report an address of a pod below another Service of the namespace than the one that gives the pods their names.
-
-    Without the namespace, `chat-0.x` may also be the Service chat-0 of a namespace x, so the Service must be known.
+    """Report an address of a pod with the name of a Service that does not give the pods their names. `chat-0.x` may
+    also be the Service chat-0 of a namespace x. So the address is reported only if the namespace has a Service x.
     """
     name, own = subject.metadata.name, _subdomain(subject)
     for meaning in ("address", "data-address") if name and own else ():
@@ -318,7 +319,9 @@ def check_address_of_service(member: ServerContainer, subject: Subject) -> Itera
 
 
 def _subdomain(subject: Subject) -> str:
-    """Return the Service below which the pods of an object have names; "" for other kinds, and if it is not known."""
+    """Return the Service that gives the pods of an object their names in DNS, such as `chat` in `chat-0.chat`; "" for
+    other kinds, and if the Service is not known.
+    """
     if subject.group_kind == LEADER_WORKER_SET:
         policy = subject.typed(LeaderWorkerSet).spec.network_config.subdomain_policy
         return subject.metadata.name if policy in ("", "Shared") else ""
@@ -344,7 +347,7 @@ def _check_published_addresses(member: ServerContainer, subject: Subject) -> Ite
         yield _problem_of_waiting(member.path, message, fix)
 
 
-def _repeats(member: ServerContainer, subject: Subject) -> bool:
+def _are_arguments_shared(member: ServerContainer, subject: Subject) -> bool:
     """Return whether several pods of one group have the same arguments."""
     return (pods_of_template_in_group(member.pod_set, subject) or 0) > 1
 

@@ -125,7 +125,9 @@ def _with_group_size(container: Container, podset: PodSet, subject: Subject) -> 
 
 
 def is_node_of_ray(candidate: ServerCandidate, subject: Subject) -> bool:
-    """Return whether KubeRay runs `ray start` in a container: it is the first container of a pod of a Ray cluster."""
+    """Return whether KubeRay runs `ray start` in a container: in the first container of each pod of a Ray cluster,
+    unless an annotation forbids it.
+    """
     if subject.group_kind not in RAY_KINDS or candidate.pod_set.name == SUBMITTER:
         return False
     is_first = next(iter(candidate.spec.containers)).name == candidate.container.name
@@ -155,7 +157,9 @@ def _may_join_ray(subject: Subject) -> bool:
 
 
 def read_alternatives(candidate: ServerCandidate, subject: Subject) -> Sequence[ServerContainer]:
-    """Return a container as it is with each of its servers, if it starts several; otherwise nothing."""
+    """Return one ServerContainer for each server that a container may start; nothing if the container starts fewer than
+    two servers.
+    """
     container, spec, podset = candidate
     is_whole = not container.is_omitted("args")
     servers = started_servers(_with_group_size(container, podset, subject), is_whole=is_whole)

@@ -1,7 +1,7 @@
 """Which model server a container starts, with its arguments.
 
 The command or the entrypoint of a well-known image shows the server. If a command starts several servers, or is not a
-valid shell script, the server is not known. A server that a wrapper program starts counts too.
+valid shell script, the server is not known. A wrapper program may start the server.
 """
 
 from __future__ import annotations
@@ -136,8 +136,9 @@ def started_server(container: Container, *, is_whole: bool = False) -> StartedSe
 
 
 def started_servers(container: Container, *, is_whole: bool = False) -> Sequence[StartedServer]:
-    """Return the servers that a container starts, in order. A script starts several servers one after the other,
-    together, or only the server of one branch. The result is empty if a server is unknown, or if there are many.
+    """Return the servers that a container starts, in order. A script may start several servers one after the other, at
+    the same time, or in different branches. The result is empty if one of the servers is not known, or if there are
+    more than four.
 
     Args:
         container: the container.
@@ -171,7 +172,9 @@ def started_servers(container: Container, *, is_whole: bool = False) -> Sequence
 
 
 def _starts_of_servers(started: StartedPrograms) -> Sequence[LauncherStart]:
-    """Return the servers that a command starts. Beside workers in one container, the frontend of Dynamo is left out."""
+    """Return the servers that a command starts. If the command starts workers of Dynamo and its frontend, return only
+    the workers.
+    """
     starts = [start for start in started.starts if start.launcher is not None and start.launcher.name != RAY]
     workers = [start for start in starts if start.launcher and start.launcher.name != DYNAMO_FRONTEND]
     return workers or starts
@@ -186,7 +189,7 @@ def _server_of_start(
     is_whole: bool,
     by_image: bool,
 ) -> StartedServer | None:
-    """Return the server of one command; None for another command of the same program."""
+    """Return the server of one command; None if the command does not start the server of the program."""
     assert start.launcher is not None
     name, arguments = start.launcher.name, _with_parameters_of_script(start.arguments, words, is_whole=is_whole)
     if name == LMDEPLOY:

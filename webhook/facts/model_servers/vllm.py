@@ -24,7 +24,9 @@ _DATA_TYPES: Final = {
     **dict.fromkeys(("bf16", "bfloat16"), "bfloat16"),
     **dict.fromkeys(("fp32", "float32"), "float32"),
 }
-"""Names of data types, which no release has as methods of quantization, with the values of --dtype."""
+"""Data types that users pass to --quantization by mistake, with the value for --dtype. No release of vLLM has a method
+of quantization with one of these names.
+"""
 _BELOW_ONE: Final = re.compile(r"[+-]?0+|-[0-9]+", re.ASCII)
 _LONGEST_SIZE: Final = 10
 _SIZES: Final = ("tensor", "pipeline", "prefill-context", "data")
@@ -130,7 +132,7 @@ def wants_no_gpu(server: StartedServer, image: str) -> bool:
 
 
 def refusals_of_vllm(server: StartedServer, release: _Release | None = None) -> Iterator[tuple[str, str]]:
-    """Yield arguments that vLLM refuses, with the fix; nothing if a shell may add arguments.
+    """Yield arguments that vLLM refuses, with the fix; nothing if a shell or a configuration file may add arguments.
 
     Args:
         server: the started server.
