@@ -52,7 +52,7 @@ def problems_of_group(group: str, subject: Subject) -> CheckResults:
     until.left -= WORK  # as `spend`, without the cost of a call
     if until.left < 0:
         until.check_clock()
-    answers = subject.results  # read first: `once` has the same answers, but costs a call for each check
+    answers = subject.results  # read directly, because `once` would cost a call for each check
     try:
         for each in checks:
             needed, present = each.of_pods_with, subject.pod_parts
@@ -69,7 +69,7 @@ def problems_of_group(group: str, subject: Subject) -> CheckResults:
                 if not (subject.once(each.when) if is_about is None else is_about):
                     continue
             found = iter(each.run(subject))
-            problems.extend(islice(found, STEP))  # nearly always, there are no more
+            problems.extend(islice(found, STEP))  # a check rarely finds more than STEP problems
             now = len(problems)
             if now > before:
                 until.spend(now - before)

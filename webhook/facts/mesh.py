@@ -1,8 +1,8 @@
 """Jobs that never complete because their pods get Istio's sidecar as an ordinary container, which keeps running.
 
 A native sidecar ends with the pod. The param of the policy sets whether Istio adds native sidecars: since Istio 1.27,
-that is the default if every node runs Kubernetes 1.33 or later. The bindings of the policy select the namespaces, like
-the selectors of Istio's own webhooks.
+native sidecars are the default if every node runs Kubernetes 1.33 or later. The bindings of the policy select
+namespaces, as the selectors of Istio's own webhooks do.
 
 Source: istio/istio@00af2c5549d5 pkg/kube/inject/inject.go injectRequired, and istio/istio pull request 56428.
 """
@@ -64,7 +64,9 @@ _SAYS_NO: Final = f'set the label {_INJECT}: "false"'
 
 
 def advise_sidecar(subject: Subject) -> Iterator[Problem]:
-    """Warn of pod sets that get a sidecar. In a RayJob, only the pod of the submitter must end and is checked."""
+    """Warn of pod sets that get a sidecar. In a RayJob, only the submitter pod is checked, because only this pod must
+    end.
+    """
     is_train_job, is_ray_job = subject.group_kind == TRAIN_JOB, subject.group_kind == _RAY_JOB
     if is_ray_job:
         yield from _warn_of_sidecar_on_default_submitter(subject.typed(RayJob).spec)

@@ -1,4 +1,4 @@
-"""Pods that are never created, and pods whose containers are never created.
+"""Pods that the API server never creates, and pods in which the kubelet never creates containers.
 
 Admission plugins refuse each pod if a RuntimeClass or ServiceAccount does not exist, or if Pod Security forbids a
 field, but accept the object that creates the pods. The kubelet creates no container if a ConfigMap or Secret of a
@@ -128,7 +128,9 @@ _MAKERS: Final = (
     ("isindir.github.com", "SopsSecret"),
     ("objectbucket.io", "ObjectBucketClaim"),
 )
-"""Kinds with controllers that create Secrets or ConfigMaps, which may have any name that such an object has in it."""
+"""Kinds with controllers that create Secrets or ConfigMaps. The created object may have any name that an object of
+these kinds contains.
+"""
 _LOOKUPS: Final = (interest_in_fields(RUNTIME_CLASS), interest_in_fields(_SERVICE_ACCOUNT), NAMESPACES)
 
 
@@ -199,14 +201,14 @@ class FilledObject(Typed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationReference:
-    """A ConfigMap or Secret that a pod cannot do without.
+    """A ConfigMap or Secret that a pod refers to, and that is not optional.
 
     Args:
         kind: ConfigMap or Secret.
         name: the name of the object.
         path: the path of the name in the object with the pods.
         keys: the keys that the pod needs.
-        use: variable: the kubelet needs the object for a variable; volume: for a mounted volume; pull: for images.
+        use: what the kubelet needs the object for: a variable, a mounted volume, or the pull of images.
     """
 
     kind: GroupVersionKind
@@ -222,8 +224,8 @@ class ConfigurationReference:
 
 
 def required_configuration(subject: Subject) -> tuple[ConfigurationReference, ...]:
-    """Return the ConfigMaps and Secrets that the pods of an object need, without those that a controller may create.
-    Call it through `Subject.once`.
+    """Return the ConfigMaps and Secrets that the pods of an object need. Objects that a controller may create are left
+    out. Call this function through `Subject.once`.
     """
     view, wanted = subject.cluster_view(), dict[tuple[str, str, str, tuple[str, ...]], ConfigurationReference]()
     for podset, template in subject.once(located_templates):
@@ -285,7 +287,7 @@ def _may_be_created(wanted: ConfigurationReference, subject: Subject, view: Clus
 
 
 def _text_of_makers(view: ClusterView) -> str:
-    """Return the objects whose controllers create Secrets and ConfigMaps, as one text."""
+    """Return the objects of the kinds in _MAKERS as one text."""
     kinds = (GroupVersionKind(group, "v1", kind) for group, kind in _MAKERS)
     texts = [json.dumps(obj, default=str) for kind in kinds for obj in view.list_json_here(kind)]
     view.deadline.spend(len(texts))
@@ -293,15 +295,14 @@ def _text_of_makers(view: ClusterView) -> str:
 
 
 def _is_known(kind: GroupVersionKind, view: ClusterView) -> bool:
-    """Return whether an object of this kind that is not found does not exist."""
+    """Return whether all objects of this kind are known, so that an object that is not found does not exist."""
     view.list_json_here(kind)
     return view.is_whole(kind)
 
 
 def configuration_in_no_file(subject: Subject) -> tuple[str, ...]:
-    """Return the ConfigMaps and Secrets that incomplete files lack, if the files have others of the kind and namespace.
-
-    Without others, the files probably leave out the kind.
+    """Return the ConfigMaps and Secrets that are in no file, if the files may be incomplete. If the files have no
+    object of a kind in the namespace, they probably leave out the kind, so the kind is skipped.
     """
     view = subject.cluster_view()
     if not view.namespace or view.cluster.is_whole():
@@ -319,7 +320,7 @@ def _check_configuration(subject: Subject) -> Iterator[Problem]:
     """Report ConfigMaps and Secrets that do not exist in one problem, and each key that an object lacks."""
     view = subject.cluster_view()
     if not _is_known(_SECRET, view):
-        return  # a live view, which may hold parts of ConfigMaps
+        return  # a live view has no Secrets, and may have only parts of ConfigMaps
     kinds = {kind for kind in (ConfigMap.gvk, _SECRET) if _is_known(kind, view)}
     wanted = [each for each in subject.once(required_configuration) if each.kind in kinds]
     absent = [each for each in wanted if view.has_no_object(each.kind, view.namespace, each.name)]
@@ -346,14 +347,18 @@ def _problems_of_absent_configuration(absent: Sequence[ConfigurationReference], 
 
 
 def _effect_on_pods(listed: Sequence[ConfigurationReference]) -> str:
-    """Return the effect of a missing object or key: volumes are mounted before containers are created."""
+    """Return the effect of missing objects or keys. If one of them is for a volume, the volume decides, because the
+    kubelet mounts volumes before it creates containers.
+    """
     if any(each.use == "volume" for each in listed):
         return "so the kubelet cannot mount the volume, and the pods stay in ContainerCreating"
     return "so the kubelet creates no container (CreateContainerConfigError)"
 
 
 def _check_keys(wanted: ConfigurationReference, view: ClusterView) -> Iterator[Problem]:
-    """Report the first key that an object lacks. An object without any key is filled later."""
+    """Report the first key that an object lacks. An object without any key is not reported, because it is probably
+    filled later.
+    """
     held = view.get_without_noting(wanted.kind, view.namespace, wanted.name)
     filled = FilledObject.of(held, (), ReadingContext(view.deadline))
     keys = {*filled.data, *filled.string_data, *filled.binary_data}

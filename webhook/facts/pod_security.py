@@ -1,8 +1,8 @@
 """Pods that Pod Security refuses: what the levels `baseline` and `restricted` demand of each field, by release.
 
-Labels of a Namespace name the level, and perhaps the release. Without a release in the labels, the release of the API
-server counts. This release is not known here, so a demand counts only if both the oldest and the newest supported
-release have the demand.
+Labels of a Namespace name the level, and perhaps the release. Without a release in the labels, Pod Security uses the
+release of the API server. This release is not known here. So a demand is reported only if both the oldest and the
+newest supported release have the demand.
 
 Source: k8s.io/pod-security-admission v0.36 policy/check_*.go, policy/registry.go and api/helpers.go.
 """
@@ -77,7 +77,9 @@ class Breach(NamedTuple):
 
 
 class Enforced(NamedTuple):
-    """What a Namespace enforces: the level, and minor releases. A demand counts if all these releases have it."""
+    """What a Namespace enforces: a level, and the minor releases that may apply. Only demands that all these releases
+    have are reported.
+    """
 
     level: str
     releases: tuple[int, ...]
@@ -100,7 +102,7 @@ def enforced_level(subject: Subject) -> Enforced | None:
 
 
 def breaches_of_pods(template: PodTemplate, enforced: Enforced) -> list[Breach]:
-    """Return the demands of all enforced releases that the pods do not meet, without repetitions."""
+    """Return the demands that the pods do not meet and that all releases of `enforced` have, without repetitions."""
     first, *others = (dict.fromkeys(_breaches(template, enforced.level, each)) for each in enforced.releases)
     return [breach for breach in first if all(breach in other for other in others)]
 

@@ -69,7 +69,7 @@ def read_removed_versions() -> Mapping[tuple[str, str, str], RemovedVersion]:
 def replacements_in_kubernetes() -> Sequence[str]:
     """Return the kinds of Kubernetes with removed versions, in the version to use instead.
 
-    The form is that of helm's capabilities: group, version and kind, as in `policy/v1/PodDisruptionBudget`.
+    Each kind is written as helm writes capabilities: group, version and kind, as in `policy/v1/PodDisruptionBudget`.
     """
     return sorted(
         {

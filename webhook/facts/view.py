@@ -34,8 +34,8 @@ _UNKNOWN: Final = object()
 NAMESPACES = interest_in_fields(NAMESPACE, "metadata.labels")
 """The parts of namespaces that facts read."""
 _MOST_COMPARED: Final = 20_000
-"""The most names that one request compares with an unknown name to suggest a similar name, which takes some hundredths
-of a second.
+"""The most names that one request compares with unknown names to suggest similar names. These comparisons take some
+hundredths of a second.
 """
 
 
@@ -52,8 +52,8 @@ class _SeenObjects(Struct):
 class ClusterView(Struct):
     """Look-ups in the cluster, as seen from one namespace, until a deadline.
 
-    `noted` collects the missing objects by the field of the fact that needed them; `fields` are the fields that are
-    computed now.
+    `noted` has the missing objects, with the name of the field that needed the objects as key. `fields` are the fields
+    of the fact that are computed now.
 
     A message may contain only what its reader may see. So messages may name only objects that `list_visible` returns.
     Without a namespace, `list_json` and `list_typed` list all namespaces; use the result for sums only.
@@ -187,14 +187,14 @@ class ClusterView(Struct):
     def has_any(self, gvk: GroupVersionKind, namespace: str) -> bool:
         """Return whether a namespace is known to have an object of a kind. Do not note missing objects.
 
-        If files define an object differently, the namespace has the object.
+        If several files define an object with different contents, the result is True.
         """
         self.deadline.left -= 1
         try:
             return bool(self.cluster.list(gvk, namespace))
         except LookupFailed as failure:
             self._seen.failed.add(gvk)
-            return type(failure) is AmbiguousObject  # in its subclasses the namespace or the labels are not known
+            return type(failure) is AmbiguousObject  # a subclass means that the namespace or the labels are not known
 
     def list_visible_json(self, gvk: GroupVersionKind) -> Sequence[JSON]:
         """Return the objects of a kind that a message may name; () if the objects are not known.
@@ -234,7 +234,8 @@ class ClusterView(Struct):
     def nearest_here(self, name: str, gvk: GroupVersionKind) -> str:
         """Return the name in the request's namespace that is similar to an unknown name; "" if no name is similar."""
         names = (name for _, name in places_of_objects(self.list_json_here(gvk)))
-        return self.nearest(name, (each for each in names if isinstance(each, str)))  # a file may have anything there
+        # in a file, a name may be any value
+        return self.nearest(name, (each for each in names if isinstance(each, str)))
 
     def typed_under_key(self, kind: type[Whole], index: Index, key: str) -> Iterator[Whole]:
         """Yield the objects of `list_json_here` that an index has under a key."""
@@ -248,8 +249,8 @@ class ClusterView(Struct):
             yield kind(obj, (), reading)
 
     def namespaces_with(self, gvk: GroupVersionKind, name: str) -> Sequence[str]:
-        """Return the namespaces that have an object with a name; "" for an object without a namespace in its file. ()
-        if the objects are not known, or if the reader is not an administrator.
+        """Return the namespaces that have an object with a name; "" for an object without a namespace in its file.
+        Return () if the objects are not known, or if the reader is not an administrator.
         """
         if not self.sees_all_namespaces:
             return ()
@@ -317,7 +318,9 @@ class ClusterView(Struct):
             self.noted.setdefault(name, {}).update(dict.fromkeys(missing))
 
     def nearest(self, name: str, known: Iterable[str]) -> str:
-        """Return the known name that is similar to an unknown name; "" without one, or after _MOST_COMPARED names."""
+        """Return the known name that is similar to an unknown name; "" if no known name is similar, or if the request
+        has already compared _MOST_COMPARED names.
+        """
         if self._seen.compared >= _MOST_COMPARED:
             return ""
         compared = list(islice(known, _MOST_COMPARED - self._seen.compared))

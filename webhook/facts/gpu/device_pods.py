@@ -59,9 +59,8 @@ PLACED: Final = WORKLOADS | frozenset(
         *(("apps.kruise.io", kind) for kind in ("CloneSet", "StatefulSet", "BroadcastJob")),
     )
 )
-"""Kinds with complete pod templates whose pods a scheduler places on existing nodes.
-
-KAITO's kinds are not among these, because KAITO creates nodes for the pods.
+"""Kinds with complete pod templates. A scheduler places their pods on existing nodes. KAITO's kinds are left out,
+because KAITO creates nodes for their pods.
 """
 LAUNCHERS: Final = frozenset(("torchrun", "accelerate", "deepspeed"))
 """Launchers that start the processes of PyTorch."""
@@ -112,7 +111,7 @@ class DeviceWorkload(Struct, frozen=True):
 
     @property
     def count_device_pods(self) -> int:
-        """Return how many pods use devices, as far as their numbers are known."""
+        """Return how many pods use devices. Pod sets with an unknown number of pods are not counted."""
         return sum(pods.pod_count for pods in self.device_pods)
 
 

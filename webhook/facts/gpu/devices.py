@@ -147,7 +147,9 @@ def _name_in_case_of_family(name: str) -> str:
 
 @cache_for_short_texts(1 << 20)
 def is_gpu_image(image: str) -> bool:
-    """Return whether an image is, by its name, for a program that computes on GPUs; plugins and tools do not."""
+    """Return whether an image is, by its name, for a program that computes on GPUs. Plugins and tools do not
+    compute.
+    """
     known = read_device_catalogue()
     name = image.rpartition("/")[2]
     if len(image) > _LONGEST_IMAGE or known.without_cuda.match(image):

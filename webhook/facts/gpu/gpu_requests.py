@@ -126,7 +126,9 @@ _COMPUTE: Final = frozenset(
 """Kinds with pods that train or serve, with any command."""
 _JOBS: Final = ("Job", "CronJob", "JobSet", "TrainJob")
 _ON_ITS_OWN: Final = {"alibabacloud.com/eci": "true"}
-"""The label of Alibaba Cloud's Elastic Container Instances. Each pod with it runs on a separate virtual machine."""
+"""The label of Alibaba Cloud's Elastic Container Instances. Each pod with this label runs on a separate virtual
+machine.
+"""
 _ON_CPUS: Final = re.compile(r"(?i)^cpu$|-cpu(-|$)")
 """A name, or a value of a variable, that shows that a program runs on CPUs."""
 _MPS: Final = re.compile("CUDA_MPS_[A-Z_]{1,40}")
@@ -135,7 +137,7 @@ _ONLY_WAITS: Final = re.compile(
     r"\A(?:/\S{1,40}/)?(?:(?:ba|da|a|z)?sh -[a-z]{0,3}c )?(?:exec )?"
     r"(?:sleep (?:infinity|inf|[0-9.]{1,20}[smhd]?)|tail -f /dev/null)\s*\Z"
 )
-"""The command of a container in which a person works, or of a trial; nothing computes in it."""
+"""The command of a container that only waits, for example for a person. Nothing computes in this container."""
 _WORKPLACES: Final = frozenset(("Notebook", "Workspace", "DevWorkspace"))
 _WORKPLACE: Final = re.compile(r"(?i)jupyter|notebook|code-server|rstudio|vscode")
 """The image or command of a container in which a person works."""
@@ -149,8 +151,8 @@ _COMPUTES: Final = re.compile(
     "(?i)cuda|gpu|nvidia|torch|tensor|vllm|llm|llama|sglang|triton|infer|train|whisper|diffusion|comfy|nccl|jupyter"
     "|notebook|text-generation|text-embeddings"
 )
-"""Texts in the image or command of a program that computes on GPUs. Without these texts, a pod with a GPU class may
-be a browser.
+"""Texts in the image or command of a program that computes on GPUs. Without these texts, a pod with a runtime class for
+GPUs may be a browser.
 """
 _HOST_NAME: Final = "kubernetes.io/hostname"
 _OF_GKE: Final = "cloud.google.com/"
@@ -226,8 +228,9 @@ def _may_be_gpu(name: str) -> bool:
 
 
 def _is_shared_on_purpose(pod: PodSpec) -> bool:
-    """Return whether a pod without requested devices shares a GPU on purpose: it names its node, has a runtime class
-    for GPUs, is privileged, uses MPS, or uses less than half of the GPU's memory.
+    """Return whether a pod without requested devices shares a GPU on purpose. Signs are a named node, MPS, a limit of
+    less than half of the GPU's memory, and a container with NVIDIA_VISIBLE_DEVICES that is privileged or has a runtime
+    class for GPUs.
 
     In clusters without a device plugin, or if all programs share one GPU, users set a runtime class for GPUs and
     NVIDIA_VISIBLE_DEVICES instead of a request. K3s with the NVIDIA Container Toolkit is an example.
@@ -373,7 +376,9 @@ def _init_container_keeps_gpus_problem(requesting: DeviceContainer) -> Problem:
 
 
 def _is_monitor(container: Container, subject: Subject) -> bool:
-    """Return whether a container reads the state of the GPUs of its node, as a DaemonSet with this resource does."""
+    """Return whether a container probably only reads the state of GPUs: it belongs to a DaemonSet, or an image or name
+    says so.
+    """
     if subject.template_of is not None and subject.template_of.kind == "DaemonSet":
         return True
     return container.is_found_in(_MONITORS, (container.image, container.name, subject.metadata.name))

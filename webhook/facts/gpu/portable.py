@@ -41,7 +41,7 @@ _ZERO: Final = re.compile(r"[+-]?0{1,18}")
 LABEL: Final = "claimgate.dev/gpu"
 DEFAULT: Final = "nvidia.com/gpu"
 OWN: Final = "own"
-"""The label value that selects the resource that the params name for the namespace. Other values name a vendor."""
+"""The value of the label if the params name a resource for this namespace. Other values name a vendor."""
 AMOUNT: Final = declare_structure(
     "PortableAmount",
     path=(STRING, 'its path below the resources of the ask: `limits["nvidia.com/gpu"]`'),
@@ -164,7 +164,7 @@ def _places_of_object(obj: JSON, subject: Subject) -> Iterator[ResourcePlace]:
         for field in _resource_fields_outside_templates(root, subject):
             if not field.is_device:
                 yield ResourcePlace(Resources.of(field.resources, (*path, *field.path), subject.reading_context))
-        # in the CRD, containers of a runtime patch have no resources
+        # the CRD of runtime patches allows no resources in containers
         for fragment in partial_pod_templates(root, subject.table, subject.deadline, of_runtime=False):
             yield from _places_in_partial_template(fragment, path, root, subject)
 
@@ -237,8 +237,7 @@ def _paths_naming_portable_gpu(obj: JSON, subject: Subject) -> Iterator[FieldPat
 def misplaced_gpu_requests(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:
     """Yield the paths where a Pod requests `gpu` but Kubernetes accepts no device, and whether the path is in an
     ephemeral container.
-
-    k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go validatePodResourceName,
+    Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go validatePodResourceName,
     allowedEphemeralContainerFields.
     """
     pod = subject.typed(Pod).spec if group_kind(subject.object) == POD else PodSpec.of(None)
@@ -283,7 +282,7 @@ def amount_as_cel_text(value: JSON) -> str:
 
 
 def _names_no_portable_gpu(subject: Subject) -> bool:
-    """Return whether a Pod does not request `gpu`. Nearly no Pod does."""
+    """Return whether the object is a Pod that does not request `gpu`, as nearly all Pods are."""
     return subject.group_kind == POD and NAME not in subject.typed(Pod).parts.resource_names
 
 

@@ -51,7 +51,9 @@ _LONGEST: Final = 1024
 
 
 class VisibleGpus(NamedTuple):
-    """How many GPUs of a container a variable makes visible, and why a listed GPU stays hidden, or ""."""
+    """The number of GPUs that a variable makes visible, and why a listed GPU stays hidden; "" if no listed GPU is
+    hidden.
+    """
 
     number: int
     fault: str

@@ -153,7 +153,9 @@ def check_node_labels(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_plugin_config(node: Node, name: str, view: ClusterView) -> Iterator[Problem]:
-    """Report a name that is not a key of the ConfigMap with configurations of the plugin, if only one exists."""
+    """Report a name that is not a key of the ConfigMap with configurations of the plugin, if there is exactly one such
+    ConfigMap.
+    """
     known = [each for each in all_config_maps(view) if _has_plugin_configurations(each)]
     if len(known) == 1 and name not in known[0].data:
         message = f"is not a key of ConfigMap `{known[0].name}`, which has {either(known[0].data)}"

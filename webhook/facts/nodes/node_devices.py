@@ -3,8 +3,9 @@ tolerate.
 
 The devices of nodes are known only in a view of a whole cluster. If an autoscaler may add nodes, it is not known
 whether a pod that fits no current node waits for ever; node_pools.py compares the pod with each NodePool of Karpenter.
-Nodes count as empty. Cordons and taints about the health of a node are temporary and are not counted. With sharing, MIG
-or partitions, or after a change of names, nodes may offer the requested device under another name.
+The comparison assumes that the nodes are empty. It ignores cordons and taints about the health of a node, because these
+are temporary. With sharing, MIG or partitions, or after a change of names, nodes may offer the requested device under
+another name.
 
 Sources of the names: NVIDIA/k8s-device-plugin@1b826acc6 api/config/v1 and internal/lm; ROCm/k8s-device-plugin@ed764684;
 https://docs.aws.amazon.com/eks/latest/userguide/eks-neuron.html.
@@ -93,7 +94,9 @@ SOME_PODS: Final = NODE_DEVICES.rule(
     fails="silent",
 )
 SHARED_SUFFIX: Final = "-SHARED"
-"""GPU Feature Discovery appends this to the product of GPUs that are shared under their usual resource name."""
+"""GPU Feature Discovery appends this to the product in a label if the GPUs are shared under their usual resource
+name.
+"""
 _MOST_VALUES: Final = 4
 _WITH_DEVICES: Final = {
     "cpu-and-memory": " with the CPUs and memory of a pod",
@@ -125,7 +128,7 @@ _IN_GROUPS: Final = frozenset(
         ("workload.serving.volcano.sh", "ModelServing"),
     )
 )
-"""Kinds with groups of pods. A group without one of its pods does not work; the other groups do."""
+"""Kinds with groups of pods. If a group lacks one of its pods, this group does not work, but the other groups work."""
 _SHARED: Final = ".shared"
 _MONITOR: Final = "monitor"
 _PRODUCT: Final = "nvidia.com/gpu.product"
@@ -147,8 +150,9 @@ def validate_node_devices(subject: Subject) -> Iterator[Problem]:
 
 
 def problems_without_node(each: PodsAndNodes) -> Iterator[Problem]:
-    """Yield why no node takes pods. If nodes may be added, the problems are not checked; if only NodePools may add
-    nodes and all exclude the pods, there are none.
+    """Yield the problems that keep pods from all current nodes. If a matching node may be added, the problems are
+    yielded as not checked. If only NodePools may add nodes and all of them exclude the pods, nothing is yielded,
+    because node_pools.py reports the pods.
     """
     new_nodes = judge_new_nodes(each)
     for problem in _problems_of_pods(each):
@@ -164,7 +168,7 @@ class Shortage(NamedTuple):
     Args:
         at: the pods of the template that is named in messages.
         wanted: how many pods of the template run, or how many devices all pods request.
-        most: for how many of these the nodes have devices, or how many devices the nodes have.
+        most: for how many of these pods the nodes have devices, or how many devices the nodes have.
         resource: the resource if several templates together request too much; otherwise "".
     """
 
@@ -204,8 +208,8 @@ class Shortage(NamedTuple):
 
 
 def _check_all_pods(pods: Sequence[PodsAndNodes], subject: Subject) -> Iterator[Problem]:
-    """Report pods that start together, if all nodes together have too few devices; otherwise pods that run without an
-    end. Pods of jobs may run one after another.
+    """Report pods that start together, if all nodes together have too few devices for them. If no pods start together,
+    report too few devices for pods of kinds other than jobs. Pods of jobs may run one after another.
     """
     if together := _shortage(pods, pods_that_start_together(pods, subject)):
         yield ALL_PODS.problem(together.path, together.all_pods, together.fix)
@@ -235,8 +239,8 @@ def _spec(subject: Subject) -> Mapping[str, JSON]:
 
 
 def _gang_of_volcano(pods: Sequence[PodsAndNodes], subject: Subject) -> list[int]:
-    """Return how many pods of each task of a Volcano Job start together, as far as that is certain: minAvailable for
-    one task, and all pods if minAvailable is the number of all pods.
+    """Return how many pods of each task of a Volcano Job start together: minAvailable if the job has one task, and all
+    pods if minAvailable is the number of all pods. Otherwise the numbers are not known, and the result is [].
     """
     spec = subject.typed(Job).spec
     least = min(spec.min_available or spec.needed_pod_count, spec.pod_count)
@@ -271,8 +275,9 @@ def _has_gang_of_kai(subject: Subject) -> bool:
 
 
 def _shortage(pods: Sequence[PodsAndNodes], counts: Sequence[int]) -> Shortage | None:
-    """Return the shortage of devices for pods that run at the same time, if no nodes may be added: first for the pods
-    of one template, then for those of all templates. `counts` has the number of pods of each template.
+    """Return the shortage of devices for pods that run at the same time; None if nodes may be added. The pods of each
+    template are compared first, then the pods of all templates together. `counts` has the number of pods of each
+    template.
     """
     if len(counts) != len(pods) or any((new := judge_new_nodes(each)) and new.source for each in pods):
         return None
@@ -291,7 +296,7 @@ def _shortage(pods: Sequence[PodsAndNodes], counts: Sequence[int]) -> Shortage |
 
 
 def _sum_up_to(enough: int, amounts: Iterable[int]) -> int:
-    """Return a sum, or a part of the sum that is enough: a cluster may have thousands of nodes."""
+    """Return the sum of amounts. Stop when the sum reaches `enough`, because a cluster may have thousands of nodes."""
     total = 0
     for amount in amounts:
         total += amount
@@ -313,7 +318,7 @@ def _problem_of_open_nodes(problem: Problem, each: PodsAndNodes, source: str) ->
 
 
 def _problems_of_pods(each: PodsAndNodes) -> Iterator[Problem]:
-    """Yield why no node fits the pods: resources that all nodes lack, or otherwise requirements that no node meets
+    """Report the resources that all nodes lack. If there are none, report the requirements that no single node meets
     together.
     """
     lacking = [*_check_devices(each)]
@@ -374,7 +379,9 @@ def _cpu_and_memory_problem(each: PodsAndNodes) -> Problem:
 
 
 def _defaults_as_text(needs: PodNeeds, names: Iterable[str]) -> str:
-    """Return that a LimitRange sets or raises one of the amounts, for messages; "" if the object sets all of them."""
+    """Return a part of a message, which says that a LimitRange sets or raises one of the amounts; "" if the object sets
+    all of these amounts.
+    """
     return "" if needs.defaulted.isdisjoint(names) else ", with the defaults of a LimitRange of the namespace,"
 
 
@@ -451,9 +458,7 @@ def _labels_problem(each: PodsAndNodes, files: str) -> Problem:
 
 
 def _unmet_requirement(each: PodsAndNodes) -> Requirement | None:
-    """Return the first requirement of affinity that no node meets; None if a term has only requirements that some
-    node meets.
-    """
+    """Return the first requirement of affinity that no node meets; None if one term has no such requirement."""
     first = None
     for term in each.needs.spec.required_node_terms():
         unmet = (

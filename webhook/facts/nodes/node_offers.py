@@ -109,7 +109,7 @@ class NodeOffer:
 
     @property
     def is_ready(self) -> bool:
-        """Return whether the node has no sign that its kubelet does not run pods."""
+        """Return whether no taint and no condition of the node says that the node is not Ready."""
         return all(_STATES.get(taint.key) != _NOT_READY for taint in self.taints_today)
 
 
@@ -269,7 +269,7 @@ def needs_of_pod(spec: PodSpec, view: ClusterView, added: tuple[Toleration, ...]
     if limits.default or limits.default_request:
         written = quota_requests_of_pod(spec, requests_of_created_containers(spec, NamespaceLimits()), {})
     amounts = {name: thousandths_to_kueue_units(name, value) for name, value in requests.items() if value > 0}
-    hidden = {name for name in amounts if hides_resource(name)} if has_hami(view) else set()
+    hidden = {name for name in amounts if is_counted_only_by_hami(name)} if has_hami(view) else set()
     return PodNeeds(
         spec,
         {
@@ -283,7 +283,7 @@ def needs_of_pod(spec: PodSpec, view: ClusterView, added: tuple[Toleration, ...]
     )
 
 
-def hides_resource(name: str) -> bool:
+def is_counted_only_by_hami(name: str) -> bool:
     """Return whether a resource is an amount of memory, cores or percents of cards that only HAMi's scheduler counts
     and no node offers.
     """
@@ -313,7 +313,9 @@ def _images_of_deployments(view: ClusterView) -> Iterator[str]:
 
 
 def is_offered_by_device_plugin(name: str, view: ClusterView) -> bool:
-    """Return whether a device plugin must offer a resource. Kubernetes and DeviceClasses offer the other resources."""
+    """Return whether a device plugin must offer a resource. Other resources come from Kubernetes, from a DeviceClass,
+    or from a webhook that replaces them.
+    """
     domain = name.rpartition("/")[0]
     if (
         name in _TRANSLATED
@@ -332,7 +334,7 @@ def _names_of_device_classes(view: ClusterView) -> frozenset[str]:
 
 
 def known_offers(view: ClusterView) -> Items[NodeOffer]:
-    """Return what the known nodes offer that messages may name."""
+    """Return the offers of the nodes that messages may name."""
     return Items(offers_of_nodes(IdentityKey(view.list_visible_json(Node.gvk))), view.deadline)
 
 

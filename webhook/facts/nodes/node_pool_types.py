@@ -1,7 +1,8 @@
 """The instance types that a NodePool of AWS allows for a pod, by the requirements of the NodePool and of the pod.
 
 Numbers in requirements limit the resources of a node of any type: a node with instance-gpu-count below 8 has at most
-7 GPUs. A requirement that lists instance types or families counts only if aws_instances.yaml has all of these.
+7 GPUs. The allowed types are known only if a requirement lists instance types or families, and aws_instances.yaml has
+all of these.
 
 Source: kubernetes-sigs/karpenter@226646810 pkg/scheduling/requirement.go; aws/karpenter-provider-aws@1d927085d
 pkg/providers/instancetype/types.go for the labels of AWS.
@@ -32,7 +33,7 @@ _NUMBERS: Final[Mapping[str, tuple[tuple[str, ...], int]]] = {
     f"{AWS}/instance-cpu": (("cpu",), 1000),
     f"{AWS}/instance-memory": (("memory",), 1 << 20),
 }
-"""By label: the resources that a number in a requirement of the label limits, and the unit of the number in Kueue's
+"""For each label with a number: the resources that the number limits, and the factor from the number to Kueue's
 units.
 """
 _CLOSED: Final = {"Gte": ("Gt", -1), "Lte": ("Lt", 1)}
@@ -55,7 +56,7 @@ class Requirement:
 
     @property
     def in_words(self) -> str:
-        """Return the requirement as a selector writes it, `key=value`, if it allows one value."""
+        """Return `key=value` if the requirement allows exactly one value; otherwise the same as `as_text`."""
         return f"{self.key}={self.values[0]}" if self.operator == "In" and len(self.values) == 1 else self.as_text
 
 
@@ -90,7 +91,9 @@ def meets(value: str, requirement: Requirement) -> bool:
 
 
 def requirements_of_pod(needs: PodNeeds) -> Iterator[list[Requirement]]:
-    """Yield what a pod requires of labels, once for each term of required affinity; nodeSelector is a part of each."""
+    """Yield the requirements of a pod for labels, one list for each term of required affinity. Each list also has the
+    requirements of nodeSelector.
+    """
     selected = [single_value(key, value) for key, value in needs.spec.node_selector.items()]
     terms = [[read_requirement(each) for each in term.match_expressions] for term in needs.spec.required_node_terms()]
     yield from ([*selected, *term] for term in terms or ([],))
@@ -123,7 +126,9 @@ def _is_number(text: str) -> bool:
 
 
 def known_types(pool: NodePool, of_pod: Sequence[Requirement]) -> tuple[NodeOffer, ...] | None:
-    """Return the instance types that a NodePool and a pod allow; None if the table of types may lack one of these."""
+    """Return the instance types that a NodePool and a pod allow; None if aws_instances.yaml may lack one of these
+    types.
+    """
     if not is_of_aws(pool):
         return None
     known, requirements = aws_instance_types(), [*requirements_of_pool(pool), *of_pod]

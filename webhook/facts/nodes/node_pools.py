@@ -194,8 +194,8 @@ def _excluded_by_class(pool: NodePool, view: ClusterView) -> Problem | None:
 
 
 def _excluded_by_replicas(pool: NodePool, view: ClusterView) -> Problem | None:
-    """Return why a NodePool with `replicas` adds no node: it has that number of nodes. Karpenter adds missing nodes of
-    such a NodePool also without pods.
+    """Return why a NodePool with `replicas` adds no node for a pod: the NodePool already has this number of nodes. If
+    nodes are missing, Karpenter adds them without waiting for pods.
     """
     wanted = pool.spec.replicas
     if wanted is None:
@@ -208,7 +208,9 @@ def _excluded_by_replicas(pool: NodePool, view: ClusterView) -> Problem | None:
 
 
 def _excluded_by_labels(needs: PodNeeds, pool: NodePool) -> Problem | None:
-    """Return why the labels of a NodePool exclude a pod: its nodeSelector and all terms of required affinity fail."""
+    """Return why the labels of a NodePool exclude a pod; None if the labels may meet the nodeSelector and one term of
+    the required affinity of the pod.
+    """
     first = None
     for requirements in requirements_of_pod(needs):
         problem = next(filter(None, (_excluded_by_requirement(each, pool) for each in requirements)), None)
@@ -315,7 +317,7 @@ def _excluded_by_types(needs: PodNeeds, pool: NodePool) -> Problem | None:
 
 
 def _excluded_by_bounds(needs: PodNeeds, pool: NodePool, of_pod: Sequence[Requirement]) -> Problem | None:
-    """Return the problem of a requirement with a number, if nodes that meet it have less than the pod requests."""
+    """Return the problem if a requirement with a number limits the nodes to less than the pod requests."""
     wanted = {**needs.devices, **needs.ordinary}
     of_pool = requirements_of_pool(pool)
     for requirements, who in ((of_pool, f"NodePool {pool.name} allows"), (of_pod, "the pod selects")):

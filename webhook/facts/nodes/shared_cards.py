@@ -27,7 +27,7 @@ from webhook.facts.nodes.node_offers import (
     NodeOffer,
     PodsAndNodes,
     has_hami,
-    hides_resource,
+    is_counted_only_by_hami,
     offers_of_nodes,
     path_of_amount,
     pods_and_nodes,
@@ -207,7 +207,7 @@ class CardsOfNodes:
 
 
 @dataclass(frozen=True, slots=True)
-class CardsAsked:
+class RequestedCards:
     """The cards that a container requests.
 
     Args:
@@ -233,7 +233,9 @@ def check_cards(subject: Subject) -> Iterator[Problem]:
     """Report containers that request more cards, or more memory of a card, than the nodes that fit the pod have."""
     for each in subject.once(pods_and_nodes):
         is_of_volcano = _is_placed_by_volcano(each.pods.template, subject)
-        asking = [asked for container in each.pods.template.spec.all_containers() for asked in _cards_asked(container)]
+        asking = [
+            asked for container in each.pods.template.spec.all_containers() for asked in _requested_cards(container)
+        ]
         placed = [
             asked
             for asked in asking
@@ -327,16 +329,18 @@ def _check_combination(container: Container, names: AbstractSet[str], pods: Devi
         yield KOORDINATOR_PAIR.problem(path, message, fix)
 
 
-def _cards_asked(container: Container) -> Iterator[CardsAsked]:
+def _requested_cards(container: Container) -> Iterator[RequestedCards]:
     """Yield the cards that a container requests from HAMi or Volcano."""
     amounts = _amounts(container)
     for number, memory_name, annotation in _NAMES_OF_CARDS:
         memory = amounts.get(memory_name, 0)
         if count := amounts.get(number, 1 if memory else 0):
-            yield CardsAsked(container, number, memory_name, annotation, count, memory, is_counted=number in amounts)
+            yield RequestedCards(
+                container, number, memory_name, annotation, count, memory, is_counted=number in amounts
+            )
 
 
-def _check_container(asked: CardsAsked, cards: CardsOfNodes, each: PodsAndNodes) -> Iterator[Problem]:
+def _check_container(asked: RequestedCards, cards: CardsOfNodes, each: PodsAndNodes) -> Iterator[Problem]:
     count, memory = asked.count, asked.memory
     if cards.most < count and not cards.have_parts:
         message = (
@@ -356,7 +360,7 @@ def _check_container(asked: CardsAsked, cards: CardsOfNodes, each: PodsAndNodes)
 
 def _check_container_of_hami(container: Container, each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
     amounts = _amounts(container)
-    hidden = next((name for name in amounts if hides_resource(name)), "")
+    hidden = next((name for name in amounts if is_counted_only_by_hami(name)), "")
     left_alone = why_hami_leaves_alone(container, each, subject)
     if hidden and left_alone:
         reason, fix = left_alone
@@ -385,7 +389,7 @@ def _check_node_name(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
 
 
 def _is_of_hami(name: str) -> bool:
-    return name == _HAMI_GPU or (name.startswith("nvidia.com/") and hides_resource(name))
+    return name == _HAMI_GPU or (name.startswith("nvidia.com/") and is_counted_only_by_hami(name))
 
 
 def why_hami_leaves_alone(container: Container, each: PodsAndNodes, subject: Subject) -> tuple[str, str] | None:

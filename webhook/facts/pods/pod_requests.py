@@ -1,4 +1,5 @@
-"""Computes what one pod requests, as Kueue counts it, or as nodes and quotas count it. Amounts are in thousandths.
+"""Computes the requests of one pod, as Kueue counts them, or as nodes and quotas count them. Amounts are in
+thousandths.
 
 The request of a pod is the larger of two sums: all containers and sidecars, or one init container and the sidecars
 before it. Requests of the pod as a whole replace this sum. Overhead is added. Defaults of LimitRanges apply. If
@@ -45,7 +46,7 @@ LIMIT_RANGE_LOOKUPS: Final = (interest_in_fields(LimitRange.gvk, "spec.limits"),
 
 
 def limits_of_namespace(view: ClusterView) -> NamespaceLimits:
-    """Return the defaults and bounds in the LimitRanges of the view's namespace that are known."""
+    """Return the defaults and bounds in the known LimitRanges of the view's namespace."""
     return view.once(limits_of_namespace, lambda: _limits_of_namespace(view))
 
 
@@ -98,15 +99,15 @@ class RequestsOfContainer(Struct, frozen=True):
 
 
 def requests_of_containers(pod: PodSpec, defaults: NamespaceLimits) -> Items[RequestsOfContainer]:
-    """Return the requests of each container as Kueue counts them: a default request replaces a missing request, also
-    beside a limit.
+    """Return the requests of each container as Kueue counts them: a default request replaces a missing request, even if
+    the container has a limit.
     """
     return pod.containers.of([_requests_of_container(each, defaults, {}) for each in pod.all_containers()])
 
 
 def requests_of_created_containers(pod: PodSpec, defaults: NamespaceLimits) -> Items[RequestsOfContainer]:
-    """Return the requests of each container of a pod that the API server creates: a limit replaces a missing request
-    before the default request does (SetDefaults_Pod runs before the admission plugin LimitRanger).
+    """Return the requests of each container of a pod that the API server creates: the limit replaces a missing request,
+    and without a limit the default request does. SetDefaults_Pod runs before the admission plugin LimitRanger.
     """
     containers = pod.all_containers()
     return pod.containers.of(

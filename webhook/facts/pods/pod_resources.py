@@ -194,8 +194,8 @@ SIDES: Final[tuple[Side, ...]] = ("limits", "requests")
 
 
 class ResourcesOfPart(NamedTuple):
-    """The resources of a container or of the pod as a whole, or the overhead of the pod. The rules for limits apply to
-    overhead.
+    """The resources of a container or of the pod as a whole, or the overhead of the pod. An overhead is in `limits`,
+    because the rules for limits apply to it.
     """
 
     part: Part
@@ -443,7 +443,9 @@ def validate_pod_resource_consistency(places: Items[ResourcesOfPart]) -> Iterato
 
 
 def _validate_sums(pod: ResourcesOfPart, name: str, sums: Mapping[Side, Mapping[str, int]]) -> Iterator[Problem]:
-    """Report an amount of the pod that is less than its containers request together; for hugepages, also limits."""
+    """Report an amount of the pod as a whole that is less than the sum of the requests of its containers. For
+    hugepages, also compare the limits.
+    """
     limit, request = _amount_in_thousandths(pod.limits, name), _amount_in_thousandths(pod.requests, name)
     is_huge = name.startswith(HUGE)
     pairs: list[tuple[Side, int | None, Side]] = [("requests", request, "requests")]

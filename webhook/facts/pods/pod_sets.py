@@ -93,7 +93,9 @@ def template_of(podset: PodSet, subject: Subject) -> PodTemplate:
 
 
 def pod_set_located_in_runtime(podset: PodSet) -> PodSet:
-    """Return a pod set of a runtime with a path in the TrainJob: `spec.runtimeRef.JOB`."""
+    """Return a pod set of a runtime with a path in the TrainJob: `spec.runtimeRef.JOB`. Return other pod sets
+    unchanged.
+    """
     return replace(podset, path=(*podset.path, podset.name), elsewhere=False) if podset.elsewhere else podset
 
 
@@ -130,7 +132,9 @@ def _pod_sets_of_train_job(subject: Subject) -> PodSets:
 
 
 def _pod_sets_of_inner_train_jobs(subject: Subject) -> Iterator[PodSets]:
-    """Yield the pod sets of the TrainJobs inside an object. `groups` counts how many run at the same time."""
+    """Yield the pod sets of the TrainJobs inside an object. `groups` is multiplied by the number of TrainJobs that run
+    at the same time.
+    """
     for place in subject.deadline.items_with_clock_checks(
         embedded_objects(subject.object, subject.table, subject.deadline)
     ):

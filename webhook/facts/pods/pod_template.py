@@ -32,8 +32,7 @@ POD_TEMPLATE: Final = RuleGroup(
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",
 )
-"""Rules of Kubernetes for pods, except those for resources. They apply to templates that the API server does not check.
-"""
+"""Rules of Kubernetes for pods, except rules for resources, for templates that the API server does not check."""
 HOST_USERS: Final = POD_TEMPLATE.rule(
     "pod-template/host-users",
     title="hostUsers is false, but the pod shares a namespace or block device of the node",
@@ -124,7 +123,7 @@ def validate_host_users(pod: PodSpec) -> Iterator[Problem]:
 
 
 def validate_active_deadline(pod: PodSpec) -> Iterator[Problem]:
-    """Yield the problems that ValidatePodSpec would report."""
+    """Yield the problems that ValidatePodSpec would report about activeDeadlineSeconds."""
     seconds = pod.active_deadline_seconds
     if seconds is not None and seconds not in _SECONDS:
         message = f"must be a number from 1 to {_SECONDS[-1]}"

@@ -31,7 +31,9 @@ TEMPLATE_KEPT: Final = WORKLOAD_UPDATE.rule(
     source="https://github.com/ray-project/kuberay/issues/289",
 )
 _ANEW: Final = ("MPIJob", "SparkConnect", "ElasticJob", "BroadcastJob")
-"""Kinds of jobs that cannot be suspended, or keep the old template then. A new object is the only fix."""
+"""Kinds of jobs that cannot be suspended, or that still have the old template when they are resumed. A new object is
+the only fix.
+"""
 
 
 def validate_template_update(subject: Subject) -> Iterator[Problem]:

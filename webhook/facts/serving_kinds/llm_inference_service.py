@@ -1,9 +1,10 @@
-"""LLMInferenceServices: what KServe refuses in their parallelism, adapters, router and autoscaler, and group sizes.
+"""Checks LLMInferenceServices: settings of parallelism, adapters, router and autoscaler that KServe refuses, and
+parallel sizes that do not match the pods and GPUs.
 
-A group has data divided by dataLocal pods, rounded down, and at least one pod. The shipped presets pass tensor, data
-and dataLocal to vLLM, but no preset passes pipeline.
+The number of pods of a group is data divided by dataLocal, rounded down, and at least 1. The shipped presets pass
+tensor, data and dataLocal to vLLM, but no preset passes pipeline.
 
-The configurations that an LLMInferenceService names in baseRefs are merged as KServe does. Each configuration overrides
+The configurations that an LLMInferenceService names in baseRefs are merged as in KServe. Each configuration overrides
 all earlier configurations, and the object itself overrides all configurations. Containers are merged by name. A
 configuration is in the namespace of the object, or in the namespace of KServe. KServe's own presets are overridden by
 all configurations, and are not merged here.
