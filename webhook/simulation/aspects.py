@@ -81,13 +81,13 @@ def aspect_of(rule: str) -> Aspect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenQuestion:
-    """A question on which the start depends and whose answer is unknown.
+    """A question on which the start depends and that has no known answer.
 
     Args:
         aspects: the affected aspects.
         what: a sentence about the unknown thing, without a full stop. For nodes that were not compared, the sentence
             begins with the word "nodes", which `what` lacks.
-        is_obstacle: whether something keeps the pods from the nodes of today.
+        is_obstacle: whether something keeps the pods from all current nodes.
         problem: the problem that the question is about, if a rule is certainly broken and no policy reported it;
             otherwise None.
     """

@@ -127,8 +127,8 @@ def _unread_pods(subject: Subject, unread: tuple[str, ...]) -> str:
 def _part_questions(subject: Subject) -> Iterator[OpenQuestion]:
     """Yield a question about an object of a built-in kind without a container or an image, which may be a patch.
 
-    The API server refuses the object as it is (k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go
-    ValidatePodSpec). Controllers of other kinds may add containers and images.
+    The API server refuses this object (k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go ValidatePodSpec).
+    Controllers of other kinds may add containers and images.
     """
     if not is_built_in(subject.attributes.kind):
         return
@@ -160,10 +160,10 @@ def _absent_volume_questions(subject: Subject, told: Collection[str]) -> Iterato
 
 
 def _pod_security_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
-    """Yield a question about the level of Pod Security that the namespace enforces, if no rule compared it with the
-    pods.
-
-    The rule does not apply to all kinds, and not to a Pod with a node or a controller, and a site may turn it off.
+    """Yield a question about the level of Pod Security that the namespace enforces, if no rule compared the level with
+    the pods.
+    The rule about Pod Security skips some kinds, Pods with nodeName, and Pods with a controller. A site may also turn
+    the rule off.
     """
     enforced = enforced_level(subject)
     if enforced is None or POD_SECURITY.id in told:
@@ -261,8 +261,8 @@ def _claim_on_other_nodes(claims: Sequence[ClaimOfPods], offers: Sequence[NodeOf
 
 
 def _quota_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
-    """Yield questions about ResourceQuotas and LimitRanges that no policy checks for this job, that are in use, or that
-    no rule compares.
+    """Yield questions about ResourceQuotas and LimitRanges: problems that no policy reported for this job,
+    ResourceQuotas with too little free now, and limits that no rule compares with the pods.
     """
     view = subject.cluster_view()
     for problem in (*problems_of_quotas(subject), *problems_of_limit_ranges(subject)):

@@ -1,8 +1,8 @@
 """Runs one job through both phases of admission as if it were created now, and returns the answer with the obstacles,
 by aspect.
 
-Policies are evaluated as at admission. The answer follows from the broken rules: each has the moment at which an
-object that breaks it fails (rules/rule.py). If a rule could not be evaluated, the answer is unknown.
+Policies are evaluated as at admission. The answer follows from the broken rules. Each rule has the moment at which an
+object that breaks the rule fails (rules/rule.py). If a rule could not be evaluated, the answer is unknown.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ MAY_FAIL: Final[Mapping[str, Answer | None]] = {
     "storage/shared-memory": None,  # GPUs that are connected directly need little shared memory
     "training-job/shared-memory": None,
 }
-"""The answers for broken rules with which pods often fail, but not always."""
+"""The answers for rules that do not always prevent the start; None for rules that do not affect the answer."""
 _PREREQUISITES: Final = "pod-prerequisites/"
 _REFUSED_PODS: Final = (_PREREQUISITES, "namespace-quota/", "kai/fraction")
 """Rules that API servers or webhooks enforce when a pod is created, so a Pod without a controller is refused."""
@@ -92,7 +92,8 @@ class Simulation:
         questions: open questions on which the start depends.
         asked: the requests of the job, and its queue.
         looked_at: the view that recorded the look-ups.
-        left_out: what the configuration and annotations left out. excepted: the findings with an exception.
+        left_out: what the configuration and annotations left out.
+        excepted: the findings with an exception.
     """
 
     about: Subject
@@ -217,12 +218,12 @@ def missing_things_with_rules(unknown: Iterable[Finding]) -> Iterator[tuple[str,
     """Yield each missing object, or other reason, with the rules that were not evaluated because of it."""
     rules: dict[str, dict[str, None]] = {}
     for finding in unknown:
-        for text in map(str, finding.missing) if finding.missing else (_told(finding),):
+        for text in map(str, finding.missing) if finding.missing else (_reason_without_missing_object(finding),):
             rules.setdefault(text, {})[finding.rule.id] = None
     yield from ((text, tuple(ids)) for text, ids in rules.items())
 
 
-def _told(finding: Finding) -> str:
+def _reason_without_missing_object(finding: Finding) -> str:
     """Return the reason why a rule was not evaluated, if no object is missing."""
     message = " ".join(finding.message.split())
     return message.partition("not evaluated: ")[2] or message
@@ -237,7 +238,7 @@ def _is_of_this_cluster(finding: Finding) -> bool:
 def _findings_of_questions(
     questions: Iterable[OpenQuestion], about: Subject, locate: Locate, policies: PolicySet, when: Moments
 ) -> Iterator[Finding]:
-    """Yield certain problems that no policy reported as warnings of their rules."""
+    """Yield a warning for each problem that is certain and that no policy reported, as a finding of its rule."""
     rules = RulesOfPolicies(policies)
     for problem in (each.problem for each in questions if each.problem is not None):
         if when(problem.code) in _BY_MOMENT:

@@ -168,7 +168,7 @@ def titled_details(simulation: Simulation) -> Iterator[tuple[str, str]]:
 
 
 def _requests_as_text(simulation: Simulation) -> str:
-    """Yield lines about the pods with their devices, and the amounts that count against their queue."""
+    """Return a text about the pods with their devices, and the amounts that count against their queue."""
     requests = dict(simulation.asked.requests)
     sets = []
     for each in simulation.asked.pod_sets:

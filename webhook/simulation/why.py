@@ -39,7 +39,7 @@ class Why(Struct, frozen=True, kw_only=True):
 
     Args:
         explanation: the statements of controllers.
-        next: the simulation of the job as if it were created now; None if it runs or is done, or has no pods.
+        next: the simulation of the job as if it were created now; None if the job runs or is done, or has no pods.
         source: the source of the object: `the cluster`, or a file.
     """
 

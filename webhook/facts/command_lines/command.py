@@ -48,7 +48,9 @@ OPTIONS: Final = {
 """By launcher: the options for the number of nodes and for the rank of a node."""
 _KUBELET: Final = re.compile(r"\$\$|\$\(([A-Za-z_.-][A-Za-z0-9_.-]*)\)")
 _RESERVED: Final = re.compile(r"WORLD_SIZE|RANK|MASTER_(ADDR|PORT)|PET_[A-Z_]+")
-"""Variables that the Training Operator appends to a container's variables. The operator's values count, as the last."""
+"""Variables that the Training Operator appends to a container's variables. The last value of a variable counts, so the
+operator's values count.
+"""
 _PER_NODE: Final = re.compile(r"(?i)ppr:([0-9]{1,9}):node(:.*)?")
 _OVERSUBSCRIBE: Final = re.compile(r"(?i)(?<!no)(?<!no_)oversubscribe")
 _UNSURE: Final = re.compile(r"[$`?]")
@@ -138,9 +140,9 @@ def launch_of_container(container: Container) -> LaunchedProgram:
 
 
 def may_start_launcher(container: Container) -> bool:
-    """Return whether the command of a container may start a launcher: a fast test, because most commands do not.
-
-    A command that starts one names the launcher, or has a shell, `eval` or a variable that may name the launcher.
+    """Return whether the command of a container may start a launcher. This fast test excludes most commands.
+    A command that starts a launcher contains the name of the launcher, or a shell, `eval` or a variable, which may
+    start the launcher.
     """
     return container.runs(read_launcher_catalogue().names)
 

@@ -65,7 +65,9 @@ class LauncherCatalogue(Struct, frozen=True, kw_only=True):
     wrappers: frozenset[str]
     others: frozenset[str]
     names: re.Pattern[str]
-    """Texts that each command with a launcher has: its program or module, or a text that may expand to them."""
+    """Matches a text that every command with a launcher has: the name of its program or module, or a text that may
+    expand to this name.
+    """
     variables: frozenset[str] = frozenset()
     """The names of variables with values that are noted when a program starts."""
 
@@ -80,7 +82,9 @@ def read_launcher_catalogue() -> LauncherCatalogue:
 def catalogue_of_rows(
     rows: Sequence[JSON], wrappers: Collection[str], others: Collection[str], variables: Collection[str] = ()
 ) -> LauncherCatalogue:
-    """Return a catalogue of other programs that are found in commands in the same way as launchers."""
+    """Return a catalogue of programs that are found in commands: launchers, or other programs that are declared in the
+    same form.
+    """
     read = [(row, _launcher_of_row(row)) for row in rows]
     programs = {name: launcher for row, launcher in read for name in row["programs"]}
     modules = {name: launcher for row, launcher in read for name in row["modules"]}
@@ -229,7 +233,9 @@ def _launcher_starts_of_script(
 def _launcher_starts_of_python(
     words: Sequence[str], catalogue: LauncherCatalogue, *, alone: bool
 ) -> Iterator[LauncherStart]:
-    """Yield the program that Python runs: a launcher, by the name of its module or file, or another program."""
+    """Yield the program that Python runs: a launcher, by the name of its module or file, or another program. `alone`:
+    whether the command itself, or a wrapper such as `env`, runs Python.
+    """
     at = 0
     while at < len(words) and words[at].startswith("-"):
         option, at = words[at], at + 1

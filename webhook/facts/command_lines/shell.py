@@ -33,9 +33,9 @@ _NAME: Final = re.compile(
 _NESTED: Final = re.compile(r"[(){}'\"`\\]")
 _PAIRS: Final = {"(": ")", "{": "}"}
 _LOOKS: Final = 32
-"""The most occurrences of a single character that are tried before the whole text is searched."""
+"""The most occurrences of the first character that are tried before `str.find` searches for all characters."""
 _DEEPEST: Final = 40
-"""The deepest nesting of quotes and parentheses that is read; people stop at three."""
+"""The deepest nesting of quotes and parentheses that is read. People nest at most three levels."""
 _OPENS = frozenset(("if", "while", "until", "case", "for", "select", "{"))
 _CLOSES = frozenset(("fi", "done", "esac", "}"))
 _AMONG = frozenset(("then", "else", "elif", "do", "!", "time", "function"))
@@ -51,7 +51,7 @@ _SIGN_S: Final = 3.5e-7
 
 class WordPart(NamedTuple):
     """A part of a word: literal text, or a variable if `name` is set. The value of a variable is split into words
-    unless the variable is quoted. `has_default`: the text has a replacement for an empty variable.
+    unless the variable is quoted. `has_default`: the text has a default for an empty variable, as `${NAME:-4}` has.
     """
 
     text: str
@@ -96,7 +96,7 @@ def join_word_parts(parts: Sequence[WordPart]) -> ShellWord:
 
 def _find_newline_and_sign(text: str, sign: str, start: int) -> int:
     """Return the next index of `sign` in a text, or -1. `sign` begins with a newline. For long scripts this is faster
-    than `str.find(sign)`: CPython finds a single character fifty times as fast as several.
+    than `str.find(sign)`: CPython finds a single character fifty times as fast as several characters.
     """
     at, first = start + 1, sign[1:2]
     for _ in range(_LOOKS if first else 0):
@@ -401,8 +401,8 @@ class ReadingBudget:
 class ScriptVariables:
     """The known values of variables while the commands of a script are read; `?` is a value that the script computes.
 
-    `exported` has the variables that programs get, and `of_command` the variables that are set only for the last
-    command.
+    `own` has the names of variables with a value that the script computes. `exported` has the names of variables that
+    programs get, and `of_command` the variables that are set only for the last command.
     """
 
     def __init__(self, known: Mapping[str, str], reading: ReadingBudget | None = None) -> None:

@@ -124,8 +124,8 @@ RUNTIME_LOOKUPS: Final = tuple(
     interest_in_fields(kind.gvk, "spec.containers") for kind in (ServingRuntime, ClusterServingRuntime)
 )
 _NIM_LIVENESS_S: Final = 45
-"""The seconds until the livenessProbe of NVIDIA's operator kills the container without a startupProbe: 15 and three
-times 10.
+"""The seconds until the default livenessProbe of NVIDIA's operator kills a container without a startupProbe: a delay of
+15 s, and 3 periods of 10 s.
 """
 _KSERVE: Final = "kserve-container"
 _MAIN: Final = "main"
@@ -262,8 +262,9 @@ def advise_probes_of_parts(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_probes_of_nim_service(subject: Subject) -> Iterator[Problem]:
-    """Warn of a startupProbe that replaces the operator's, which allows 20 minutes, and is too short for the model in
-    the name of the image. Advise on a startupProbe that is off beside a livenessProbe.
+    """Warn of a startupProbe that is too short for the model in the name of the image. It replaces the startupProbe of
+    the operator, which allows 20 minutes. Also warn of a startupProbe that is off if the livenessProbe kills the
+    container early.
     """
     spec = subject.typed(NimService).spec
     startup, liveness = spec.startup_probe, spec.liveness_probe
@@ -441,8 +442,8 @@ def _serves_model(container: Container, subject: Subject, silent: re.Pattern[str
 
 
 def _loads_model_later(container: Container) -> bool:
-    """Return whether a container runs a server that loads models on request. Its image or command shows this; if these
-    name no server, its name or the name of a port.
+    """Return whether a container runs a server that loads models on request. The image or the command shows this. If
+    these name no server, the name of the container or of a port may show this.
     """
     patterns, image, words = read_model_server_patterns(), container.image, container.command_line
     if container.is_found_in(patterns.later, (f"{image} {words}",)):

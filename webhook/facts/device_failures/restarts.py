@@ -146,7 +146,7 @@ _STAYS: Final = re.compile(r"--block|[;&|\n`]|\$\(")
 
 
 def advise_job_set_restarts(subject: Subject) -> Iterator[Problem]:
-    """Warn of a JobSet that ends at the first failure of a Job, unless the JobSet says so with maxRestarts: 0."""
+    """Warn of a JobSet that ends at the first failure of a Job, unless maxRestarts: 0 shows that this is intended."""
     spec = subject.typed(JobSet).spec
     policy = spec.failure_policy
     if policy.max_restarts is not None or any("Restart" in rule.action for rule in policy.rules):
@@ -173,7 +173,7 @@ def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_ray_start(subject: Subject) -> Iterator[Problem]:
-    """Warn of a server whose container ends at once because it only runs `ray start` without --block."""
+    """Warn of a server that only runs `ray start` without --block, so that its container ends at once."""
     for pods in subject.once(read_device_workload).device_pods if subject.group_kind in _SERVERS else ():
         for container in pods.containers:
             if container.runs(_RAY_START) and not container.runs(_STAYS):
@@ -221,7 +221,9 @@ def _events_of_policies(at: FieldPath, subject: Subject) -> set[str]:
 
 
 def _count_devices_of_all_pods(subject: Subject) -> int:
-    """Return how many devices all pods have. A pod with an unknown number counts as a pod with one device."""
+    """Return how many devices all pods have. A pod with an unknown number of devices counts as a pod with one
+    device.
+    """
     using = subject.once(read_device_workload).device_pods
     return sum(pods.pod_count * (sum(pods.devices.values()) or 1) for pods in using)
 
@@ -258,7 +260,7 @@ def validate_fail_index(job: JobSpec) -> Iterator[Problem]:
 
 
 def advise_job_policies(subject: Subject) -> Iterator[Problem]:
-    """Advise on a Job with devices, and on the Jobs with devices that an object creates."""
+    """Advise on podFailurePolicy: of a Job with devices, or of the Jobs with devices that an object creates."""
     by_path = {pods.podset.path: pods for pods in subject.once(read_device_workload).device_pods}
     for job in _job_specs(subject) if by_path else ():
         pods = by_path.get(job.path("template"))

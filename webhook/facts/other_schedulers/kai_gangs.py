@@ -116,14 +116,16 @@ def _has_gang(pods: Sequence[KaiPods], subject: Subject) -> bool:
 
 
 def _count_together(podset: PodSet, subject: Subject) -> int:
-    """Return how many pods of a template belong to one group, as far as that is known."""
+    """Return how many pods of a template start together at least."""
     if subject.group_kind == JOB:
         return read_whole_number(subject.metadata.annotations.get(BATCH_MIN_MEMBER, "")) or 1
     return _least_of_ray_group(podset, subject) if subject.group_kind in _RAY else podset.count or 0
 
 
 def _least_of_ray_group(podset: PodSet, subject: Subject) -> int:
-    """Return the number of pods of a Ray group: minReplicas if it is above 0, otherwise replicas."""
+    """Return the least number of pods of a Ray group: minReplicas times numOfHosts; all pods of the group if
+    minReplicas is 0 or not set.
+    """
     count = podset.count or 0
     if podset.path[-3:-2] != (_WORKER_GROUPS,):
         return count
@@ -143,7 +145,9 @@ def _starts_at_once(podset: PodSet, subject: Subject) -> bool:
 
 
 def _least_members(subject: Subject, total: int) -> int:
-    """Return how many pods start together: minAvailable or the elastic minReplicas of a training job, else all pods."""
+    """Return how many pods start together: minAvailable or the elastic minReplicas of a training job; all pods if
+    neither is set.
+    """
     if subject.group_kind not in TRAINING_JOBS:
         return total
     spec = subject.object.get("spec")

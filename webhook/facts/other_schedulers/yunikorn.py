@@ -78,7 +78,9 @@ _PLACEMENT: Final = {
     "affinity": "may run where the pods cannot",
     "tolerations": "may fit no node",
 }
-"""Fields of a pod that a placeholder lacks unless the task group has the field, with the effect."""
+"""Fields of a pod that a placeholder has only if the task group has them, each with the effect on a placeholder without
+the field.
+"""
 _LONGEST: Final = 100_000
 
 

@@ -94,8 +94,8 @@ class RayGpus:
         largest: the most GPUs that one pod has; None if the number is not known.
         total: the GPUs of all pods at the largest number of pods; None if the number is not known.
         pods: the largest number of pods, by the number of GPUs of each pod.
-        hiding: the path of an amount of 0 in num-gpus or `resources` of a group with a GPU limit; None without one.
-        limit: the GPU limit of this group.
+        hiding: the path of an amount of 0 in num-gpus or `resources` of a group with a GPU limit; None if there is no
+        such amount. limit: the GPU limit of the group with `hiding`; 0 without `hiding`.
         lowered: a clause about a group with `resources` or rayStartParams that set fewer GPUs than the limit.
         unread: the name of a container with GPUs that is not the first of its pod, so that KubeRay ignores its limits.
     """
@@ -182,8 +182,8 @@ def _most_pods_of_group(group: Group, cluster: RayClusterSpec) -> int | None:
 class ReplicaDemand:
     """The GPUs that a deployment of Serve needs in one pod, and in all replicas together.
 
-    `sizes` are the parallel sizes for messages, and `setting` is the field with the number of replicas. `apart` are
-    the GPUs of the bundles that Ray places in one pod each (STRICT_SPREAD).
+    `sizes` are the parallel sizes for messages, and `setting` is the field with the number of replicas. `apart` has the
+    GPUs of each bundle if Ray places each bundle in a different pod (STRICT_SPREAD).
     """
 
     name: str
@@ -237,7 +237,7 @@ def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
 
 
 def _problem_of_bundles_apart(demand: ReplicaDemand, gpus: RayGpus) -> Problem | None:
-    """Return the problem of more bundles of one replica than pods, if Ray places each bundle in another pod."""
+    """Return the problem of more bundles of one replica than pods, if Ray places each bundle in a different pod."""
     for size in sorted(set(demand.apart), reverse=True):
         bundles, pods = sum(each >= size for each in demand.apart), gpus.count_pods_with(size)
         if bundles > pods:

@@ -1,8 +1,8 @@
 """What KubeRay's operator refuses in a RayCluster, a RayJob or a RayService, and the checks of Ray's kinds.
 
-The operator reports a refused object in an event, after the object is stored. Names of RayJobs and RayServices may have
-six characters less than names of RayClusters, because KubeRay adds these to the name of the cluster. Rules that depend
-on feature gates of the operator, or on fault tolerance, are not checked here. KubeRay passes rayStartParams to
+The operator reports a refused object in an event, after the object is stored. Names of RayJobs and RayServices must be
+six characters shorter than names of RayClusters, because KubeRay appends six characters to name the cluster. Rules that
+depend on feature gates of the operator, or on fault tolerance, are not checked here. KubeRay passes rayStartParams to
 `ray start`. If rayStartParams do not set num-gpus, KubeRay sets num-gpus from the limits of the first container. If
 num-gpus is below the GPUs of the container, Ray places too few tasks in the pod; with num-gpus 0, none. Since 1.5,
 `resources` of a group replace rayStartParams.
@@ -180,7 +180,9 @@ def check_cluster_required(subject: Subject) -> Iterator[Problem]:
 
 
 def check_head_required(subject: Subject) -> Iterator[Problem]:
-    """Require a head group, as the CustomResourceDefinitions do. The fields may show that the kind is wrong."""
+    """Require a head group, as the CustomResourceDefinitions do. The fix names another kind if the spec has a field of
+    this other kind.
+    """
     spec = ray_cluster_spec_of(subject)
     if not spec.json or spec.has("headGroupSpec"):
         return
@@ -228,7 +230,7 @@ def check_replica_bounds(subject: Subject) -> Iterator[Problem]:
             message = f"is above maxReplicas `{highest}`, so KubeRay starts {counted(highest, 'replica')}"
             fix = f"set at most {highest}, or raise maxReplicas"
             yield REPLICAS_OUT_OF_BOUNDS.problem(group.path("replicas"), message, fix, replicas)
-        elif replicas and lowest is not None and replicas < lowest:  # in the API server, unset replicas are 0
+        elif replicas and lowest is not None and replicas < lowest:  # the API server stores unset replicas as 0
             message = f"is below minReplicas `{lowest}`, so KubeRay starts {counted(lowest, 'replica')}"
             fix = f"set {lowest} or more, or lower minReplicas"
             yield REPLICAS_OUT_OF_BOUNDS.problem(group.path("replicas"), message, fix, replicas)

@@ -123,13 +123,15 @@ _UPGRADE_IS_ON: Final[Release] = (1, 7)
 
 @dataclass(frozen=True, slots=True)
 class KubeRay:
-    """The installed operator: its release, and as one text its arguments and environment variables, which set gates."""
+    """The installed operator: its release, and its arguments and environment variables as one text, which sets feature
+    gates.
+    """
 
     release: Release
     gates: str
 
     def has_gate(self, name: str, is_on: Release) -> bool:
-        """Return whether a feature gate is on: as `gates` says, or else by default since the release `is_on`."""
+        """Return whether a feature gate is on: as `gates` says, or by default since the release `is_on`."""
         return f"{name}=true" in self.gates or (self.release >= is_on and f"{name}=false" not in self.gates)
 
 

@@ -224,8 +224,8 @@ def _check_deployment(deployment: Mapping[str, Any], who: str, subject: Subject)
 
 
 def _check_fields(value: Mapping[str, Any], what: str, subject: Subject) -> Iterator[Problem]:
-    """Report fields that Ray drops. If a later release of Ray may have the field, it is reported only if its right
-    spelling or its right place is known.
+    """Report fields that Ray drops. For releases of Ray after _READ_RELEASE, which may have new fields, a field is
+    reported only if its right spelling or its right place is known.
     """
     for name in [each for each in list(value)[:100] if _is_unknown(each, what)]:
         meant = _RENAMED.get(name) or next(iter(get_close_matches(name[:80], _FIELDS[what], n=1, cutoff=0.85)), "")

@@ -128,8 +128,8 @@ def _advise_scheme(uri: str, path: FieldPath, subject: Subject) -> Iterator[Prob
 
 
 def _is_read_by_known_container(uri: str, subject: Subject) -> bool:
-    """Return whether a ClusterStorageContainer of the cluster, or of another file that the user passed, may read a URI.
-    A format with a regular expression is assumed to match every URI.
+    """Return whether a ClusterStorageContainer of the cluster, or of another file of the folder tree, may read a URI. A
+    format with a regular expression is assumed to match every URI.
     """
     view = subject.cluster_view()
     others = subject.cluster.cluster.objects_in_other_files(ClusterStorageContainer.gvk)

@@ -25,7 +25,7 @@ _ADVICE: Final = (
 
 
 _CLAIMS: Final = _ADVICE[:4]
-"""The rules for every kind with pods."""
+"""The advice for every kind in PLACED; the other advice is only for WORKLOADS."""
 
 
 def advise_claims(subject: Subject) -> Iterator[Problem]:

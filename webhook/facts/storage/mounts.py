@@ -50,7 +50,7 @@ class Volume(NamedTuple):
 
     @property
     def is_read_only(self) -> bool:
-        """Return whether the volume of a claim is mounted read-only in every container."""
+        """Return whether the volume mounts its claim read-only in every container."""
         return self.value.persistent_volume_claim.read_only
 
 
@@ -120,8 +120,8 @@ def read_mounts(subject: Subject) -> MountsOfObject:
 
 
 def _volumes_of_volcano_job(podset: PodSet, subject: Subject) -> Iterator[tuple[Volume, str]]:
-    """Yield the volumes of a Volcano Job with their mount paths. If several volumes name a claim, Volcano adds only the
-    first (createJobPod).
+    """Yield the volumes of a Volcano Job with their mount paths. If several volumes name the same claim, Volcano adds
+    only the first volume (createJobPod).
     """
     if subject.group_kind not in types.SPECS:
         return

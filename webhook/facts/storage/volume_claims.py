@@ -224,7 +224,7 @@ def check_classes_of_claim_templates(subject: Subject) -> Iterator[Problem]:
 
 
 def _has_no_default_class(view: ClusterView) -> bool:
-    """Return whether the view of a whole cluster has no default class."""
+    """Return whether the view has all objects of the cluster, and no default StorageClass."""
     classes = view.list_visible(StorageClass)
     return view.is_whole(StorageClass.gvk) and not any(
         each.metadata.annotations.get(_DEFAULT_CLASS) == "true" for each in classes
@@ -287,7 +287,9 @@ def read_only_problem(mount: VolumeMountInObject, claim: str = "") -> Problem:
 def validate_access_modes(
     claim: VolumeClaimSpec, who: str, mounting: Sequence[VolumeMountInObject], view: ClusterView
 ) -> Iterator[Problem]:
-    """Check that all pods of a claim can mount it. A node-local class is reported instead of ReadWriteOnce."""
+    """Report a claim that not all of its pods can mount or write. A StorageClass with volumes on the disks of nodes is
+    reported instead of the mode ReadWriteOnce.
+    """
     modes, path, pods = set(claim.access_modes), mounting[0].volume.path, number_of_pods_with(mounting)
     writing = [mount for mount in mounting if not (mount.volume.is_read_only or mount.is_read_only)]
     if modes == {"ReadOnlyMany"} and writing:
@@ -311,7 +313,8 @@ def missing_storage_class_problem(
     who: str, wanted: str, path: FieldPath, view: ClusterView, *, is_created: bool = False
 ) -> Problem:
     """Return the problem of a StorageClass that does not exist. The fix for an existing claim is a new claim, because
-    its class cannot change. If no class is wanted, only a default class would decide, so the rule is not checked.
+    its class cannot change. If the claim names no class, only the default class of the cluster would decide, so the
+    problem says that the rule is not checked.
     """
     if not wanted:
         default = MissingObject(kind=f"default {StorageClass.gvk.kind}", name="")
@@ -325,7 +328,7 @@ def missing_storage_class_problem(
 
 
 def is_storage_class_absent(name: str, view: ClusterView) -> bool:
-    """Return whether the view of a whole cluster has no class of this name."""
+    """Return whether the view has all objects of the cluster, and no StorageClass of this name."""
     if not name or is_placeholder(name) or view.find(StorageClass, name, namespaced=False):
         return False
     return view.is_whole(StorageClass.gvk)
