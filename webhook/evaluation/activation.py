@@ -46,8 +46,8 @@ def shows_advice(invocation: Invocation) -> bool:
 
 
 def problems_with_actions(problems: Iterable[Problem], invocation: Invocation, *, advice: bool) -> Sequence[Listed]:
-    """Return the problems with their actions. Problems with action Off are left out; without `advice`, also those
-    with action Advice.
+    """Return the problems with their actions. Problems with action Off are left out; without `advice`, problems with
+    action Advice are also left out.
     """
     deadline, configured = invocation.context.deadline, invocation.context.policies.configured
     named = actions.actions_of_param(invocation.param.object, deadline)

@@ -95,8 +95,8 @@ class LazyVariables(dict[str, Any]):
         self._idle: list[CostMeter] = []  # meters to use again for the next variables
 
     def max_cost_of_reevaluation(self) -> int:
-        """Return the greatest cost of evaluating all variables again: for each, its earlier cost, or else its
-        limit.
+        """Return the greatest cost of evaluating all variables again: for each variable its earlier cost, or its limit
+        if it has no earlier cost.
         """
         return self._spent + (len(self._declared) - self._computed) * PER_CALL_LIMIT
 

@@ -1,7 +1,7 @@
 """Decides which policies are evaluated on which objects of a request, with which bindings and parameters.
 
-The annotation `claimgate.dev/concerns` of a policy names resources of Pods. The policy is not evaluated on Pods
-without these resources; a validating policy is also not evaluated on such pod templates. Webhooks are registered with
+The annotation `claimgate.dev/concerns` of a policy names resources of Pods. The policy is not evaluated on Pods without
+these resources; a validating policy is also not evaluated on pod templates without them. Webhooks are registered with
 matchConditions for the same words (export/registrations.py), so that API servers do not send such Pods, or built-in
 kinds with such templates. This module must accept every Pod that the matchConditions accept, and may accept more.
 
@@ -156,7 +156,7 @@ def _targets_of_policy(candidate: Candidate, context: RequestContext) -> Sequenc
 
     Raises:
         BindingError: a selector reads the labels of the namespace, which does not exist.
-        LookupFailed: it is not known.
+        LookupFailed: the namespace is not known.
         BudgetExceeded: the time is up.
     """
     objects = context.objects
@@ -197,8 +197,8 @@ def _without_mistyped_objects(
 
 
 def _evaluates_mistyped_object(policy: Policy, target: EvaluationTarget, context: RequestContext) -> bool:
-    """Return whether a policy is evaluated on an object with values of wrong types. If it is not, but may concern the
-    object, the object is noted in the context.
+    """Return whether a policy is evaluated on an object with values of wrong types. If the policy may concern the
+    object, the object and the policy are noted in the context.
     """
     kind = (target.kind.group, target.kind.kind)
     if context.policies.registry.may_checks_apply_to(policy.checks, kind, target.object):
@@ -213,7 +213,7 @@ def _matching_targets(
 
     Raises:
         BindingError: a selector reads the labels of the namespace, which does not exist.
-        LookupFailed: it is not known.
+        LookupFailed: the namespace is not known.
         BudgetExceeded: the time is up.
     """
     own = context.objects.typed_own

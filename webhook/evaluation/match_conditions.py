@@ -27,7 +27,8 @@ def do_conditions_hold(invocation: Invocation) -> bool:
 
     Raises:
         EvaluationError: a condition failed and the failurePolicy is Fail, or it needs an unknown answer of the
-            authorizer. LookupFailed: a value that a condition reads is unknown.
+            authorizer.
+        LookupFailed: a value that a condition reads is unknown.
     """
     compiled, context = invocation.match_conditions, invocation.context
     if compiled is None:
@@ -52,8 +53,8 @@ def do_conditions_hold(invocation: Invocation) -> bool:
 
 
 def may_conditions_hold(invocation: Invocation) -> bool:
-    """Return whether the conditions of a policy may hold for an object that is unknown: not if a condition is false
-    for every object.
+    """Return whether the conditions of a policy may hold for an unknown object. The result is False if a condition is
+    false for every object.
 
     Raises:
         EvaluationError: a condition fails for every object, and the policy's failurePolicy is Fail.

@@ -1,12 +1,12 @@
 """Finds the pods of a request that are not in its object: merged pods of TrainJobs, and pods that controllers build
 from single fields.
 
-A policy with `expand: pods` is evaluated on the pods that Trainer creates from a TrainJob and its runtime. A problem
-of a field is reported at the origin of the field: spec.trainer, the patches, or the runtime. Without the runtime, the
-pods are unknown. Some controllers build pods from single fields of an object. A policy is evaluated on these fields.
-If it reads another field, it is not evaluated: reading an unknown field of a PartialObject is an error. Only pods of
-objects in files are evaluated in this way, because in a cluster the created pods themselves are reviewed. A pod
-template that a controller completes is also a PartialObject.
+A policy with `expand: pods` is evaluated on the pods that Trainer creates from a TrainJob and its runtime. A problem of
+a field is reported at the origin of the field: spec.trainer, the patches, or the runtime. Without the runtime, the pods
+are unknown. Some controllers build pods from single fields of an object. A policy is evaluated on these fields. A
+policy that reads another field is reported as not evaluated, because reading an unknown field of a PartialObject raises
+NoDecision. Only pods of objects in files are evaluated in this way, because in a cluster the created pods themselves
+are reviewed. A pod template that a controller completes is also a PartialObject.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class MergedPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartialPod:
-    """A pod that a controller creates from single fields of an object of this kind. `path` is the place of that object
+    """A pod that a controller creates from single fields of an object of kind `kind`. `path` is the path of this object
     in the request's object.
     """
 
@@ -184,8 +184,8 @@ class _KnownParts:
     """Makes the PartialObject of an object in a template. `where` is the path of the object in the Pod, with a dot at
     the end.
 
-    hidden: dotted paths of unknown fields; whole_lists: the only lists that are known; absent: missing fields that
-    are known to be absent.
+    `hidden` has dotted paths of unknown fields. `whole_lists` has the lists that are known; no other list is known.
+    `absent` has fields that are certainly not set.
     """
 
     deadline: Deadline

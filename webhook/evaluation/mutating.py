@@ -2,7 +2,7 @@
 
 Policies run in the order of their names. All policies are matched, with their parameters, before the first runs;
 matchConditions and expressions see the current object. After a mutation was applied, every policy with
-reinvocationPolicy IfNeeded that ran before runs again. A failed mutation does not stop those after it. Source:
+reinvocationPolicy IfNeeded that ran before runs again. A failed mutation does not stop the mutations after it. Source:
 k8s.io/apiserver v0.36 pkg/admission/plugin/policy/mutating/{dispatcher,reinvocationcontext}.go and
 generic/policy_dispatcher.go.
 """
@@ -67,7 +67,7 @@ from webhook.rules.decisions import Decision, DenialReason
 from webhook.yamltext.jsontext import equal_as_json
 
 _REVERSIBLE: Final = ("none", "version")
-"""Conversions after which changes can be put back into the object as it was sent."""
+"""Conversions between versions after which changes can still be written into the object that was sent."""
 _INTERNAL_ERROR: Final = DenialReason("InternalError", 500)
 """The reason and code of a denial after a failed mutation (admission.NewForbidden)."""
 
@@ -229,7 +229,7 @@ class MutationRun(Struct):
 
     def _apply_all_mutations(self, invocation: Invocation, sent: JSON, crd: JSON) -> bool:
         """Apply the mutations of a policy, and return whether all were tried. A failed mutation does not stop later
-        ones. `sent` is the object with which all policies were matched.
+        mutations. `sent` is the object with which all policies were matched.
         """
         for index in range(len(invocation.policy.changes)):
             target = refresh_target(invocation.target, self.object, invocation.context.deadline)
@@ -274,7 +274,7 @@ class MutationRun(Struct):
         return changed, shown
 
     def _is_time_over(self, invocation: Invocation) -> bool:
-        """Return whether the time is over, and note that the policy must not run again."""
+        """Return whether the time is over. If it is over, note that the policy must not run again."""
         if invocation.context.deadline.is_over:
             self.stopped.add(invocation.key[:2])
             return True

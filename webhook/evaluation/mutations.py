@@ -167,7 +167,7 @@ class TemplateRewriting:
     """
 
     def __init__(self) -> None:
-        self._copies: dict[int, JSON] = {}  # this reference keeps them alive, so that no other object gets their ids
+        self._copies: dict[int, JSON] = {}  # this dict keeps the copies alive, so that no other object gets their ids
 
     def freeze_copies(self) -> None:
         """Stop changing the existing copies; later changes make new copies."""
@@ -248,7 +248,7 @@ def find_crd_of_target(invocation: Invocation) -> JSON:
     """Return the CustomResourceDefinition of a target's kind; None for built-in kinds, and for kinds without a
     definition.
 
-    The result is also None for an object that the rule for Pods matches.
+    The result is also None for the request's own object if policies about Pods match it (`criteria_attributes`).
 
     Raises:
         LookupFailed: the definition is unknown, and the policy needs it.

@@ -190,8 +190,8 @@ def errors_of_interrupted_policies(
 ) -> tuple[Decision, ...]:
     """Return an error of every policy of a phase that may concern a request, one for each binding.
 
-    It is for a review that was stopped from outside, so the object of the request is not known. Policies and bindings
-    with a namespaceSelector that excludes the request's namespace are left out.
+    The review was stopped from outside, so the object of the request is not known. Policies and bindings with a
+    namespaceSelector that excludes the request's namespace are left out.
     """
     context = request_context(policies, attributes, cluster)
     candidates = policies.validating_for(attributes, phase)
@@ -220,8 +220,8 @@ def _may_criteria_match(criteria: Criteria, context: RequestContext) -> bool:
 def decisions_of_undecoded_objects(mistyped: Iterable[tuple[EvaluationTarget, Policy]]) -> Iterator[Decision]:
     """Yield an "unknown" decision for each object with values of wrong types that no policy about types reported.
 
-    `mistyped` has pairs of such an object and a policy that may concern it. A decision has the name of the first of
-    these policies.
+    `mistyped` has pairs of an object with values of wrong types and a policy that may concern the object. The decision
+    has the name of the first policy that skipped the object.
     """
     skipped: dict[int, tuple[EvaluationTarget, Policy]] = {}  # by `id` of the object, which the target keeps
     judged: set[int] = set()

@@ -32,7 +32,8 @@ EMPTY_KEYS: Final[Mapping[str, JSON]] = MappingProxyType({})
 
 
 class RequestParams:
-    """Finds the parameters of bindings for one request: those of the cluster, or else the shipped parameters.
+    """Finds the parameters of bindings for one request: in the cluster, or among the shipped parameters if the cluster
+    has none.
 
     `static` has the parameters that are the same for all requests (policy/static_params.py).
     """
@@ -99,8 +100,8 @@ class RequestParams:
         return site_keys_of(self._cluster.get(SITE.gvk, self._own_namespace, SITE.scope.name), name)
 
     def _find_params_or_shipped_ones(self, kind: GroupVersionKind, source: ParamSource) -> Sequence[JSON]:
-        """Return the objects that a reference names, or else shipped objects. If the request's namespace is unknown,
-        only shipped objects are searched.
+        """Return the objects that a reference names in the cluster, or otherwise among the shipped objects. If the
+        request's namespace is unknown, only shipped objects are searched.
         """
         shipped, namespace = self._shipped, self._attributes.namespace
         cluster = self._cluster if shipped is None else LayeredCluster(self._cluster, shipped)
@@ -196,7 +197,7 @@ def _metadata_of_param(param: JSON) -> JSON:
 
 def _param_with_kind(param: JSON, kind: GroupVersionKind) -> JSON:
     """Return a parameter with the apiVersion and kind of the paramKind, because the view may have another version of
-    it.
+    the parameter.
     """
     if param.get("apiVersion") == kind.api_version and param.get("kind") == kind.kind:
         return param

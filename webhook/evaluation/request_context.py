@@ -70,8 +70,8 @@ class RequestContext(Struct, eq=False):
     def of_other_request(self, attributes: Attributes, *, may_ask: bool = True) -> RequestContext:
         """Return the context of another request with the same policies and cluster.
 
-        The trace does not record it, because the trace explains the verdict. `may_ask`: whether policies may use the
-        authorizer.
+        The trace does not record the other request, because the trace explains the verdict. `may_ask`: whether policies
+        may use the authorizer.
         """
         untold, authorizer = replace(self.options, trace=None), self.variables.authority if may_ask else None
         return request_context(
@@ -86,8 +86,8 @@ class RequestContext(Struct, eq=False):
         return budget
 
     def subject(self, target: EvaluationTarget, param: Param) -> Subject:
-        """Return a target in the form for facts and checks. Policies with the same assumptions about the cluster
-        share it.
+        """Return a target in the form for facts and checks. Policies with the same assumptions about the cluster share
+        the subject.
 
         Raises:
             LookupFailed: the param cannot be read.
@@ -174,7 +174,7 @@ class RequestNamespace:
         Raises:
             UnknownLabels: no file has the namespace.
             MistypedLabels: a file has the namespace with labels that are not strings.
-            LookupFailed: it is not known.
+            LookupFailed: the namespace is not known.
         """
         if self._labels is None:
             namespace = self._look_up_namespace()
@@ -183,8 +183,8 @@ class RequestNamespace:
         return self._labels
 
     def assumed_labels(self) -> Labels | None:
-        """Return the labels of the namespace; a namespace that no file has counts as without labels. Policies with
-        checks use these labels. For example, checks read the label that enables a mesh.
+        """Return the labels of the namespace; no labels if no file has the namespace. Policies with checks use these
+        labels. For example, checks read the label that enables a mesh.
 
         Raises:
             LookupFailed: the namespace is not known.
@@ -219,7 +219,7 @@ class RequestNamespace:
 
         Raises:
             BindingError: the namespace does not exist.
-            LookupFailed: it is not known.
+            LookupFailed: the namespace is not known.
         """
         name = self._attributes.namespace
         if not name or self._attributes.kind == NAMESPACE:

@@ -62,7 +62,7 @@ class EvaluationTarget:
         criteria_attributes: the attributes for matching criteria, if they differ from `attributes`.
         place: the printed path of the podset.
         merged: a pod that is not in the object.
-        missing: the missing objects because of which the pods are unknown. Such a target stands for all these pods.
+        missing: the missing objects without which some pods are not known. Such a target represents all of these pods.
         has_new_spec: whether the condition of `updates: spec` holds; None before a policy needs it.
         concerns: the words of the annotation `concerns` that apply to a Pod; None before a policy needs them.
         shown_objects: object and old object in the form for expressions; None before an expression needs them.
@@ -173,8 +173,8 @@ _Listed: TypeAlias = Callable[[JSON, Table, ClusterView], tuple[PodSet, ...]]
 class RequestObjects:
     """The targets of one request. Each is created when a policy first needs it, and all policies share it.
 
-    `sent` is the match of the request itself. `typed_own` has the own object if it was decoded by an API server;
-    otherwise it is empty.
+    `sent` is the match of the request itself. `typed_own` has the request's own object if an API server has decoded
+    this object; otherwise it is empty.
     """
 
     _decoded: DecodedRequestObjects | None = None
@@ -210,7 +210,7 @@ class RequestObjects:
         return EvaluationTarget(own.attributes, match, now, before, written, None, own.mismatches, own.omitted)
 
     def inner_targets(self, inner: InnerObjects) -> tuple[EvaluationTarget, ...]:
-        """Return the targets of some kinds inside the request's own object.
+        """Return the targets inside the request's own object, of the kinds that `inner` names.
 
         Raises:
             LookupFailed: the installed release of Trainer is not known.
@@ -441,8 +441,8 @@ class RequestObjects:
         return EvaluationTarget(attributes, self.sent, now, before, written, place, mismatches, omitted, place=at)
 
     def _template_pairs(self, of: _Listed) -> Iterator[tuple[PodSet, PodSet | None]]:
-        """Yield the templates or patches of the object, each with the one of the same name in the old object. On
-        DELETE, yield those of the old object.
+        """Yield the templates or patches of the object, each with the template or patch of the same name in the old
+        object. On DELETE, both members of each pair are from the old object.
         """
         attributes, table, view = self.attributes, self._table, self._view
         old = of(attributes.old_object, table, view) if attributes.old_object else ()

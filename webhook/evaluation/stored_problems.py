@@ -30,7 +30,7 @@ from webhook.rules.problem import Problem
 
 SAID: Final = "the stored object has this problem already, so it does not stop the update"
 Ask: TypeAlias = Callable[[RequestContext, Collection[str]], Sequence[Decision]]
-"""Returns the decisions on a request of the policies with these names."""
+"""Returns the decisions of the policies with these names on a request."""
 _Asked: TypeAlias = tuple[str, str, str]
 """The names of a policy, its binding and the parameter."""
 
@@ -156,8 +156,8 @@ class _StoredProblems:
                 self._moved[asked, problem.code_found_and_message] += 1
 
     def has_stored(self, asked: _Asked, problem: Problem) -> bool:
-        """Return whether the old object has a problem of the new object. Each old problem stands for at most one new
-        problem.
+        """Return whether the old object has a problem of the new object. Each old problem is matched with at most one
+        new problem.
         """
         old = self._places.get((asked, problem.code, problem.path))
         if old is not None and (

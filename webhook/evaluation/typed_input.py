@@ -109,7 +109,9 @@ def _integer_fields_with_fractions(
 def _changed_parts(
     value: JSON, before: JSON, node: Node, deadline: Deadline
 ) -> Iterator[tuple[str | int, JSON, JSON, Node]]:
-    """Yield the changed parts of a value, in the order of Go's JSON: key, new value, old value, schema node."""
+    """Yield each changed part of a value: its key, new value, old value and schema node. Keys have the order of Go's
+    JSON.
+    """
     if value is before or node is None:
         return
     deadline.spend(1)
@@ -342,7 +344,7 @@ def inner_object_as_sent(
 
     Args:
         obj: the object, or the template as a Pod.
-        kind: its kind.
+        kind: the kind of the object.
         place: the place of the object.
         deadline: is charged for every value that is read.
         is_encoded: whether an API server has encoded the outer object, which is of a built-in kind.

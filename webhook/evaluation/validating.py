@@ -112,7 +112,7 @@ def _add_decisions_of_policy(candidate: Candidate, context: RequestContext, deci
         else:
             evaluate = partial(_evaluate_invocation, each, candidate)
             judged = trace.evaluate_and_record(each.policy, each.binding, each.param, each.target.place, evaluate)
-        if judged is each.param.admits:  # the usual case: only one object, so one decision list for each binding
+        if judged is each.param.admits:  # the usual case: the prepared decisions for an object without problems
             decisions.decisions += judged
         elif judged:  # the conditions of the policy hold
             decisions.add(judged)
@@ -231,7 +231,7 @@ class Validator:
         `rule_names` has the names that the rules read. `variables` is the greatest cost of their variables in a
         second evaluation. API servers evaluate the messages of all rules, and all rules fail if the messages exhaust
         the budget. So messages of rules that hold are also evaluated, until the budget certainly covers the remaining
-        ones.
+        messages.
         """
         body, budget = self._policy.body(), self._budget
         rules, left = body.rules, body.messages
