@@ -149,7 +149,7 @@ TYPED = {
 UNSEEN = {
     "labels that may be missing": (
         on_pods("object.metadata.labels.team != ''"),
-        "`object.metadata.labels` is not set there: write `object.metadata.?labels` with `orValue(…)`, or ask `has(",
+        "`object.metadata.labels` is not set there: write `object.metadata.?labels` with `orValue(…)`, or check `has(",
     ),
     "a label that may be missing": (
         on_pods("has(object.metadata.labels) && object.metadata.labels['team'] != ''"),

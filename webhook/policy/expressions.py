@@ -36,7 +36,7 @@ from webhook.rules.catalogue import Catalogue
 from webhook.rules.declarations import PROBLEMS
 from webhook.text.similar_names import nearest_name
 
-_HAS: Final = "a field that is not set is absent, not null: test `has(x.field)`, or read `x.?field.orValue(…)`"
+_HAS: Final = "a field that is not set is absent, not null: check `has(x.field)`, or read `x.?field.orValue(…)`"
 _OR_VALUE: Final = "write `x[?'key'].orValue(…)` for an entry that may be absent"
 _CHOICE: Final = "write `condition ? a : b` for a choice"
 _WALK: Final = "write `list.all(x, …)`, `.exists(x, …)`, `.map(x, …)` or `.filter(x, …)` to walk a list"

@@ -86,7 +86,7 @@ class HtmlFindingsWriter:
         yield '<div class="columns">\n<div>\n'
         yield _filter_form(self._counts)
         if not self._findings:
-            yield "<p>Nothing was found.</p>\n"
+            yield "<p>No findings.</p>\n"
         for result, severity in sorted(self._findings, key=_rank_of_group):
             count = self._counts.groups[result, severity]
             yield f'<section class="group"><h2>{_title_of_group(result, severity, count)}</h2>\n'
@@ -172,7 +172,7 @@ def _section_about_run(run: RunDescription) -> str:
     if not run.time:
         return ""
     time = f'<time datetime="{_escaped_text(run.time)}">{_escaped_text(run.time_in_words)}</time>'
-    return f'<details id="run" open><summary>Made {time}</summary><dl>{terms}</dl></details>'
+    return f'<details id="run" open><summary>Written {time}</summary><dl>{terms}</dl></details>'
 
 
 def _list_of_unreadable(totals: Totals) -> str:

@@ -345,7 +345,7 @@ def _cause_and_fix(source: str, error: str, sample: _Sample) -> str:
     if isinstance(node, Select):
         operand = source_text(node.operand)
         path, optional = f"{operand}.{node.field}", f"{operand}.?{node.field}"
-        return f"`{path}` is not set there: write `{optional}` with `orValue(…)`, or ask `has({path})` first"
+        return f"`{path}` is not set there: write `{optional}` with `orValue(…)`, or check `has({path})` first"
     if isinstance(node, Call):
         operand, key = map(source_text, node.arguments)
         return (

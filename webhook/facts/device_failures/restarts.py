@@ -97,18 +97,15 @@ POD_FAILURE_POLICY: Final = DEVICE_FAILURES.rule(
     "device-failures/pod-failure-policy",
     title="A drained node counts as a failure of the program",
     why=(
-        "Without a podFailurePolicy a drained node counts as a failure of the program, and the replacement starts "
-        "while the old pod still holds its devices."
+        "Each drained node uses up one of the restarts that backoffLimit allows, so maintenance of nodes can end the "
+        "job. The replacement starts while the old pod still holds its devices."
     ),
     source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy",
 )
 EVICTIONS_COUNT: Final = DEVICE_FAILURES.rule(
     "device-failures/evictions-count",
-    title="An eviction counts as a failure of the program",
-    why=(
-        "Without a podFailurePolicy a drained node counts as a failure of the program. Tests and benchmarks that a "
-        "person starts again do not need the policy."
-    ),
+    title="An eviction of a test or benchmark counts as a failure",
+    why="A test or benchmark fails if its node is drained. This is only advice, because a person can start it again.",
     source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy",
     level="advice",
 )

@@ -143,8 +143,11 @@ def _is_read_by_known_container(uri: str, subject: Subject) -> bool:
 
 INFERENCE_SERVICE: Final = SERVING_KIND.rule(
     "serving-kind/inference-service",
-    title="An InferenceService has a setting that KServe refuses",
-    why="The webhook refuses some names, servers, autoscalers and mount paths of models.",
+    title="KServe refuses a name, server, autoscaler, path or canary",
+    why=(
+        "The webhook accepts one server per predictor, the metrics of one autoscaler, and a common folder for several "
+        "models. A canary has a fixed number of replicas on one node."
+    ),
     function="validateInferenceService",
 )
 _FRAMEWORKS: Final = (

@@ -148,10 +148,10 @@ def _refusals_of_subgroups(template: LeaderWorkerTemplate) -> Iterator[Refusal]:
 
 DISAGGREGATED_SET: Final = SERVING_KIND.rule(
     "serving-kind/disaggregated-set",
-    title="A DisaggregatedSet has roles that its webhook refuses",
+    title="A role's name, update, replicas or placement is refused",
     why=(
-        "The webhook refuses names that are too long for the Services of roles, updates that may neither add nor stop "
-        "a group, partitions, several slices with external scaling, and two exclusive placements at once."
+        "All roles of a DisaggregatedSet are created, updated and placed together. So no role can have a partition, "
+        "0 replicas beside roles with replicas, or a placement of its own."
     ),
     refused_by="DisaggregatedSet's webhook, or its schema",
     source="kubernetes-sigs/lws@060ab4d pkg/webhooks/disaggregatedset/disaggregatedset_webhook.go",

@@ -396,8 +396,9 @@ def _describe_outcome(job: MergedTrainJob, launcher: LauncherProcesses) -> str:
         return "so the processes per node will be 1 or the number of CPUs"
     if launcher.processes is None:
         return f"so the processes per node will be {job.processes}"
-    why = f"because option {launcher.option} overrides PET_NPROC_PER_NODE"
-    return f"so Trainer sets {job.processes}, while {launcher.by} starts {launcher.processes} per node {why}"
+    return (
+        f"so Trainer sets {job.processes.per_node}, but {launcher.by} starts {launcher.processes} ({launcher.option})"
+    )
 
 
 def _fix_for_unset_processes(job: MergedTrainJob, devices: int, *, is_unused: bool) -> str:
