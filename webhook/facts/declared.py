@@ -25,7 +25,7 @@ class CheckScope(Struct, frozen=True, kw_only=True):
         kinds: pairs of group and kind; empty for all kinds.
         other_than: the kinds that are excluded.
         of_deletions: whether the check runs only for deletions. If False, it runs only for objects that are not
-        deleted.
+            deleted.
         of_pods_with: the check runs only for Pods with at least one of these parts (typed/pod_parts.py); empty for
             all Pods.
     """

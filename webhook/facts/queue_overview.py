@@ -23,7 +23,7 @@ class QueueResourceAmounts(Struct, frozen=True, kw_only=True):
         nominal: the declared quota; for a Queue of Volcano, the deserved amount.
         borrowing_limit, lending_limit: the declared limits; None without a limit.
         most: the most that the queue could ever use; for a Cohort, the amount that the Cohort and its descendants
-        share.
+            share.
         used: the amount that is reserved at present.
     """
 

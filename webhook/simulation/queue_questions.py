@@ -74,8 +74,8 @@ def _scheduler_questions(subject: Subject) -> Iterator[OpenQuestion]:
 
 
 def _gang_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield a question about each gang of other pods that the pods join: it waits for more pods than the job has, or
-    claimgate does not know whether the scheduler reads it.
+    """Yield a question about each gang that the pods join by a name. The gang is not known or not compared, or it waits
+    for more pods than the job has or the nodes have room for.
     """
     for gang in _gangs_of_pods(subject):
         if what := _question_of_gang(gang, subject):
@@ -107,7 +107,8 @@ class _JoinedGang:
         least: the number of pods that must exist; None without a gang or if unknown.
         field: the field with `least`.
         is_known: whether the object with the gang was read.
-        is_of_kubernetes: whether the scheduler of Kubernetes reads the gang. Others need a plugin or another scheduler.
+        is_of_kubernetes: whether the scheduler of Kubernetes reads the gang. Other gangs need a plugin or another
+            scheduler.
         template: a template of the pods, as JSON.
     """
 

@@ -95,7 +95,8 @@ class RayGpus:
         total: the GPUs of all pods at the largest number of pods; None if the number is not known.
         pods: the largest number of pods, by the number of GPUs of each pod.
         hiding: the path of an amount of 0 in num-gpus or `resources` of a group with a GPU limit; None if there is no
-        such amount. limit: the GPU limit of the group with `hiding`; 0 without `hiding`.
+            such amount.
+        limit: the GPU limit of the group with `hiding`; 0 without `hiding`.
         lowered: a clause about a group with `resources` or rayStartParams that set fewer GPUs than the limit.
         unread: the name of a container with GPUs that is not the first of its pod, so that KubeRay ignores its limits.
     """

@@ -228,7 +228,8 @@ class MergedJobSet(Struct):
         spec: the spec of the JobSet.
         patched: the spec of the runtime with the patches, before Trainer and its plugins change it; paths begin at
             the runtime.
-        labels, annotations: labels and annotations of the JobSet. annotated: the path of each annotation.
+        labels, annotations: labels and annotations of the JobSet.
+        annotated: the path of each annotation.
         problems: the problems of parts that were refused, dropped, appended or replaced.
         unknown: pairs of replicated job and container that patches name and the runtime lacks; container "" for the
             whole job.
