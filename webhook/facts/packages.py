@@ -241,7 +241,7 @@ PACKAGES: Final = (
     FactPackage(
         module="webhook.facts.storage",
         groups=("storage",),
-        rules=("volume_claims", "checkpoints", "shared_memory"),
+        rules=("volume_claims", "checkpoints", "shared_memory", "mounts"),
     ),
     FactPackage(module="webhook.facts.namespace_quota", groups=("namespace-quota", "gpu-quota"), is_one_module=True),
     FactPackage(module="webhook.facts.preemption", groups=("preemption",), is_one_module=True),

@@ -32,7 +32,7 @@ from webhook.typed.fields import ValueMap
 from webhook.typed.objects import ConfigMap
 from webhook.typed.pods import Container, PodSpec, PodTemplate
 from webhook.typed.view import ReadingContext, Typed
-from webhook.typed.volumes import ConfigMapVolume, SecretVolume, Volume
+from webhook.typed.volumes import ConfigMapVolume, Projection, SecretVolume, Volume
 from webhook.workloads.podsets import PodSet
 from webhook.yamltext.placeholders import is_placeholder
 
@@ -264,7 +264,7 @@ def _references_of_variables(container: Container, podset: PodSet) -> Iterator[C
 
 
 def _references_of_volume(volume: Volume, podset: PodSet) -> Iterator[ConfigurationReference]:
-    of_volume: tuple[tuple[GroupVersionKind, str, FieldPath, ConfigMapVolume | SecretVolume], ...] = (
+    of_volume: tuple[tuple[GroupVersionKind, str, FieldPath, ConfigMapVolume | Projection | SecretVolume], ...] = (
         (_SECRET, volume.secret.secret_name, volume.secret.path("secretName"), volume.secret),
         (ConfigMap.gvk, volume.config_map.name, volume.config_map.path("name"), volume.config_map),
         *((ConfigMap.gvk, each.name, each.path("name"), each) for each in volume.projected.config_maps),

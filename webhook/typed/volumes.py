@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from webhook.typed.fields import Amounts, Part, Parts, Raw, Text, Texts, Truth
+from webhook.typed.fields import Amounts, OptionalNumber, Part, Parts, Raw, Text, Texts, Truth
 from webhook.typed.view import Typed
 
 
@@ -70,10 +70,20 @@ class KeyToPath(Typed):
 
     key = Text()
     file_path = Text(name="path")
+    mode = OptionalNumber()
 
 
 class ConfigMapVolume(Typed):
-    """core/v1 ConfigMapVolumeSource, and ConfigMapProjection and SecretProjection of projected volumes."""
+    """core/v1 ConfigMapVolumeSource."""
+
+    name = Text()
+    items = Parts(KeyToPath)
+    optional = Truth()
+    default_mode = OptionalNumber()
+
+
+class Projection(Typed):
+    """core/v1 ConfigMapProjection and SecretProjection: a ConfigMap or a Secret of a projected volume."""
 
     name = Text()
     items = Parts(KeyToPath)
@@ -86,13 +96,14 @@ class SecretVolume(Typed):
     secret_name = Text()
     items = Parts(KeyToPath)
     optional = Truth()
+    default_mode = OptionalNumber()
 
 
 class VolumeProjection(Typed):
     """core/v1 VolumeProjection."""
 
-    config_map = Part(ConfigMapVolume)
-    secret = Part(ConfigMapVolume)
+    config_map = Part(Projection)
+    secret = Part(Projection)
 
 
 class ProjectedVolume(Typed):
@@ -101,12 +112,12 @@ class ProjectedVolume(Typed):
     sources = Parts(VolumeProjection)
 
     @property
-    def config_maps(self) -> Iterator[ConfigMapVolume]:
+    def config_maps(self) -> Iterator[Projection]:
         """Return the projected ConfigMaps."""
         return (each.config_map for each in self.sources)
 
     @property
-    def secrets(self) -> Iterator[ConfigMapVolume]:
+    def secrets(self) -> Iterator[Projection]:
         """Return the projected Secrets."""
         return (each.secret for each in self.sources)
 

@@ -19,8 +19,8 @@ from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.gpu.device_pods import BATCH, DevicePods, read_device_workload
-from webhook.facts.storage.mounts import MountsOfObject, VolumeMountInObject, number_of_pods_with, read_mounts
-from webhook.facts.storage.volume_claims import STORAGE, node_local_problem, read_only_problem
+from webhook.facts.storage.mounts import STORAGE, MountsOfObject, VolumeMountInObject, number_of_pods_with, read_mounts
+from webhook.facts.storage.volume_claims import node_local_problem, read_only_problem
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.typed.pods import Container

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.gpu.device_pods import PLACED, WORKLOADS, check_advice_without_repetitions
-from webhook.facts.storage import checkpoints, shared_memory, volume_claims
+from webhook.facts.storage import checkpoints, mounts, shared_memory, volume_claims
 from webhook.facts.subject import Check, Subject
 from webhook.facts.view import NAMESPACES
 from webhook.rules.problem import Problem
@@ -21,6 +21,7 @@ _ADVICE: Final = (
     shared_memory.advise_shared_memory,
     shared_memory.validate_shared_memory_limits,
     checkpoints.advise_sub_paths,
+    mounts.check_file_modes,
 )
 
 

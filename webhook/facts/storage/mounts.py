@@ -1,9 +1,15 @@
-"""The volumes that the containers of an object mount, and the claims of these volumes."""
+"""The volumes that the containers of an object mount, the claims of these volumes, and commands that are mounted files.
+
+The kernel runs a file only if its mode has an execute bit, for any user. Files of ConfigMaps and Secrets have the mode
+0644 unless `defaultMode` or the `mode` of an item sets another mode.
+
+Source: https://kubernetes.io/docs/reference/kubernetes-api/config-and-storage-resources/volume/.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -13,13 +19,38 @@ from webhook.facts.pods.pod_sets import template_of
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import types
 from webhook.facts.volcano_objects.types import JobSpec
+from webhook.rules.problem import Problem
+from webhook.rules.rule import RuleGroup
 from webhook.typed.collections import Items
 from webhook.typed.pods import Container, PodTemplate
 from webhook.typed.view import ReadingContext
+from webhook.typed.volumes import KeyToPath, VolumeClaimSpec, VolumeMount
 from webhook.typed.volumes import Volume as PodVolume
-from webhook.typed.volumes import VolumeClaimSpec, VolumeMount
 from webhook.workloads.podsets import PodSet
 from webhook.yamltext.placeholders import is_placeholder
+
+STORAGE: Final = RuleGroup(
+    "storage",
+    source="https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes",
+    level="warn",
+    fails="pending",
+)
+"""Volumes of workloads with devices: whether all pods can mount them, and whether they keep data as expected."""
+
+FILE_MODE: Final = STORAGE.rule(
+    "storage/file-mode",
+    title="A container runs a mounted file that is not executable",
+    why="The files of a ConfigMap or Secret volume have mode 0644, and the kernel does not run such a file.",
+    source="https://kubernetes.io/docs/reference/kubernetes-api/config-and-storage-resources/volume/",
+    refused_by="the container runtime, when it starts the container",
+    fails="start",
+)
+_DEFAULT_MODE: Final = 0o644
+_EXECUTABLE: Final = 0o111
+_LONGEST_COMMAND: Final = 4096
+_SHELLS: Final = frozenset(("sh", "bash", "dash", "ash"))
+_OF_SHELL: Final = frozenset("|&;<>()$`\\\"'*?[]#~{}\n")
+"""A script without these characters runs one program."""
 
 
 class Volume(NamedTuple):
@@ -169,3 +200,48 @@ def number_of_pods_with(mounts: Sequence[VolumeMountInObject]) -> int:
     """Return the number of pods in the pod sets with these mounts; a pod set of unknown size counts as 0."""
     sets = {mount.volume.podset.path: mount.volume.podset for mount in mounts}
     return sum(podset.pods or 0 for podset in sets.values())
+
+
+def check_file_modes(subject: Subject) -> Iterator[Problem]:
+    """Report containers with a command that is a file of a ConfigMap or a Secret without execute permission."""
+    for mount in subject.once(read_mounts).all:
+        volume = mount.volume.value
+        if volume.config_map:
+            source, default = f"ConfigMap `{volume.config_map.name}`", volume.config_map.default_mode
+        elif volume.secret:
+            source, default = f"Secret `{volume.secret.secret_name}`", volume.secret.default_mode
+        else:
+            continue
+        file = _file_of_command(mount.container)
+        mode = _mode_of_file(mount.value, file, volume.config_map.items or volume.secret.items, default)
+        if mode is not None and not mode & _EXECUTABLE:
+            message = f"runs `{file}`, a file of {source} with mode {mode:04o}, which no user can execute"
+            fix = "set defaultMode: 0555 on the volume, or run the file with a shell"
+            yield FILE_MODE.problem(mount.volume.podset.locate(mount.container.at), message, fix)
+
+
+def _file_of_command(container: Container) -> str:
+    """Return the file that a command runs, itself or by `sh -c`; "" if this is not known."""
+    words = container.command
+    if not words or any(len(word) > _LONGEST_COMMAND for word in words[:3]):
+        return ""
+    first = words[0]
+    if len(words) == 3 and first.rpartition("/")[2] in _SHELLS and words[1].startswith("-") and words[1].endswith("c"):
+        script = words[2].split() if _OF_SHELL.isdisjoint(words[2].strip()) else []
+        first = next((word for word in script if word != "exec"), "")
+    return first if first.startswith("/") else ""
+
+
+def _mode_of_file(mount: VolumeMount, file: str, items: Sequence[KeyToPath], default: int | None) -> int | None:
+    """Return the mode of a file in a volume with these items; None if the mount does not have the file, or if its mode
+    is not known. A mount with a subPath must be the file itself.
+    """
+    folder = mount.mount_path.rstrip("/")
+    if not folder or mount.sub_path_expr or not (file == folder if mount.sub_path else file.startswith(f"{folder}/")):
+        return None
+    name = mount.sub_path or file[len(folder) + 1 :]
+    item = next((each for each in items if each.file_path == name), None)
+    if item is None and (items or "/" in name):
+        return None  # keys have no slash, so another mount has the file
+    modes = (item.mode if item is not None else None, default, _DEFAULT_MODE)
+    return next(mode for mode in modes if mode is not None)

@@ -15,7 +15,7 @@ from webhook.apimachinery.paths import FieldPath
 from webhook.facts.command_lines.command import cached_launch_of_container
 from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, read_device_workload
 from webhook.facts.gpu.resources import count_gpus_of_resources
-from webhook.facts.storage.volume_claims import STORAGE
+from webhook.facts.storage.mounts import STORAGE
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.typed.fields import Amount

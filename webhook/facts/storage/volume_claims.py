@@ -29,11 +29,10 @@ from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import read_device_workload
-from webhook.facts.storage.mounts import VolumeMountInObject, number_of_pods_with, read_mounts
+from webhook.facts.storage.mounts import STORAGE, VolumeMountInObject, number_of_pods_with, read_mounts
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject, Problem
-from webhook.rules.rule import RuleGroup
 from webhook.text.wording import some_of
 from webhook.typed.cluster_objects import Deployment, PersistentVolumeClaim, RollingUpdate, StatefulSet
 from webhook.typed.fields import Text
@@ -41,14 +40,6 @@ from webhook.typed.objects import Object
 from webhook.typed.volumes import VolumeClaimSpec
 from webhook.yamltext import yamlfile
 from webhook.yamltext.placeholders import is_placeholder
-
-STORAGE: Final = RuleGroup(
-    "storage",
-    source="https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes",
-    level="warn",
-    fails="pending",
-)
-"""Volumes of workloads with devices: whether all pods can mount them, and whether they keep data as expected."""
 
 
 class StorageClass(Object):
