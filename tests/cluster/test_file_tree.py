@@ -349,6 +349,18 @@ def test_a_label_of_the_template_stays_because_services_select_it():
     assert template["metadata"]["labels"] == {"app": "a", "tier": "b", "team": "web"}
 
 
+@pytest.mark.parametrize(
+    ("api_version", "kind", "selector"),
+    [("batch/v1", "Job", None), ("apps/v1", "Deployment", {"matchLabels": {"app": "web"}})],
+)
+def test_only_selectors_that_kustomize_creates_are_added(api_version, kind, selector):
+    written = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "d"}, "spec": {"template": {"spec": {}}}}
+    of = tree(("a/kustomization.yaml", {**kustomization("d.yaml"), "commonLabels": {"app": "web"}}), ("a/d.yaml", written))
+    spec = of.apply_kustomizations("a/d.yaml", written)["spec"]
+    assert spec["template"]["metadata"]["labels"] == {"app": "web"}
+    assert spec.get("selector") == selector
+
+
 def flux(path, target):
     head = {"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": {"name": "a"}}
     return {**head, "spec": {"path": path, **({"targetNamespace": target} if target else {})}}

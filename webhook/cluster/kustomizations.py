@@ -305,7 +305,7 @@ def object_with_template_labels(obj: JSON, labels: Mapping[str, str]) -> JSON:
 
     kustomize sets the same value in selector and pod template, so a label of the selector keeps the selector's value.
     Another label that the template already has stays, because Services in other files select it. A missing selector
-    gets the labels, as `commonLabels` and `includeSelectors` set them.
+    gets the labels, as `commonLabels` and `includeSelectors` set them, except in a Job: kustomize writes it no selector.
     """
     template = get(obj, ("spec", "template"))
     if not labels or not isinstance(obj, dict) or not isinstance(template, dict) or group_kind(obj) not in _LABELLED:
@@ -318,7 +318,8 @@ def object_with_template_labels(obj: JSON, labels: Mapping[str, str]) -> JSON:
         **{key: selected[key] for key in labels if key in selected},
     }
     changed = {**template, "metadata": {**metadata, "labels": given}}
-    return {**obj, "spec": {"selector": {"matchLabels": dict(labels)}, **obj["spec"], "template": changed}}
+    selector = {} if obj["kind"] == "Job" else {"selector": {"matchLabels": dict(labels)}}
+    return {**obj, "spec": {**selector, **obj["spec"], "template": changed}}
 
 
 NEVER_APPLIED: Final = frozenset(("vendor", "testdata", "node_modules", "third_party"))
