@@ -355,7 +355,9 @@ def test_a_label_of_the_template_stays_because_services_select_it():
 )
 def test_only_selectors_that_kustomize_creates_are_added(api_version, kind, selector):
     written = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "d"}, "spec": {"template": {"spec": {}}}}
-    of = tree(("a/kustomization.yaml", {**kustomization("d.yaml"), "commonLabels": {"app": "web"}}), ("a/d.yaml", written))
+    of = tree(
+        ("a/kustomization.yaml", {**kustomization("d.yaml"), "commonLabels": {"app": "web"}}), ("a/d.yaml", written)
+    )
     spec = of.apply_kustomizations("a/d.yaml", written)["spec"]
     assert spec["template"]["metadata"]["labels"] == {"app": "web"}
     assert spec.get("selector") == selector

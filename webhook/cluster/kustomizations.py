@@ -305,7 +305,7 @@ def object_with_template_labels(obj: JSON, labels: Mapping[str, str]) -> JSON:
 
     kustomize sets the same value in selector and pod template, so a label of the selector keeps the selector's value.
     Another label that the template already has stays, because Services in other files select it. A missing selector
-    gets the labels, as `commonLabels` and `includeSelectors` set them, except in a Job: kustomize writes it no selector.
+    gets the labels, as `commonLabels` and `includeSelectors` set them, but kustomize gives no selector to a Job.
     """
     template = get(obj, ("spec", "template"))
     if not labels or not isinstance(obj, dict) or not isinstance(template, dict) or group_kind(obj) not in _LABELLED:

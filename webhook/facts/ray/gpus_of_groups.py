@@ -23,7 +23,7 @@ from webhook.facts.ray.groups import RAY
 from webhook.facts.ray.serve_config import read_serve_config
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
-from webhook.text.wording import counted
+from webhook.text.wording import counted, some_of
 from webhook.typed.ray import Group, RayClusterSpec, RayCronJob, RayJob, RayService
 
 NO_GROUP_WITH_GPUS: Final = RAY.rule(
@@ -84,6 +84,9 @@ _COMPARABLE: Final = frozenset(("nvidia.com/gpu", "amd.com/gpu"))
 _MOST: Final = 10_000
 _LEAST_REPLICAS: Final = "min_replicas"
 _APART: Final = "STRICT_SPREAD"
+_GROW: Final = "raise replicas and minReplicas of the group, or set enableInTreeAutoscaling"
+_SHOWN: Final = 3
+"""Names of deployments in one message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +97,7 @@ class RayGpus:
         largest: the most GPUs that one pod has; None if the number is not known.
         total: the GPUs of all pods at the largest number of pods; None if the number is not known.
         pods: the largest number of pods, by the number of GPUs of each pod.
+        idle: the name of a group without pods, and the GPUs that each of its pods would have.
         hiding: the path of an amount of 0 in num-gpus or `resources` of a group with a GPU limit; None if there is no
             such amount.
         limit: the GPU limit of the group with `hiding`; 0 without `hiding`.
@@ -108,14 +112,20 @@ class RayGpus:
     lowered: str = ""
     unread: str = ""
     pods: Mapping[int, int] = field(default_factory=dict)
+    idle: tuple[str, int] = ("", 0)
 
     def count_pods_with(self, gpus: float) -> int:
         """Return how many pods have at least this number of GPUs."""
         return sum(pods for amount, pods in self.pods.items() if amount >= gpus)
 
-    @property
-    def largest_in_words(self) -> str:
-        """Return a clause about the most GPUs of a pod."""
+    def has_idle_group_for(self, gpus: float) -> bool:
+        """Return whether a group without pods would have this number of GPUs in a pod."""
+        return self.idle[1] >= gpus
+
+    def shortage_in_words(self, wanted: float) -> str:
+        """Return a clause that says why no pod has the wanted GPUs."""
+        if self.has_idle_group_for(wanted):
+            return f"group `{self.idle[0]}` has 0 replicas, and the Ray cluster does not grow"
         if self.largest:
             because = f", because {self.lowered}" if self.lowered else ""
             return f"no pod of the Ray cluster has more than {self.largest}{because}"
@@ -126,7 +136,7 @@ class RayGpus:
 def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
     """Return the GPUs of a Ray cluster."""
     largest, total, hiding, hidden_limit, lowered, unread = 0, 0, None, 0, (0, ""), ""
-    pods_with = Counter[int]()
+    pods_with, idle = Counter[int](), ("", 0)
     for group in cluster.groups():
         gpus, limit = _gpus_of_group(group)
         pods = _most_pods_of_group(group, cluster)
@@ -135,6 +145,8 @@ def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
         if pods:
             largest, total = max(largest, gpus), total + gpus * pods
             pods_with[gpus] += pods
+        elif gpus > idle[1]:
+            idle = (group.group_name, gpus)
         setting = ("resources", "GPU") if "GPU" in group.resources else ("rayStartParams", "num-gpus")
         if gpus == 0 and limit:
             hiding, hidden_limit = group.path(*setting), limit
@@ -144,7 +156,14 @@ def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
         unread = next((each.name for each in others if not _COMPARABLE.isdisjoint(each.resources.limits)), unread)
     why = lowered[1] if lowered[0] > largest else ""
     return RayGpus(
-        largest=largest, total=total, hiding=hiding, limit=hidden_limit, lowered=why, unread=unread, pods=pods_with
+        largest=largest,
+        total=total,
+        hiding=hiding,
+        limit=hidden_limit,
+        lowered=why,
+        unread=unread,
+        pods=pods_with,
+        idle=idle,
     )
 
 
@@ -216,18 +235,15 @@ def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
             message += f"for {_shown(demand.of_one_pod)}, so {name} keeps the deployment waiting"
             yield HIDDEN_FROM_RAY.problem(gpus.hiding, message, f"remove {name}, and KubeRay sets it from the limit")
             return
-        if demand.of_one_pod > gpus.largest:
-            has, wanted = gpus.largest_in_words, _gpus_as_text(demand.of_one_pod)
-            message = f"{demand.name} needs {wanted} of one pod ({demand.what}), but {has}"
-            give = f"give a group pods of {counted(math.ceil(demand.of_one_pod), 'GPU')}"
-            first = f"put `{gpus.unread}` first"
-            fix = first if gpus.unread and not gpus.largest else f"ask for {gpus.largest}, or {give}"
-            yield NO_GROUP_WITH_GPUS.problem(_AT, message, fix)
-        elif (problem := _problem_of_bundles_apart(demand, gpus)) is not None:
+        if demand.of_one_pod <= gpus.largest and (problem := _problem_of_bundles_apart(demand, gpus)) is not None:
             yield problem
             return
+    too_large = [demand for demand in demands if demand.of_one_pod > gpus.largest]
+    if too_large:
+        yield _problem_of_too_large(too_large, gpus)
+        return
     total = sum(demand.total for demand in demands)
-    if total > gpus.total and all(demand.of_one_pod <= gpus.largest for demand in demands):
+    if total > gpus.total:
         largest = max(demands, key=lambda demand: demand.total)
         least = "at least " if largest.setting == _LEAST_REPLICAS else ""
         has = f"has {largest.sizes or least + counted(largest.replicas, 'replica')}"
@@ -235,6 +251,22 @@ def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
         message += f"but the Ray cluster has {gpus.total}"
         fix = f"lower {'the sizes' if largest.sizes else largest.setting}, add pods, or set enableInTreeAutoscaling"
         yield _problem_of_too_few(message, fix)
+
+
+def _problem_of_too_large(demands: Sequence[ReplicaDemand], gpus: RayGpus) -> Problem:
+    """Return the one problem of all deployments that need more GPUs of a pod than any pod has."""
+    most = max(demands, key=lambda demand: demand.of_one_pod)
+    others = [demand.name for demand in demands if demand is not most]
+    likewise = f"; likewise {some_of(others, _SHOWN)}" if others else ""
+    message = f"{most.name} needs {_gpus_as_text(most.of_one_pod)} of one pod ({most.what}{likewise}), "
+    message += f"but {gpus.shortage_in_words(most.of_one_pod)}"
+    if gpus.has_idle_group_for(most.of_one_pod):
+        fix = _GROW
+    elif gpus.unread and not gpus.largest:
+        fix = f"put `{gpus.unread}` first"
+    else:
+        fix = f"ask for {gpus.largest}, or give a group pods of {counted(math.ceil(most.of_one_pod), 'GPU')}"
+    return NO_GROUP_WITH_GPUS.problem(_AT, message, fix)
 
 
 def _problem_of_bundles_apart(demand: ReplicaDemand, gpus: RayGpus) -> Problem | None:
@@ -379,8 +411,9 @@ def check_entrypoint_gpus(subject: Subject) -> Iterator[Problem]:
     wanted = _number(spec.json.get("entrypointNumGpus", 0))
     gpus = read_ray_gpus(spec.ray_cluster_spec) if wanted else None
     if wanted and gpus is not None and gpus.largest is not None and wanted > gpus.largest:
-        message = f"needs {_gpus_as_text(wanted)} of one pod, but {gpus.largest_in_words}"
-        fix = f"set entrypointNumGpus {gpus.largest}, or give a group larger pods"
+        message = f"needs {_gpus_as_text(wanted)} of one pod, but {gpus.shortage_in_words(wanted)}"
+        has_idle = gpus.has_idle_group_for(wanted)
+        fix = _GROW if has_idle else f"set entrypointNumGpus {gpus.largest}, or give a group larger pods"
         at = spec.path("entrypointNumGpus")
         yield ENTRYPOINT_GPUS.problem(at, f"{message}, so the job fails after 900 s", fix)
     wanted = _number(spec.json.get("entrypointNumCpus", 0))
