@@ -238,11 +238,11 @@ def pods_outside_object(attributes: Attributes, table: Table, view: ClusterView)
     if not (jobs or pods):
         return PodsOutsideObject(missing=tuple(missing))
     if jobs:
-        from webhook.facts.train_job_pods.merged_train_job import merge_train_job
+        from webhook.facts.train_job_pods.merged_train_job import merge_train_job_for_pods
         from webhook.facts.train_job_pods.virtual_pods import virtual_pods
     for path, obj in jobs:
         subject = Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=table)
-        missing += subject.once(merge_train_job).missing
+        missing += subject.once(merge_train_job_for_pods).missing
         pods += (MergedPod(path=path, virtual=each) for each in subject.once(virtual_pods))
     old = (
         pods_outside_object(replace(attributes, object=before, old_object=None), table, view).pods

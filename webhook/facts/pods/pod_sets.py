@@ -106,14 +106,14 @@ def relocate_problem_to_train_job(problem: Problem, subject: Subject) -> Problem
     at = parse_path(problem.path) if subject.group_kind == TRAIN_JOB else ()
     if at[:2] != _RUNTIME or len(at) < 3:
         return problem
-    from webhook.facts.train_job_pods.merged_train_job import merge_train_job
+    from webhook.facts.train_job_pods.merged_train_job import merge_train_job_for_pods
     from webhook.facts.train_job_pods.virtual_pods import virtual_pods_by_name
 
     name, inside = str(at[2]), at[3:]
     if (path := subject.once(virtual_pods_by_name)[name].path_in_trainer_spec(inside)) is not None:
         return replace(problem, path=path_as_text(path))
     where = f"{path_as_text(inside)} " if inside else ""
-    runtime = subject.once(merge_train_job).runtime
+    runtime = subject.once(merge_train_job_for_pods).runtime
     assumed = f" of {runtime}" if runtime.assumed else ""
     message = f"in replicated job `{name}`{assumed}, {where}{problem.found_and_message}"
     return replace(problem, path=path_as_text(_RUNTIME), found="", message=message)
@@ -125,9 +125,12 @@ def list_pod_sets(obj: JSON, table: Table, view: ClusterView) -> tuple[PodSet, .
 
 
 def _pod_sets_of_train_job(subject: Subject) -> PodSets:
-    from webhook.facts.train_job_pods.merged_train_job import merge_train_job, runtime_podsets  # for TrainJobs alone
+    from webhook.facts.train_job_pods.merged_train_job import (
+        merge_train_job_for_pods,
+        runtime_podsets,
+    )  # for TrainJobs alone
 
-    job = subject.once(merge_train_job)
+    job = subject.once(merge_train_job_for_pods)
     return PodSets(Items(runtime_podsets(job), subject.deadline), job.missing)
 
 

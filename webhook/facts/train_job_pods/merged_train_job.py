@@ -51,7 +51,7 @@ from webhook.facts.train_job_pods.releases import (
     read_trainer_installation,
 )
 from webhook.facts.train_job_pods.runtimes import ReferencedRuntime, shipped_runtime
-from webhook.facts.train_job_pods.train_job_and_runtime_fields import cached_pruned_object
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import cached_pruned_object, older_release_of_fields
 from webhook.facts.train_job_pods.train_job_patches import (
     PatchLayer,
     check_lost_toleration,
@@ -362,7 +362,22 @@ def merge_train_job(subject: Subject) -> MergedTrainJob:
 
     Call this function through `Subject.once`.
     """
-    trainer = subject.once(read_trainer_installation)
+    return _cached_merged_train_job(subject, subject.once(read_trainer_installation))
+
+
+def merge_train_job_for_pods(subject: Subject) -> MergedTrainJob:
+    """Return the merged TrainJob for checks of its pods.
+
+    If no release is named, a TrainJob with patches that only an older release reads is merged as this release does.
+    Otherwise rules would report what the patches set. Call this function through `Subject.once`.
+    """
+    older = older_release_of_fields(subject)
+    if older is None:
+        return subject.once(merge_train_job)
+    return _cached_merged_train_job(subject, subject.once(read_trainer_installation)._replace(release=older))
+
+
+def _cached_merged_train_job(subject: Subject, trainer: TrainerInstallation) -> MergedTrainJob:
     return subject.cluster.once(
         (merge_train_job, IdentityKey(subject.object), trainer), lambda: _merge_train_job(subject, trainer)
     )

@@ -24,7 +24,12 @@ from webhook.apimachinery.releases import Release, parse_release, release_as_tex
 from webhook.deadline import Deadline
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import train_job_patches
-from webhook.facts.train_job_pods.releases import OLDEST, UNKNOWN_RELEASE, find_trainer_release
+from webhook.facts.train_job_pods.releases import (
+    OLDEST,
+    UNKNOWN_RELEASE,
+    find_trainer_release,
+    read_trainer_installation,
+)
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.rules.rule import Rule
@@ -225,13 +230,19 @@ def _release_bound_fields(
                 yield from _release_bound_fields(held, shape.inner[name], (*at, name), deadline)
 
 
-def is_of_older_release(obj: JSON, kind: str, release: Release) -> bool:
-    """Return whether the spec of an object has a field that only earlier releases have."""
-    whole, spec = read_field_table().kinds.get(kind), obj.get("spec") if isinstance(obj, dict) else None
+def older_release_of_fields(subject: Subject) -> Release | None:
+    """Return the newest release that has all fields in the spec of a TrainJob.
+
+    Return None if a user named the release, if the assumed release has all fields, and if no release has all.
+    """
+    installed = subject.once(read_trainer_installation)
+    whole, spec = read_field_table().kinds.get("TrainJob"), get(subject.object, ("spec",))
     shape = whole.inner.get("spec") if whole is not None else None
-    if shape is None or not isinstance(spec, dict):
-        return False
-    return any(changed.until < release and spec.get(name) is not None for name, changed in shape.changed.items())
+    if installed.is_named or shape is None or not isinstance(spec, dict):
+        return None
+    bound = [changed for name, changed in shape.changed.items() if spec.get(name) is not None]
+    newest = min((changed.until for changed in bound), default=installed.release)
+    return newest if max((changed.since for changed in bound), default=newest) <= newest < installed.release else None
 
 
 def without_dropped_fields(obj: JSON, kind: str, release: Release, deadline: Deadline) -> JSON:

@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from webhook.apimachinery.attributes import POD
 from webhook.apimachinery.paths import FieldPath, get, parse_path, path_as_text
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job_for_pods
 from webhook.facts.train_job_pods.nodes_and_processes import is_trainer_job
 from webhook.facts.train_job_pods.plugins import entrypoint_config_map_name
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import changes_more_than_suspend
@@ -66,7 +66,7 @@ class VirtualPod(Struct, frozen=True, kw_only=True):
 
 def virtual_pods(subject: Subject) -> Items[VirtualPod]:
     """Return the pods of a TrainJob. Call this function through `Subject.once`."""
-    job = subject.once(merge_train_job)
+    job = subject.once(merge_train_job_for_pods)
     pods = [
         VirtualPod(replicated_job=one, pod=_pod_of_replicated_job(one, subject), job=job) for one in job.replicated_jobs
     ]
@@ -94,7 +94,7 @@ def run_check_on_virtual_pods(
         run: the check.
         refuses: whether the message is about a value that every API server refuses.
     """
-    job = subject.once(merge_train_job)
+    job = subject.once(merge_train_job_for_pods)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
     scripts = f"`{entrypoint_config_map_name(job.object.name)}`"
@@ -116,7 +116,9 @@ def run_check_on_virtual_pods(
 
 def _jobs_of_runtime(subject: Subject) -> Mapping[str, ReplicatedJob]:
     """Return the replicated jobs of the runtime before the merge, by name."""
-    return {replicated.name: replicated for replicated in subject.once(merge_train_job).runtime.replicated_jobs}
+    return {
+        replicated.name: replicated for replicated in subject.once(merge_train_job_for_pods).runtime.replicated_jobs
+    }
 
 
 def _relocate_problem_to_trainer_spec(problem: Problem, virtual: VirtualPod) -> Problem | None:

@@ -27,7 +27,7 @@ from webhook.facts.train_job_pods.train_job_and_runtime_fields import (
     FieldRules,
     changes_more_than_suspend,
     check_fields_exist_in_release,
-    is_of_older_release,
+    older_release_of_fields,
 )
 from webhook.facts.train_job_pods.types import INSTALLED, TrainingRuntime
 from webhook.facts.train_job_pods.virtual_pods import run_check_on_virtual_pods
@@ -92,19 +92,11 @@ def check_train_job_without_runtime(subject: Subject) -> Iterator[Problem]:
     job = subject.once(merge_train_job)
     for validate in _ALONE:
         yield from validate(job)
-    if not _is_written_for_older_release(subject):
+    if subject.attributes.is_decoded or older_release_of_fields(subject) is None:
         yield from train_job_processes_and_gpus.validate_num_proc_per_node(job)
     if job.object.json is not subject.object:  # the release drops some fields
         rules = TRAIN_JOB_FIELD_RULES
         yield from _check_fields(subject, "TrainJob", job.release, rules)
-
-
-def _is_written_for_older_release(subject: Subject) -> bool:
-    """Return whether an object of a file has fields that only releases before the assumed release have."""
-    installed = subject.once(read_trainer_installation)
-    if installed.is_named or subject.attributes.is_decoded:
-        return False
-    return is_of_older_release(subject.object, "TrainJob", installed.release)
 
 
 def _check_fields(subject: Subject, kind: str, release: Release, rules: FieldRules) -> Iterator[Problem]:
