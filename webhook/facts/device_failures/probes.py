@@ -401,8 +401,8 @@ def _problem_of_unprobed_server(container: Container, pods: DevicePods) -> Probl
     after they succeed (k8s.io/kubernetes v1.36 pkg/kubelet/prober).
     """
     has = "has a port" if container.ports else "serves requests"
-    message = f"{has} but no readinessProbe, so requests reach the container while the model loads"
-    fix = "add a readinessProbe that succeeds when the model is loaded"
+    message = f"{has} but no readinessProbe, so requests reach the container before the server is ready"
+    fix = "add a readinessProbe that succeeds when the server is ready"
     return READINESS_PROBE.problem(pods.locate(container.at), message, fix)
 
 
