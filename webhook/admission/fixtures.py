@@ -124,18 +124,20 @@ def _is_v1beta1(review: Mapping[str, Any]) -> bool:
     return review.get("apiVersion") == _BETA
 
 
+_CONTAINERS: Final = (dict, list)
+
+
 def _key_in_parentheses(value: JSON) -> str:
     # assertions of Chainsaw have such keys, at any depth
-    left = [value]
+    left: list[Any] = [value]
     while left:
         each = left.pop()
         if isinstance(each, dict):
             for key in each:
                 if key[:1] == "(" and ")" in key:
                     return str(key)
-            left += each.values()
-        elif isinstance(each, list):
-            left += each
+            each = each.values()
+        left += [inner for inner in each if isinstance(inner, _CONTAINERS)]
     return ""
 
 

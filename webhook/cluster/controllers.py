@@ -62,6 +62,8 @@ TRAINER: Final = Controller(
 CONTROLLERS: Final = (KUEUE, TRAINER)
 _IMAGES: Final = "|".join(re.escape(each.image) for each in CONTROLLERS)
 _CHARTS: Final = "|".join(re.escape(each.chart) for each in CONTROLLERS)
+_NAMES: Final = tuple(name for each in CONTROLLERS for name in (each.image, each.chart))
+"""Every match of `_MAY_STATE` contains one of these names, which are found much faster."""
 _MAY_STATE: Final = re.compile(rf"""{_IMAGES}|(?:name|chart)["']?:\s*["']?(?:{_CHARTS})(?:["'\s]|$)""")
 
 
@@ -75,7 +77,7 @@ class ControllerRelease(Struct, frozen=True):
 
 def may_state_release(text: str) -> bool:
     """Return whether a document of a text may state the release of a controller."""
-    return _MAY_STATE.search(text) is not None
+    return any(name in text for name in _NAMES) and _MAY_STATE.search(text) is not None
 
 
 def release_of_image(image: str, controller: Controller) -> Release | None:

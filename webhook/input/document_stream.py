@@ -33,8 +33,9 @@ _IN_MEMORY: Final = 8 << 20
 MAX_COPIED_BYTES: Final = 4 << 30
 """The most bytes of standard input or a pipe, because a pipe may be endless."""
 _LINES: Final = (".ndjson", ".jsonl")
-_WHOLE: Final = re.compile(rb"^(?:%|\.\.\.)|\r(?!\n)", re.MULTILINE)
-"""Matches text in which only a parser knows where a document ends."""
+_FOR_PARSER: Final = (b"%", b"...")
+"""The beginnings of lines after which only a parser knows where a document ends."""
+_LONE_RETURN: Final = re.compile(rb"\r(?!\n)")
 
 
 class FilePart(Struct, frozen=True):
@@ -122,7 +123,7 @@ def _split_at_documents(stream: IO[bytes], path: str) -> Iterator[bytes]:
     while block := stream.read(_BLOCK):
         held += block
         if not is_whole and (cut := held.rfind(b"\n") + 1 if is_lines else _start_of_last_document(held)):
-            is_whole = not is_lines and _WHOLE.search(held) is not None
+            is_whole = not is_lines and _needs_parser(held)
             if not is_whole:
                 yield bytes(held[:cut])
                 del held[:cut]
@@ -133,6 +134,12 @@ def _split_at_documents(stream: IO[bytes], path: str) -> Iterator[bytes]:
             raise InputError(InputProblem(message=message, file=shown(path)))
     if held or is_first:
         yield bytes(held)
+
+
+def _needs_parser(held: bytearray) -> bool:
+    """Return whether only a parser knows where a document ends."""
+    begins_line = held.startswith(_FOR_PARSER) or any(b"\n" + each in held for each in _FOR_PARSER)
+    return begins_line or (b"\r" in held and _LONE_RETURN.search(held) is not None)
 
 
 def _start_of_last_document(held: bytearray) -> int:

@@ -81,7 +81,8 @@ def _read(lines: Sequence[str], at: int) -> JSON:  # noqa: PLR0915 - one loop, b
     above: list[tuple[Any, int]] = []
     count = len(lines)
     while at < count:
-        column, dashes, key, form, scalar = line(lines[at])
+        text = lines[at]
+        column, dashes, key, form, scalar = _short(text) if len(text) <= _SHORT else _line(text)
         at += 1
         if form is BLANK:
             continue

@@ -18,9 +18,12 @@ from webhook.yamltext.block_style import UnsupportedStyleError
 from webhook.yamltext.places import Extent, Places
 from webhook.yamltext.reading import YamlError, parse_documents
 
-_BEGINS: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
-_WHOLE: Final = re.compile("^(?:%|\\.\\.\\.)|[\r\x85\u2028\u2029]", re.MULTILINE)
-"""Matches directives, ends of documents, and characters that end a line only in YAML."""
+_BEGINS: Final = re.compile(r"\n---(?=\s|$)", re.MULTILINE)
+"""Matches the end of a line and the beginning of a document below it."""
+_FOR_PARSER: Final = ("%", "...")
+"""The beginnings of lines that only a parser reads: directives, and ends of documents."""
+_FOR_PARSER_ANYWHERE: Final = (*(f"\n{each}" for each in _FOR_PARSER), "\r", "\x85", "\u2028", "\u2029")
+"""These beginnings below the first line, and characters that end a line only in YAML."""
 _BEFORE: Final = re.compile(r"(?:---[^\n]*\n)?(?: *(?:#[^\n]*)?\n)*( *)")
 """Matches the text before the value of a document in block style."""
 
@@ -35,7 +38,7 @@ def read_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple[
     Raises:
         YamlError: the text cannot be read.
     """
-    if places.words_are_text or _WHOLE.search(places.text):
+    if places.words_are_text or _needs_parser(places.text):
         yield from parse_documents(places, repeated)
         return
     above = 0
@@ -47,12 +50,16 @@ def read_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple[
 
 def split_documents(text: str) -> tuple[str, ...]:
     """Return the documents of a text, each with the `---` above it; () if only a parser can separate them."""
-    return () if _WHOLE.search(text) else tuple(text[start:end] for start, end in pairwise(_starts(text)))
+    return () if _needs_parser(text) else tuple(text[start:end] for start, end in pairwise(_starts(text)))
+
+
+def _needs_parser(text: str) -> bool:
+    """Return whether only a parser can separate the documents of a text. This is much faster than one expression."""
+    return text.startswith(_FOR_PARSER) or any(each in text for each in _FOR_PARSER_ANYWHERE)
 
 
 def _starts(text: str) -> list[int]:
-    starts = [match.start() for match in _BEGINS.finditer(text)]
-    return [*([] if starts[:1] == [0] else [0]), *starts, len(text)]
+    return [0, *(match.start() + 1 for match in _BEGINS.finditer(text)), len(text)]
 
 
 def _part(places: Places, part: str, start: int, above: int, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
