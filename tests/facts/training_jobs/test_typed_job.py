@@ -35,7 +35,7 @@ def test_roles_have_their_main_container() -> None:
     main = {"name": "pytorch", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "2", "cpu": "1500m"}}}
     side = {"name": "side", "resources": {"limits": {"nvidia.com/gpu": 8}}}
     found = role("PyTorchJob", "pytorchReplicaSpecs", {"replicas": 3, **pods(side, main)})
-    assert (found.replicas, found.is_given, found.has_main, found.is_open) == (3, True, True, False)
+    assert (found.replicas, found.sets_replicas, found.has_main, found.is_open) == (3, True, True, False)
     assert (found.gpus, found.cpus, found.limits_gpus, found.has_open_gpus) == (2, 2, True, False)
     assert [container.json for container in found.containers] == [side, main]
 
@@ -51,9 +51,9 @@ def test_the_first_container_of_an_mpi_job_is_its_main_one() -> None:
 @pytest.mark.parametrize("version", ["v1", "v2beta1"])
 def test_replicas_have_the_default_of_the_operator(version: str) -> None:
     roles = read("MPIJob", {"mpiReplicaSpecs": {"Launcher": pods(), "Worker": pods()}}, version).roles.values()
-    assert [(each.is_given, each.replicas) for each in roles] == [(False, 1), (False, 0)]
+    assert [(each.sets_replicas, each.replicas) for each in roles] == [(False, 1), (False, 0)]
     found = role("TFJob", "tfReplicaSpecs", {"replicas": "${N}", **pods()})
-    assert (found.is_given, found.replicas) == (True, None)
+    assert (found.sets_replicas, found.replicas) == (True, None)
 
 
 def test_restart_policies_of_role_and_pod() -> None:

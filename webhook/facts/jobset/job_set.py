@@ -1,7 +1,7 @@
 """What JobSet's webhook refuses: network, replicated jobs, success and startup policies, alpha features.
 
 RestartJob and InPlaceRestart are alpha features, which are off by default. names_and_keys.py has the rule about names
-that are too long, and job_set_policies.py the rules about other policies.
+that are too long. job_set_policies.py has the rules about other policies.
 
 Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go ValidateCreate, config/components/crd and
 pkg/features.
@@ -167,7 +167,10 @@ def validate_replicated_jobs(job_set: JobSetSpec, *, are_pod_numbers_final: bool
 
 
 def _check_dns_label(name: str, what: str, path: FieldPath, *, may_begin_with_digit: bool = False) -> Iterator[Problem]:
-    """Check a DNS label. The name of a replicated job may begin with a digit, but a Service or group name may not."""
+    """Check a DNS label.
+
+    The name of a replicated job may begin with a digit. The name of a Service or a group may not.
+    """
     is_wrong = dns1123_label_errors(name) if may_begin_with_digit else dns1035_label_errors(name)
     if name and is_wrong and not is_placeholder(name):
         message = f"cannot be {what} because {label_fault(name, begins_with_letter=not may_begin_with_digit)}"
@@ -235,8 +238,9 @@ def invalid_label_part(key: str, value: str) -> tuple[str, str]:
 
 
 def _validate_dependency(dependency: Dependency, index: int, jobs: Mapping[str, ReplicatedJob]) -> Iterator[Problem]:
-    """Require that a dependency is on an earlier job. JobSet allows a dependency of a job on itself, but the job then
-    never starts.
+    """Require that a dependency is on an earlier job.
+
+    JobSet refuses every dependency of the first job. A later job may depend on itself, but then never starts.
     """
     name, path = dependency.name, dependency.path("name")
     place = jobs[name].at[-1] if name in jobs else None

@@ -48,7 +48,9 @@ UNKNOWN_KEY: Final = JOB_SET.rule(
 )
 LONGEST_NAME: Final = 63
 NameLimit: TypeAlias = tuple[int, str, str]
-"""The most characters of the JobSet's name, the name that contains it (a key of _NAMED), and the job or template."""
+"""The most characters of the JobSet's name, the kind of name that contains it (a key of _NAMED), and the job or
+template.
+"""
 _NAMED: Final = {
     "coordinator": "the label of coordinator `{}` contains the name",
     "claim": "the claim of template `{}` is named after the JobSet",

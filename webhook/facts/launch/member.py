@@ -1,8 +1,7 @@
 """The containers of an object that start training processes, with the number of their GPUs and pods.
 
-Init containers that end are not among these containers. For a TrainJob, only the containers of the trainer step are
-read, after the merge with the runtime. The module also has the group of rules of this package, and types for
-PyTorchJobs.
+Init containers and sidecars are not among these containers. commands_of_kinds.py reads the training container of a
+TrainJob. The module also has the group of rules of this package, and types for PyTorchJobs.
 """
 
 from __future__ import annotations
@@ -195,13 +194,14 @@ class PodsTrainingTogether(Struct, frozen=True, kw_only=True):
     Args:
         pods: the number of pods of one group; None if the number is not known.
         is_one: whether the object is one training, so that a pod that trains alone is a mistake.
-        is_alone: whether pods of other objects may belong to the training, such as with one Job for each node.
+        may_train_with_other_objects: whether pods of other objects may belong to the training, such as with one Job for
+            each node.
         is_ranked: whether the operator sets the number of nodes and the rank of the node for each launcher.
         index: the variable with the index of a pod, in words for a message.
     """
 
     pods: int | None
     is_one: bool
-    is_alone: bool
+    may_train_with_other_objects: bool
     is_ranked: bool
     index: str

@@ -64,7 +64,7 @@ _RANKS: Final[Mapping[str, Collection[str]]] = {
     "NODE_RANK": ("",),
     "PET_NODE_RANK": ("torchrun",),
 }
-"""Variables with the index of a pod, each with the launchers that do not overwrite it."""
+"""Variables with the index of a pod, each with the launchers that do not overwrite the variable."""
 _MEETING: Final = frozenset(("MASTER_ADDR", "PET_MASTER_ADDR"))
 _TASK: Final = re.compile(r'"task"\s*:')
 
@@ -156,7 +156,7 @@ def _check_number_of_nodes(
 ) -> Iterator[Problem]:
     launch, pods = member.launch, together.pods or 0
     option = OPTIONS[launch.by][0]
-    if limits[0] > pods and not (together.is_alone and pods < 2) and launch.by != "deepspeed":
+    if limits[0] > pods and not (together.may_train_with_other_objects and pods < 2) and launch.by != "deepspeed":
         message = f"{launch.by} waits for {launch.nodes} nodes, but there {_pod_count_with_verb(pods)}"
         fix = f"set {option} to {pods}, or create more pods"
         yield MORE_NODES_THAN_PODS.problem(member.path, message, fix, words=(option,))

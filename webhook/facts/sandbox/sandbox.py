@@ -111,7 +111,9 @@ def check_has_template_or_pool(batch: BatchSandbox) -> Iterator[Problem]:
 
 
 def advise_ignored_fields(batch: BatchSandbox) -> Iterator[Problem]:
-    """Warn of task patches without a task template, which the controller does not read."""
+    """Warn of fields that the controller does not read: fields beside a Pool, patches without a replica, and task
+    patches without a task template.
+    """
     yield from warn_of_fields_ignored_with_pool(batch)
     yield from advise_unused_patches(batch)
     spec = batch.spec

@@ -25,7 +25,7 @@ from webhook.text.similar_names import nearest_name
 from webhook.text.wording import either
 from webhook.yamltext.placeholders import is_placeholder
 
-_SOLID: Final = frozenset(("image", "resources"))
+_KEPT_IF_NULL: Final = frozenset(("image", "resources"))
 _WORDS = {"string": "a string", "numeric": "a number", "boolean": "true or false"}
 _TYPES: dict[str, type | tuple[type, ...]] = {"string": str, "numeric": (int, float), "boolean": bool}
 _LISTS = ("containers", "initContainers")
@@ -66,7 +66,9 @@ class ShardTemplate:
         self.written = template_as_go_writes(template, self.deadline)
         self.claims = list_or_empty(get(self.written, ("spec", "resourceClaims")))
         self.sources = dict(_claims_with_sources(charged(self.claims)))
-        self.is_torn = any(self.sources[name] != source for name, source in _claims_with_sources(charged(self.claims)))
+        self.has_conflicting_claims = any(
+            self.sources[name] != source for name, source in _claims_with_sources(charged(self.claims))
+        )
 
     def merge_and_decode_patch(self, patch: JSON) -> tuple[JSON, JSON]:
         """Return the template with the patch merged into it, and the pod that the controller creates.
@@ -78,7 +80,7 @@ class ShardTemplate:
         return merged, decode_over_old_value(self.written, merged, self.deadline)
 
     def notes_on_patch(self, patch: JSON, at: FieldPath) -> list[ShardPatchNote]:
-        """Return the problems of the patch of one shard, at a path."""
+        """Return the problems of the patch of one shard; `at` is the path of the patch."""
         if patch is None:
             return []
         charged = self.deadline.items_with_clock_checks
@@ -333,7 +335,7 @@ def _notes_on_undeclared_claims(
 def _notes_on_claim_sources(shard: _PatchedShard, pod: JSON) -> Iterator[ShardPatchNote]:
     """Yield claims that have no source, or several sources, after the patch."""
     listed, before = list_or_empty(get(pod, ("spec", "resourceClaims"))), shard.template.sources
-    if listed is shard.template.claims and not shard.template.is_torn:
+    if listed is shard.template.claims and not shard.template.has_conflicting_claims:
         return
     for place, (name, source) in enumerate(
         _claims_with_sources(shard.template.deadline.items_with_clock_checks(listed))
@@ -400,7 +402,7 @@ def decode_over_old_value(old: JSON, new: JSON, deadline: Deadline) -> JSON:
         return old
     if isinstance(old, dict) and isinstance(new, dict):
         deadline.spend(len(old) + len(new))
-        named = {name: value for name, value in new.items() if value is not None or name not in _SOLID}
+        named = {name: value for name, value in new.items() if value is not None or name not in _KEPT_IF_NULL}
         return {
             **old,
             **{name: decode_over_old_value(old.get(name), value, deadline) for name, value in named.items()},

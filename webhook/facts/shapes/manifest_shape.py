@@ -1,10 +1,9 @@
-"""Checks of objects in files: unknown fields such as `contianers`, texts that are not quantities, and, in kinds that no
-other policy checks, values of wrong types.
+"""Checks of objects in files: unknown fields such as `contianers`, texts that are not quantities, mounts, and ports.
 
-They read objects as a user wrote them. An API server drops an unknown field, and refuses the other mistakes, before it
-calls webhooks, and may be newer than the types here, so recorded reviews are not checked. The fields of a custom kind
-are known if the files have its CustomResourceDefinition. Otherwise only types of Kubernetes in it are known, such as a
-pod template.
+In kinds without pods, values of wrong types are reported too. The checks read objects as a user wrote them. Recorded
+reviews are not checked, because an API server drops unknown fields and refuses the other mistakes before it calls
+webhooks. The API server may also be newer than the types here. The fields of a custom kind are known if the files have
+its CustomResourceDefinition. Otherwise only parts with a type of Kubernetes are known, such as a pod template.
 
 Source: k8s.io/apimachinery v0.36 pkg/runtime/serializer/json/json.go (strict decoding, which kubectl asks for unless
 `--validate` is off) and pkg/api/resource/quantity.go.
@@ -102,7 +101,7 @@ SERVICE_PORT: Final = MANIFEST_SHAPE.rule(
     level="warn",
 )
 _KUBERNETES: Final = "Kubernetes 1.36"
-"""The release of Kubernetes with the types of the package `schema`."""
+"""The types in the package `schema` are from this release."""
 _AMOUNTS: Final = "core.v1.ResourceRequirements"
 _TEMPLATES: Final = ("core.v1.PodTemplateSpec", "core.v1.PodSpec")
 _REMOVED: Final = frozenset((("core.v1.PodResourceClaim", "source"), ("core.v1.VolumeResourceRequirements", "claims")))
@@ -110,7 +109,7 @@ _REMOVED: Final = frozenset((("core.v1.PodResourceClaim", "source"), ("core.v1.V
 _OPEN_GROUPS: Final = frozenset(("serving.knative.dev", "serving.kserve.io"))
 """The groups of kinds that have own fields next to the fields of a PodSpec."""
 _DRA: Final = "resource.k8s.io"
-"""The group of claims, which `device-claims` and other rules read strictly."""
+"""The group of claims and classes. Rules such as `resource-claims/unknown-field` report its unknown fields."""
 _WORKLOADS: Final = frozenset(
     (
         *(("apps", kind) for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")),
@@ -123,14 +122,14 @@ _CRON_JOB: Final = ("batch", "CronJob")
 _SERVICE: Final = ("", "Service")
 _LAST_PORT: Final = 65535
 _NO_VOLUME: Final = "is not the name of a volume of the pod"
-_KNOWN: Final = ("status", "sops")
+_UNCHECKED_FIELDS: Final = ("status", "sops")
 """Fields that are not checked. Controllers write the status, and SOPS removes `sops` when it decrypts the object."""
 _SPEC: Final = ("spec",)
 _MAPS: Final = frozenset(("data", "stringData", "labels", "annotations"))
 """Fields with keys that users choose."""
 _MOST_NAMED: Final = 4
 _REPLACED: Final = {"IngressBackend": "write service.name and service.port.number, or service.port.name"}
-"""The fix for unknown fields of a type whose fields have other names in an earlier version."""
+"""For each type with other field names in an earlier version, the fix for its unknown fields."""
 
 
 class _WorkloadSpec(Typed):
@@ -182,7 +181,12 @@ def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
     is_closed = defined is not None or is_builtin(kind)
     templates = [each.path for each in subject.once(pod_sets).all] if defined else ()
     reader = StrictReader(
-        subject.deadline, is_closed, left_out, known=_KNOWN, removed=_REMOVED, left_out_at=frozenset(templates)
+        subject.deadline,
+        is_closed,
+        left_out,
+        known=_UNCHECKED_FIELDS,
+        removed=_REMOVED,
+        left_out_at=frozenset(templates),
     )
     yield from _problems_of_reading(reader, subject, of, _KUBERNETES if defined is None else defined.name)
     if subject.group_kind == _SERVICE:
@@ -214,7 +218,7 @@ class _DefinedType(NamedTuple):
 
 
 def _defined_type(subject: Subject) -> _DefinedType | None:
-    """Return the type of a custom kind whose CustomResourceDefinition is in the files; None if it is not."""
+    """Return the type of a custom kind; None if the files have no CustomResourceDefinition with the type."""
     attributes, view = subject.attributes, subject.cluster_view()
     name = f"{attributes.resource.resource}.{attributes.kind.group}"
     definition = view.get_without_noting(CRD, "", name)
@@ -231,8 +235,8 @@ def _defined_type(subject: Subject) -> _DefinedType | None:
 def _problems_of_mounts(pod: PodSpec, claims: Collection[str]) -> Iterator[Problem]:
     """Yield a problem for each mount with a misspelt volume, and one for all other volumes that the pod does not have.
 
-    A container without an image is a part of a patch. `claims` are the names of claims that a controller adds as
-    volumes.
+    If a container has no image, the file has only a patch, and nothing is reported. `claims` are the names of claims
+    that a controller adds as volumes.
     """
     containers = [*pod.all_containers()]
     names = {*claims, *(volume.name for volume in pod.volumes)}
@@ -256,8 +260,9 @@ def _problems_of_mounts(pod: PodSpec, claims: Collection[str]) -> Iterator[Probl
 
 
 def _join_values_of_maps(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Yield the problems, with one problem for all values of a map that have the same mistake: their keys are no
-    fields.
+    """Yield the problems.
+
+    The values of one map that have the same mistake, such as numbers in `labels`, get one problem.
     """
     joined: dict[tuple[object, ...], list[Problem]] = {}
     for problem in problems:
@@ -278,7 +283,7 @@ def check_fields_of_pod(subject: Subject) -> Iterator[Problem]:
         reader = StrictReader(
             subject.deadline,
             open_at=_SPEC if is_open else None,
-            known=_KNOWN,
+            known=_UNCHECKED_FIELDS,
             removed=_REMOVED,
             left_out=(),
             without_amounts=(_AMOUNTS,),
@@ -300,8 +305,9 @@ def _mounts_at_one_path(subject: Subject) -> Iterator[Problem]:
 
 
 def _problems_of_reading(reader: StrictReader, subject: Subject, of: Type, schema: str) -> Iterator[Problem]:
-    """Yield a problem for each unknown field with a similar name or another place, and one for all others of an object;
-    then texts that are no quantities. Unknown fields without a value are in the object as written alone.
+    """Yield the problems of unknown fields, then the problems of texts that are no quantities.
+
+    Unknown fields without a value are only in the object as the user wrote it.
     """
     reading = reader.read(subject.object, of)
     fields = Items[UndeclaredFields]((), subject.deadline)
@@ -315,9 +321,11 @@ def _problems_of_reading(reader: StrictReader, subject: Subject, of: Type, schem
 
 
 def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str) -> Iterator[Problem]:
-    """Yield the problems of one object's unknown fields; `schema` is the name of what declares the fields.
+    """Yield the problems of one object's unknown fields; `schema` names the release or definition that declares the
+    fields.
 
-    A document with unknown fields and without metadata is not reported: it is a record with `kind`, not an object.
+    A field with a similar name, or with another place, has its own problem. All other fields share one problem. They
+    are not reported at the top of a document without metadata, which is probably not an object of Kubernetes.
     """
     others = []
     moved: dict[FieldPath, list[str]] = {}
@@ -360,7 +368,7 @@ def _message_and_fix_of_moved_fields(
 
 
 def _fix(unknown: UndeclaredField, template_of: GroupVersionKind | None) -> str:
-    """Return the fix for a field without a known place in the object; "" if no other name is known."""
+    """Return the fix for a field without a known place in the object; "" if no fix is known."""
     if unknown.nearest:
         return did_you_mean(unknown.nearest, "")
     spec = type_at_path(type_of(template_of), _SPEC) if template_of is not None else None

@@ -1,9 +1,9 @@
 """The checks of values with a wrong type, and of values that a CustomResourceDefinition refuses.
 
 No API server and no controller can decode a value of the wrong type. Other checks need a decoded object, so for an
-object that cannot be decoded only the checks of types run. values.yaml declares Trainer's kinds, and volcano.yaml the
-kinds of Volcano. An API server validates the schema after mutating webhooks, so an object of Volcano is checked with
-the defaults of Volcano's webhook.
+object that cannot be decoded only the checks of types run. values.yaml declares the kinds of Trainer, and volcano.yaml
+declares the kinds of Volcano. An API server validates the schema after mutating webhooks, so an object of Volcano is
+checked with the defaults of Volcano's webhook.
 """
 
 from __future__ import annotations
@@ -134,8 +134,9 @@ def check_field_types_of_pod_template(subject: Subject) -> Iterator[Problem]:
 
 
 def problems_of_wrong_types(subject: Subject, rule: Rule) -> Iterator[Problem]:
-    """Yield a problem of `rule` for every value with a wrong type, unless the value was stored before. The values of
-    one field in the items of a list, such as `env`, have one problem if they need the same fix.
+    """Yield a problem of `rule` for every value with a wrong type, unless the stored object already has the value.
+
+    The values of one field in the items of a list, such as `env`, have one problem if they need the same fix.
     """
     joined: dict[tuple[object, ...], list[Mismatch]] = {}
     for each in Items(subject.mismatches, subject.deadline):
@@ -156,7 +157,7 @@ def _path_without_last_index(at: FieldPath) -> tuple[str | int | None, ...]:
 
 
 def _type_in_words(value: JSON) -> str:
-    """Return the type of a value that needs quotes, or that must not have them."""
+    """Return the type of a value that needs quotes, or that must not have quotes."""
     if isinstance(value, bool):
         return "true or false"
     return "a string" if isinstance(value, str) else "a number"
@@ -203,7 +204,7 @@ def _check_values_against_schema_file(subject: Subject, obj: JSON, file: Path) -
 
 
 def _joined_unknown_fields(breaches: Sequence[Breach]) -> Iterator[Breach]:
-    """Yield the breaches; join those of several unknown fields at the top of the object to one breach.
+    """Yield the breaches. Several unknown fields at the top of the object are joined to one breach.
 
     An object with several unknown fields probably has another kind. If its spec is missing, the breach of the spec
     names the fields.

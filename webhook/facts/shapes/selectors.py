@@ -63,7 +63,7 @@ _REMOVE_SELECTOR: Final = "remove spec.selector, or set spec.manualSelector to t
 
 
 class SelectingSpec(Typed):
-    """What the five kinds of workloads have in common; `manualSelector` is a field of batch/v1 JobSpec."""
+    """The fields that all kinds of SELECTING_KINDS have; only batch/v1 JobSpec has `manualSelector`."""
 
     selector = Part(LabelSelector)
     manual_selector = Truth()
@@ -95,8 +95,9 @@ class _CronJob(Object):
 
 
 def check_labels_of_template(subject: Subject) -> Iterator[Problem]:
-    """Report a selector that is empty or misses the pods of its template. The API server writes the selector of a Job,
-    unless manualSelector is set.
+    """Report a selector that is empty or does not select the pods of its template.
+
+    The API server writes the selector of a Job, unless manualSelector is set.
     """
     if subject.mismatches:
         return
@@ -145,15 +146,15 @@ def _unmet_requirements(
 
 
 def _is_patch(spec: SelectingSpec) -> bool:
-    """Return whether a file has only a part of a workload, for `kubectl patch` or an assertion: no container, or one
-    without an image.
+    """Return whether a file has only a part of a workload, for `kubectl patch` or an assertion: no container, or a
+    container without an image.
     """
     containers = spec.template.spec.containers
     return not containers or any(not container.has("image") for container in containers)
 
 
 def _has_open_labels(spec: SelectingSpec) -> bool:
-    """Return whether a template of the file may still fill in labels of the pods or the selector."""
+    """Return whether a placeholder replaces labels of the pods or of the selector, or an object around them."""
     metadata, selector = spec.template.metadata, spec.selector
     return (
         spec.is_omitted("selector")
@@ -207,7 +208,7 @@ def _mistakes_in_template(spec: SelectingSpec) -> Iterator[SelectorMistake]:
 
 
 def mistakes_in_job_spec(spec: SelectingSpec, name: str) -> Iterator[SelectorMistake]:
-    """Yield what a Job sets in place of the API server; its name is "" if it is not known."""
+    """Yield what a Job sets although the API server sets it; `name` is the name of the Job, "" if it is not known."""
     if spec.manual_selector:
         if not spec.has("selector"):
             message = "must be set, because manualSelector is true"
@@ -219,7 +220,9 @@ def mistakes_in_job_spec(spec: SelectingSpec, name: str) -> Iterator[SelectorMis
 
 
 def _mistakes_in_own_selector(spec: SelectingSpec, name: str) -> Iterator[SelectorMistake]:
-    """Yield the mistake of a selector that misses the labels of the API server; an empty name is not known yet."""
+    """Yield the mistake of a selector that requires other labels than the API server sets; `name` is "" if not known
+    yet.
+    """
     generated = dict.fromkeys(_UID_LABELS, _ANY_UID) | dict.fromkeys(_NAME_LABELS, name)
     unmet = _unmet_requirements(spec.selector, generated, () if name else _NAME_LABELS)
     if unmet:

@@ -98,7 +98,7 @@ def build_job_set(merged: MergedJobSet, job: TrainJob, runtime: ReferencedRuntim
         _apply_resources(merged, pods, asked, runtime, release)
     resources = _resources_that_trainer_counts(sets, asked)
     merged.processes = predict_processes(asked, policy, resources, release)
-    making = PluginInput(
+    plugin_input = PluginInput(
         name=job.name or job.metadata.generate_name,
         runtime=runtime.name,
         trainer=asked.json if asked else None,
@@ -108,7 +108,7 @@ def build_job_set(merged: MergedJobSet, job: TrainJob, runtime: ReferencedRuntim
         resources=resources,
         release=release,
     )
-    trainer = _apply_plugins(making)
+    trainer = _apply_plugins(plugin_input)
     for pods in sets:
         _apply_initializer(pods, job.spec.initializer.json)
         _apply_trainer(pods, trainer, policy, release)
@@ -118,8 +118,10 @@ def build_job_set(merged: MergedJobSet, job: TrainJob, runtime: ReferencedRuntim
 
 
 def _build_replicated_job(of: ReplicatedJobPods, *, is_own: bool) -> JSON:
-    """Return a replicated job. `is_own`: the job is in a ClusterTrainingRuntime, so TrainJobs share the job if no
-    TrainJob changes its template.
+    """Return a replicated job.
+
+    `is_own`: whether a ClusterTrainingRuntime has the job. Then TrainJobs that do not change the pod template share the
+    job.
     """
     if not (is_own and of.is_template_unchanged):
         return of.build_replicated_job()
@@ -133,30 +135,32 @@ def _coordinator_without_zero_values(spec: JSON) -> JSON:
 
 
 def _resources_that_trainer_counts(sets: Sequence[ReplicatedJobPods], trainer: Trainer) -> Resources:
-    """Return the resources by which Trainer counts: resourcesPerNode, or the resources of container `node`."""
+    """Return the resources with the GPUs and CPUs that Trainer counts: resourcesPerNode, or those of container
+    `node`.
+    """
     if trainer.resources_per_node:
         return trainer.resources_per_node
     nodes = [node for pods in sets if pods.name == "node" or pods.step == "trainer" for node in pods.node_containers]
     return Resources(nodes[0].get("resources", {}) if nodes else {}, (), trainer.reading)
 
 
-def _apply_plugins(making: PluginInput) -> JSON:
+def _apply_plugins(plugin_input: PluginInput) -> JSON:
     """Apply the plugins to the pod sets, and return spec.trainer, which some plugins change."""
-    trainer = making.trainer
-    match making.spec.ml_policy.plugin:
+    trainer = plugin_input.trainer
+    match plugin_input.spec.ml_policy.plugin:
         case "torch":
-            trainer = plugins.apply_torch_plugin(making)
+            trainer = plugins.apply_torch_plugin(plugin_input)
         case "jax":
-            plugins.apply_jax_plugin(making)
+            plugins.apply_jax_plugin(plugin_input)
         case "xgboost":
-            plugins.apply_xgboost_plugin(making)
+            plugins.apply_xgboost_plugin(plugin_input)
         case "mpi":
-            plugins.apply_mpi_plugin(making)
+            plugins.apply_mpi_plugin(plugin_input)
         case "flux":
-            trainer = apply_flux_plugin(making)
+            trainer = apply_flux_plugin(plugin_input)
         case _:
-            making.set_env_of_node_container()  # plainml.go
-    plugins.add_pod_group_metadata(making)
+            plugin_input.set_env_of_node_container()  # plainml.go
+    plugins.add_pod_group_metadata(plugin_input)
     return trainer
 
 
@@ -260,7 +264,7 @@ class MergedTrainJob:
     Args:
         object: the TrainJob without the fields that the release drops; not set if the object is of another kind.
         release: the release of Trainer.
-        takes_claims: whether Trainer's feature gate for device claims is on.
+        accepts_claims: whether Trainer's feature gate for device claims is on.
         runtime: the runtime that the TrainJob names.
         layers: the patches of the TrainJob, in order.
         merged: the JobSet that Trainer makes, and the notes and problems of the merge.
@@ -269,7 +273,7 @@ class MergedTrainJob:
 
     object: TrainJob
     release: Release
-    takes_claims: bool
+    accepts_claims: bool
     runtime: ReferencedRuntime
     layers: Items[PatchLayer]
     merged: MergedJobSet
@@ -395,7 +399,7 @@ def _merge_train_job(subject: Subject, trainer: TrainerInstallation) -> MergedTr
     return MergedTrainJob(
         object=job,
         release=release,
-        takes_claims=trainer.takes_claims,
+        accepts_claims=trainer.accepts_claims,
         runtime=runtime,
         layers=patches,
         merged=merged,

@@ -1,10 +1,10 @@
 """How Trainer's plugins change the pods of a TrainJob: variables, ports, volumes, mounts and commands.
 
-Plugins add entries to lists: an entry replaces the entry with the same key, or is appended. The torch plugin completes
-a `tune run` command with the address of the first node, the recipe, the configuration of the recipe, and paths. The
-flux plugin adds an installer, the volumes that the installer fills, and an entrypoint; without spec.trainer, it
-crashes. The alpha feature TrainJobStatus is not applied. Replicated jobs, containers and lists are copied before they
-are changed.
+Plugins add entries to lists: a new entry replaces the old entry with the same key, or is appended. The torch plugin
+completes a `tune run` command with the address of the first node, the recipe, the configuration of the recipe, and
+paths. The flux plugin adds an installer, the volumes that the installer fills, and an entrypoint; without spec.trainer,
+it crashes. The alpha feature TrainJobStatus is not applied. Replicated jobs, containers and lists are copied before
+they are changed.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/apply/apply.go, pkg/constants, pkg/runtime/runtime.go and
 pkg/runtime/framework/plugins:
@@ -183,70 +183,70 @@ def build_env_list(values: Mapping[str, JSON]) -> list[JSON]:
     return [{"name": name, "value" if isinstance(value, str) else "valueFrom": value} for name, value in values.items()]
 
 
-def apply_torch_plugin(making: PluginInput) -> JSON:
+def apply_torch_plugin(plugin_input: PluginInput) -> JSON:
     """Set the variables of torch (torch.go), and return spec.trainer.
 
     A `tune run` command gets a recipe, and no variables for the address of the first node.
     """
     nodes = {
-        "PET_NNODES": str(making.number_of_training_pods),
-        "PET_NPROC_PER_NODE": making.processes.per_node,
+        "PET_NNODES": str(plugin_input.number_of_training_pods),
+        "PET_NPROC_PER_NODE": plugin_input.processes.per_node,
         "PET_NODE_RANK": _RANK,
     }
-    master = {"PET_MASTER_ADDR": making.first_node_address, "PET_MASTER_PORT": str(RENDEZVOUS_PORT)}
-    trainer = making.trainer
-    if (node := making.node_container) is not None:
+    master = {"PET_MASTER_ADDR": plugin_input.first_node_address, "PET_MASTER_PORT": str(RENDEZVOUS_PORT)}
+    trainer = plugin_input.trainer
+    if (node := plugin_input.node_container) is not None:
         is_tuned = trainer.get("command") == TUNE_RUN
         own = build_env_list(nodes if is_tuned else {**nodes, **master})
-        making.set_env_of_node_container(own)
+        plugin_input.set_env_of_node_container(own)
         upsert_port(node, RENDEZVOUS_PORT)
         if is_tuned:
-            trainer = {**trainer, "command": [*TUNE_RUN, *_words_after_tune_run(making)]}
-    for container in _containers_for_env_injection(making):
+            trainer = {**trainer, "command": [*TUNE_RUN, *_words_after_tune_run(plugin_input)]}
+    for container in _containers_for_env_injection(plugin_input):
         upsert_env(container, build_env_list({**nodes, **master}))
     return trainer
 
 
-def _words_after_tune_run(making: PluginInput) -> Iterator[str]:
+def _words_after_tune_run(plugin_input: PluginInput) -> Iterator[str]:
     """Yield the words that the torch plugin puts after `tune run`."""
-    gpus, _ = gpu_count(making.resources)
-    asked = making.processes.per_node
+    gpus, _ = gpu_count(plugin_input.resources)
+    asked = plugin_input.processes.per_node
     count = read_count(asked)
     several = (gpus if count is None else count) > 1
-    if making.number_of_training_pods > 1 or several:
-        yield f"--rdzv_endpoint={making.first_node_address}:{RENDEZVOUS_PORT}"
-    is_single = making.number_of_training_pods == 1 and (asked == "1" or gpus == 1)
-    args = making.trainer.get("args", [])
+    if plugin_input.number_of_training_pods > 1 or several:
+        yield f"--rdzv_endpoint={plugin_input.first_node_address}:{RENDEZVOUS_PORT}"
+    is_single = plugin_input.number_of_training_pods == 1 and (asked == "1" or gpus == 1)
+    args = plugin_input.trainer.get("args", [])
     name, config = recipe_and_config(
-        model_of_runtime(making.runtime),
+        model_of_runtime(plugin_input.runtime),
         args,
-        making.number_of_training_pods,
+        plugin_input.number_of_training_pods,
         is_single=is_single,
-        release=making.release,
+        release=plugin_input.release,
     )
     yield from (name, "--config", config)
-    for pod_set in making.pod_sets:
+    for pod_set in plugin_input.pod_sets:
         for container in pod_set.node_containers if pod_set.step == "trainer" else ():
             yield from overridden_paths(container.get("command", []))
 
 
-def _containers_for_env_injection(making: PluginInput) -> Iterator[dict[str, Any]]:
+def _containers_for_env_injection(plugin_input: PluginInput) -> Iterator[dict[str, Any]]:
     """Yield the containers that torch.envInjection names."""
-    if making.release < INJECTION:
+    if plugin_input.release < INJECTION:
         return
-    for target in making.spec.ml_policy.torch.env_injection.targets:
-        pod_set = making.find_pod_set(target.job_name)
+    for target in plugin_input.spec.ml_policy.torch.env_injection.targets:
+        pod_set = plugin_input.find_pod_set(target.job_name)
         if pod_set is not None:
             containers = (pod_set.container(name) or pod_set.init_container(name) for name in target.container_names)
             yield from (container for container in containers if container is not None)
 
 
-def apply_jax_plugin(making: PluginInput) -> None:
+def apply_jax_plugin(plugin_input: PluginInput) -> None:
     """Set the variables of JAX, as Trainer's jax.go does."""
-    if (node := making.node_container) is not None:
-        address = f"{making.first_node_address}:{RENDEZVOUS_PORT}"
+    if (node := plugin_input.node_container) is not None:
+        address = f"{plugin_input.first_node_address}:{RENDEZVOUS_PORT}"
         values = {
-            "JAX_NUM_PROCESSES": str(making.number_of_training_pods),
+            "JAX_NUM_PROCESSES": str(plugin_input.number_of_training_pods),
             "JAX_PROCESS_ID": _RANK,
             "JAX_COORDINATOR_ADDRESS": address,
         }
@@ -254,37 +254,37 @@ def apply_jax_plugin(making: PluginInput) -> None:
         upsert_port(node, RENDEZVOUS_PORT)
 
 
-def apply_xgboost_plugin(making: PluginInput) -> None:
+def apply_xgboost_plugin(plugin_input: PluginInput) -> None:
     """Set the variables of XGBoost with one worker for each GPU, as Trainer's xgboost.go does."""
-    if (node := making.node_container) is not None:
-        workers = making.number_of_training_pods * (making.processes.count or 1)
+    if (node := plugin_input.node_container) is not None:
+        workers = plugin_input.number_of_training_pods * (plugin_input.processes.count or 1)
         port, number = str(RENDEZVOUS_PORT), str(workers)
-        values = {"DMLC_TRACKER_URI": making.first_node_address, "DMLC_TRACKER_PORT": port, "DMLC_TASK_ID": _RANK}
+        values = {"DMLC_TRACKER_URI": plugin_input.first_node_address, "DMLC_TRACKER_PORT": port, "DMLC_TASK_ID": _RANK}
         upsert_env(node, build_env_list({**values, "DMLC_NUM_WORKER": number}))
         upsert_port(node, RENDEZVOUS_PORT)
 
 
-def apply_mpi_plugin(making: PluginInput) -> None:
+def apply_mpi_plugin(plugin_input: PluginInput) -> None:
     """Add SSH keys to all nodes, and the file of hosts to the launcher (mpi.go)."""
-    path = making.spec.ml_policy.mpi.ssh_auth_mount_path
-    for pod_set in making.pod_sets:
+    path = plugin_input.spec.ml_policy.mpi.ssh_auth_mount_path
+    for pod_set in plugin_input.pod_sets:
         if pod_set.name not in ("node", "launcher"):
             continue
-        upsert_volumes(pod_set.pod, _volume_of_ssh_keys(making.name))
+        upsert_volumes(pod_set.pod, _volume_of_ssh_keys(plugin_input.name))
         for node in pod_set.node_containers:
             upsert_mounts(node, {"name": "mpi-ssh-auth", "mountPath": path})
         if pod_set.name == "launcher":
-            _apply_mpi_to_launcher(making, pod_set)
+            _apply_mpi_to_launcher(plugin_input, pod_set)
 
 
-def _apply_mpi_to_launcher(making: PluginInput, launcher: ReplicatedJobPods) -> None:
+def _apply_mpi_to_launcher(plugin_input: PluginInput, launcher: ReplicatedJobPods) -> None:
     items = [{"key": "hostfile", "path": "hostfile", "mode": 0o444}]
-    hosts = {"name": f"{making.name}-mpi-hostfile", "items": items}
+    hosts = {"name": f"{plugin_input.name}-mpi-hostfile", "items": items}
     upsert_volumes(launcher.pod, {"name": "mpi-hostfile", "configMap": hosts})
     values = {
         "OMPI_MCA_orte_default_hostfile": "/etc/mpi/hostfile",
         "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
-        "OMPI_MCA_orte_set_default_slots": making.processes.per_node,
+        "OMPI_MCA_orte_set_default_slots": plugin_input.processes.per_node,
         "OMPI_MCA_plm_rsh_args": "-o ConnectionAttempts=10",
     }
     for node in launcher.node_containers:
@@ -302,14 +302,14 @@ def _volume_of_ssh_keys(name: str) -> JSON:
     return {"name": "mpi-ssh-auth", "secret": secret}
 
 
-def add_pod_group_metadata(making: PluginInput) -> None:
+def add_pod_group_metadata(plugin_input: PluginInput) -> None:
     """Set the group of the pods (coscheduling.go and volcano.go)."""
-    policy = making.spec.pod_group_policy
-    for pod_set in making.pod_sets:
+    policy = plugin_input.spec.pod_group_policy
+    for pod_set in plugin_input.pod_sets:
         if policy.coscheduling:
-            _set_metadata_entry(pod_set, "labels", "scheduling.x-k8s.io/pod-group", making.name)
+            _set_metadata_entry(pod_set, "labels", "scheduling.x-k8s.io/pod-group", plugin_input.name)
         if policy.volcano:
-            _set_metadata_entry(pod_set, "annotations", "scheduling.k8s.io/group-name", making.name)
+            _set_metadata_entry(pod_set, "annotations", "scheduling.k8s.io/group-name", plugin_input.name)
 
 
 def _set_metadata_entry(pod_set: ReplicatedJobPods, field: str, name: str, value: str) -> None:
@@ -321,18 +321,18 @@ def entrypoint_config_map_name(name: str) -> str:
     return f"{name}-flux-entrypoint"
 
 
-def apply_flux_plugin(making: PluginInput) -> JSON:
+def apply_flux_plugin(plugin_input: PluginInput) -> JSON:
     """Change the pods as EnforceMLPolicy does, and return spec.trainer with the entrypoint as command. The original
     command becomes an argument of the entrypoint.
     """
-    trainer, config = making.trainer, entrypoint_config_map_name(making.name)
+    trainer, config = plugin_input.trainer, entrypoint_config_map_name(plugin_input.name)
     if trainer is None:
         return trainer
-    command, image = _original_command(making), _installer_image(making)
-    for pod_set in making.pod_sets:
+    command, image = _original_command(plugin_input), _installer_image(plugin_input)
+    for pod_set in plugin_input.pod_sets:
         if pod_set.name != "node":
             continue
-        upsert_volumes(pod_set.pod, *_flux_volumes(making.name, config))
+        upsert_volumes(pod_set.pod, *_flux_volumes(plugin_input.name, config))
         install, scripts = _volume_mount("flux-install", "/mnt/flux"), _volume_mount(config, _CONFIG, readOnly=True)
         installer: dict[str, Any] = {
             "name": "flux-installer",
@@ -368,18 +368,20 @@ def _flux_volumes(name: str, config: str) -> tuple[JSON, ...]:
     )
 
 
-def _original_command(making: PluginInput) -> str:
+def _original_command(plugin_input: PluginInput) -> str:
     """Return the original command as a text (getOriginalCommand)."""
-    asked, node = making.trainer.get("command"), making.node_container
+    asked, node = plugin_input.trainer.get("command"), plugin_input.node_container
     own = node.get("command", []) if node else []
-    words = [*(own if asked is None else asked), *(making.trainer.get("args") or [])]
+    words = [*(own if asked is None else asked), *(plugin_input.trainer.get("args") or [])]
     return " ".join(words).strip()
 
 
-def _installer_image(making: PluginInput) -> str:
+def _installer_image(plugin_input: PluginInput) -> str:
     """Return the image of the installer: the value of a variable, or the default."""
-    own = making.node_container.get("env", []) if making.node_container else []
-    images = [each.get("value", "") for each in (*own, *making.trainer.get("env", [])) if each.get("name") == _IMAGE]
+    own = plugin_input.node_container.get("env", []) if plugin_input.node_container else []
+    images = [
+        each.get("value", "") for each in (*own, *plugin_input.trainer.get("env", [])) if each.get("name") == _IMAGE
+    ]
     return str(images[-1]) if images else _DEFAULT_IMAGE
 
 
@@ -444,7 +446,10 @@ def _entries_with_replacements(before: Sequence[Mapping[str, JSON]], added: Sequ
 def recipe_and_config(
     model: str, args: Sequence[str], nodes: int, *, is_single: bool, release: Release
 ) -> tuple[str, str]:
-    """Return the recipe and its configuration (getRecipeAndConfig). `is_single`: there is one device on one node."""
+    """Return the recipe and its configuration (getRecipeAndConfig).
+
+    `is_single`: whether one device on one node trains.
+    """
     quantized = release >= ADAPTERS and is_adapter_quantized(args, release)
     adapted = release >= ADAPTERS and any("model.lora_attn_modules" in argument for argument in args)
     if nodes != 1:
@@ -457,7 +462,7 @@ def recipe_and_config(
 
 
 def model_of_runtime(runtime: str) -> str:
-    """Return the model of a runtime: `llama3_2/1B` for `torchtune-llama3.2-1b`."""
+    """Return the model of a runtime: `llama3_2/1B` for `torchtune-llama3.2-1b`; "" for a name of another form."""
     parts = runtime.split("-")
     return f"{parts[1].replace('.', '_')}/{parts[2].upper()}" if len(parts) == 3 else ""
 

@@ -52,13 +52,15 @@ UNKNOWN_RELEASE: Final = MissingObject(
 
 
 class TrainerInstallation(NamedTuple):
-    """The release of Trainer. `is_named`: a setting or the Deployment names the release; otherwise it is assumed.
-    `takes_claims`: the feature gate for device claims (KEP-2782) is on.
+    """The release of Trainer.
+
+    `is_named`: whether a setting or the Deployment names the release; otherwise the release is assumed.
+    `accepts_claims`: whether the feature gate for device claims (KEP-2782) is on.
     """
 
     release: Release
     is_named: bool
-    takes_claims: bool
+    accepts_claims: bool
 
 
 def read_trainer_installation(subject: Subject) -> TrainerInstallation:
@@ -75,16 +77,16 @@ def installation_with_assumptions(view: ClusterView, own: ClusterAssumptions) ->
     Raises:
         LookupFailed: the ConfigMap names a text that is not a release.
     """
-    release, takes_claims, name = own.trainer, own.device_claims, INSTALLED_RELEASE.scope.name
-    if release is None or takes_claims is None:
+    release, accepts_claims, name = own.trainer, own.device_claims, INSTALLED_RELEASE.scope.name
+    if release is None or accepts_claims is None:
         shipped = view.get(SITE.gvk, name, namespace=view.own_namespace)
         site = view.get(SITE.gvk, SITE.scope.name, namespace=view.own_namespace)
         held = with_keys(shipped or {}, site_keys_of(site, name))
         shared = read_assumptions(held, f"ConfigMap `{name}`")
         release = shared.trainer if release is None else release
-        takes_claims = shared.device_claims if takes_claims is None else takes_claims
+        accepts_claims = shared.device_claims if accepts_claims is None else accepts_claims
     release = release or installed_release(view, controllers.TRAINER)
-    return TrainerInstallation(release or TRAINER, is_named=release is not None, takes_claims=takes_claims is True)
+    return TrainerInstallation(release or TRAINER, is_named=release is not None, accepts_claims=accepts_claims is True)
 
 
 def find_trainer_release(subject: Subject) -> Release:

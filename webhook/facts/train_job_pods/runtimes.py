@@ -1,8 +1,8 @@
 """The runtime that a TrainJob names, and the ClusterTrainingRuntimes that each release of Kubeflow Trainer ships.
 
-Shipped runtimes have the fields that rules need. If the files with a TrainJob do not contain its runtime, the shipped
-runtime of this name is assumed. Runtimes of torchtune are left out, because their initializers and commands differ
-with each model.
+This module has shipped runtimes with only the fields that rules need. If the files with a TrainJob do not contain its
+runtime, the shipped runtime of this name is assumed. Runtimes of torchtune are left out, because their initializers and
+commands differ with each model.
 
 Source: kubeflow/trainer@8c0f5059b manifests/base/runtimes, release-2.0 to 2.3.
 """
@@ -97,7 +97,7 @@ _NOT_ASSUMED: Final[Mapping[str, tuple[Release, ...]]] = {
     "torchtune-llama3.2-3b": _RELEASES,
     "torchtune-qwen2.5-1.5b": (TEMPLATES, FLUX_AND_MORE, WHOLE_JOBSET),
 }
-"""Shipped runtimes whose pods are not assumed, with their releases."""
+"""Shipped runtimes with pods that are not assumed, and the releases that ship these runtimes."""
 
 
 def shipped_runtime(name: str, release: Release) -> JSON | None:

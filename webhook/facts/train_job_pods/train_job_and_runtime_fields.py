@@ -44,7 +44,7 @@ _NIL: Final = b"\xc0"
 """The encoding of null (MessagePack specification, "nil format"). UTF-8 texts never contain this byte, but lengths
 and numbers may."""
 _DIRECTIVE: Final = re.compile(rb"[\xa0-\xbf]\$|\xd9.\$|\xda..\$|\xdb....\$", re.DOTALL)
-"""Matches the length of a text and a dollar at its beginning ("str format family"). Other bytes may match, too."""
+"""Matches the encoded length of a text ("str format family") before a dollar. Other bytes may match, too."""
 
 
 def has_no_null_or_dollar_key(value: JSON, deadline: Deadline) -> bool:
@@ -65,7 +65,7 @@ _MOST_RELEASES: Final = 64
 
 
 class FieldRules(NamedTuple):
-    """The rules of the fields of one kind."""
+    """The rules that report fields of one kind."""
 
     unknown_field: Rule
     other_release_field: Rule
@@ -115,7 +115,7 @@ class ObjectShape(Struct):
         return made
 
     def keeps(self, name: str, release: Release) -> bool:
-        """Return whether a field is kept; merge directives are never kept."""
+        """Return whether the API server keeps a field in a release. Merge directives (`$patch`) are never kept."""
         changed = self.changed.get(name)
         if changed is not None:
             return changed.since <= release <= changed.until
@@ -142,7 +142,7 @@ class FieldTable(Struct, frozen=True):
     kinds: Mapping[str, ObjectShape]
 
     def knows(self, release: Release) -> bool:
-        """Return whether all field names of a release are known, not only those that releases changed."""
+        """Return whether all field names of a release are known, and not only the names that releases changed."""
         return self.since <= release <= self.until
 
 
@@ -271,7 +271,7 @@ def pruned_value_at(value: JSON, at: FieldPath, kind: str, release: Release, dea
 
 
 class _FieldPruner(NamedTuple):
-    """Removes dropped fields. `is_bare`: the value has no nulls and no directives, which is the usual case."""
+    """Removes dropped fields. `is_bare`: whether the value has no nulls and no directives, as most values."""
 
     release: Release
     deadline: Deadline
@@ -382,7 +382,7 @@ class _UnknownFieldFinder(Struct, frozen=True):
 
 
 def comparable_specs(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:
-    """Return the spec now and before, without the fields that the release drops."""
+    """Return the new and the old spec, without the fields that the release drops."""
     return subject.once(_specs_without_ignored_fields)
 
 

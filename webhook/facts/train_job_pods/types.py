@@ -71,9 +71,11 @@ RUNTIME: Final = GroupVersionKind(TRAINER, "v1alpha1", "TrainingRuntime")
 INSTALLED_RELEASE: Final = Interest(
     CONFIG_MAP, frozenset(("data",)), scope=ObjectScope(namespace=OWN_NAMESPACE, name="trainer")
 )
-"""The param of policies/trainer, which names the installed Trainer."""
+"""The param of policies/trainer, which names the installed release of Trainer."""
 INSTALLED: Final = (INSTALLED_RELEASE, SITE)
-"""The settings that may name the installed Trainer: the param of the policy, and the settings of the site."""
+"""The settings that may name the installed release of Trainer: the param of the policy, and the settings of the
+site.
+"""
 RUNTIMES: Final = (
     *(interest_in_fields(each, "metadata.labels", "spec") for each in (CLUSTER_RUNTIME, RUNTIME)),
     NAMESPACES,

@@ -1,7 +1,7 @@
 """Checks the pods that Trainer creates from a TrainJob like other pods, and reports problems at fields of the TrainJob.
 
-The TrainJob does not contain these pods. A problem that spec.trainer causes is reported there, a problem that the
-runtime has without patches at runtimeRef, and any other problem at the patches.
+The TrainJob does not contain these pods. A problem that spec.trainer causes is reported at spec.trainer. A problem that
+the runtime has without patches is reported at spec.runtimeRef. Any other problem is reported at the patches.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from webhook.rules.problem import Problem
 from webhook.typed.collections import Items
 from webhook.typed.job_sets import ReplicatedJob
 
-_OF_TRAINER: Final = {"resources": "resourcesPerNode", "env": "env", "image": "image"}
+_TRAINER_FIELDS: Final = {"resources": "resourcesPerNode", "env": "env", "image": "image"}
 """The field of spec.trainer for each field of the container `node`."""
 _RUNTIME: Final[FieldPath] = ("spec", "runtimeRef")
 
@@ -55,7 +55,7 @@ class VirtualPod(Struct, frozen=True, kw_only=True):
         container = get(self.replicated_job.pod.json, path[1:3], {})
         if container.get("name") != "node":
             return None
-        field, inside, trainer = _OF_TRAINER.get(str(path[3]), ""), path[4:], self.job.trainer
+        field, inside, trainer = _TRAINER_FIELDS.get(str(path[3]), ""), path[4:], self.job.trainer
         if not trainer.has(field) or (field == "resourcesPerNode" and get(trainer.json, (field, *inside)) is None):
             return None
         if field == "env" and inside:

@@ -59,7 +59,7 @@ from webhook.typed.collections import Items
 from webhook.typed.job_sets import JobSetSpec
 
 _TRAIN_JOB: Final = frozenset((TRAIN_JOB,))
-_ALONE: Final = (
+_WITHOUT_RUNTIME: Final = (
     train_job.validate_name,
     train_job.validate_runtime_kind,
     train_job.validate_managed_by,
@@ -90,7 +90,7 @@ _ON_RUNTIME: Final = (
 def check_train_job_without_runtime(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of a TrainJob that do not depend on its runtime."""
     job = subject.once(merge_train_job)
-    for validate in _ALONE:
+    for validate in _WITHOUT_RUNTIME:
         yield from validate(job)
     if subject.attributes.is_decoded or older_release_of_fields(subject) is None:
         yield from train_job_processes_and_gpus.validate_num_proc_per_node(job)

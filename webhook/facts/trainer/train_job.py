@@ -200,10 +200,10 @@ def validate_reserved_env(job: MergedTrainJob) -> Iterator[Problem]:
     refuses them since 2.3.
     """
     reserved = RESERVED_VARIABLES.get(job.plugin, frozenset())
-    is_late = (job.plugin == "mpi" and job.release < INJECTION) or (
+    is_accepted = (job.plugin == "mpi" and job.release < INJECTION) or (
         job.plugin == "torch" and job.release < NUMBERS_ONLY and not job.trainer.has("numProcPerNode")
     )
-    if is_late or not job.trainer.env_names.has_any_of(reserved):
+    if is_accepted or not job.trainer.env_names.has_any_of(reserved):
         return
     for variable in job.trainer.env:
         if variable.name in reserved:

@@ -78,9 +78,9 @@ _MUTABLE: Final = ("nodeSelector", "tolerations", "schedulingGates")
 _FIXED_POD: Final = ("template", "spec", "template", 1)
 """The path of the PodSpec in the result of `_immutable_part_of_job`."""
 _MOST_NAMED: Final = 3
-_MAKING: Final = ("runtimePatches", "trainer", "initializer")
+_FIELDS_THAT_MAKE_JOB_SET: Final = ("runtimePatches", "trainer", "initializer")
 """Fields of a TrainJob from which its JobSet is created."""
-_OF_PODS: Final = (
+_IMMUTABLE_POD_FIELDS: Final = (
     *("serviceAccountName", "volumes", "initContainers", "containers", "imagePullSecrets", "securityContext"),
     *("terminationGracePeriodSeconds", "resourceClaims"),
 )
@@ -113,7 +113,7 @@ def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
     before = dict(_overlays_by_manager(old_spec, subject))
     for key, overlay in _overlays_by_manager(now, subject):
         old = before.get(key)
-        for name in _OF_PODS if old is not None else ():
+        for name in _IMMUTABLE_POD_FIELDS if old is not None else ():
             is_fixed = name != "terminationGracePeriodSeconds" or release >= FIXED_GRACE
             if old is not None and is_fixed and is_field_changed(name, overlay.pod, old.pod):
                 message = "cannot change in a patch that the TrainJob already has"
@@ -173,7 +173,7 @@ def check_changes_that_job_set_rejects(subject: Subject) -> Iterator[Problem]:
     now, before = comparable_specs(subject)
     if True not in (now.get("suspend"), before.get("suspend")) or _is_refused_by_api_server(subject):
         return
-    changed = [name for name in _MAKING if now.get(name) != before.get(name)]
+    changed = [name for name in _FIELDS_THAT_MAKE_JOB_SET if now.get(name) != before.get(name)]
     if not changed:
         return
     old = _immutable_parts_of_job_set(merge_train_job(subject.subject_of_other_object(subject.old_object)), before)

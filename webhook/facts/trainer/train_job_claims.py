@@ -138,10 +138,10 @@ class NodeDeviceClaim(NamedTuple):
     Args:
         devices: the number of devices in the requests that the container uses; None if not known.
         at_least: the fewest devices that these requests get.
-        is_other: it is known that no device is a GPU.
-        is_dropped: the release of Trainer drops the claim. False for an object that an API server sent, because the
-            server has already removed dropped claims.
-        is_unused: the claim is allocated for the pod, but no container refers to the claim.
+        is_other: whether all devices are known not to be GPUs.
+        is_dropped: whether the release of Trainer drops the claim. False for an object that an API server sent, because
+            the server has already removed dropped claims.
+        is_unused: whether no container refers to the claim, although it is allocated for the pod.
     """
 
     name: str
@@ -266,7 +266,7 @@ def validate_resource_claims_per_node(job: MergedTrainJob) -> Iterator[Problem]:
     if len(claims) > _MOST:
         message, fix = f"are more than the {_MOST} that are allowed", "ask for several devices in one claim"
         yield CLAIM_COUNT.problem(path, message, fix, shown=f"{len(claims)} claims")
-    if not job.takes_claims:
+    if not job.accepts_claims:
         yield from _check_claim_feature_gate(job, [path] if claims else [])
 
 

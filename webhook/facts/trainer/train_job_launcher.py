@@ -74,7 +74,7 @@ WORKER_IMAGE: Final = TRAIN_JOB_ADVICE.rule(
     why="Only the launcher gets the image. The workers keep the image of the runtime.",
     source="https://github.com/kubeflow/trainer/issues/4030",
 )
-_READ_BY: Final = ("torch", "jax", "plain", "none")
+_PLUGINS_THAT_RUN_COMMAND: Final = ("torch", "jax", "plain", "none")
 """Plugins for which the command of a node decides how many processes start."""
 
 
@@ -86,7 +86,7 @@ class LauncherProcesses:
         by: torchrun, accelerate or deepspeed; "" without a launcher.
         option: the option with the number, such as `--nproc_per_node`.
         processes: the number of processes on each node; None if the number is not known.
-        at: the path of the command as text, or the path of the runtime's reference if the runtime has the command.
+        at: the path of the command as text; spec.runtimeRef if the runtime has the command.
     """
 
     by: str = ""
@@ -101,7 +101,7 @@ NO_LAUNCHER: Final = LauncherProcesses()
 def launcher_of_job(subject: Subject, gpus: int) -> LauncherProcesses:
     """Return the launcher of a TrainJob, and how many processes the launcher starts on a node with `gpus` GPUs."""
     job = subject.once(merge_train_job)
-    if job.plugin not in _READ_BY or job.node_container is None:
+    if job.plugin not in _PLUGINS_THAT_RUN_COMMAND or job.node_container is None:
         return NO_LAUNCHER
     started = launch_of_training_container(subject)
     option = _process_option(started)

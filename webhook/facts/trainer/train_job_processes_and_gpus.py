@@ -161,8 +161,9 @@ def validate_ignored_nodes(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def gpus_of_node(job: MergedTrainJob, claims: Sequence[NodeDeviceClaim]) -> int:
-    """Return the number of GPUs of one node, from the resources of the container or from claims. 0 if both have GPUs,
-    or if a number of devices is not known.
+    """Return the number of GPUs of one node, from the resources of the container or from claims.
+
+    Return 0 if both have GPUs, or if a number of devices is not known.
     """
     claims = [claim for claim in claims if not claim.is_unused]
     if not any(claim.is_gpu for claim in claims):
@@ -174,7 +175,7 @@ def gpus_of_node(job: MergedTrainJob, claims: Sequence[NodeDeviceClaim]) -> int:
 
 
 def advise_processes(subject: Subject, claims: Sequence[NodeDeviceClaim]) -> Iterator[Problem]:
-    """Yield the problems of GPUs and processes of a TrainJob with these claims for its nodes."""
+    """Yield the problems of the GPUs and processes of a TrainJob; `claims` are the device claims of each node."""
     job = subject.once(merge_train_job)
     gpus = gpus_of_node(job, claims)
     launcher = launcher_of_job(subject, gpus)
@@ -190,8 +191,9 @@ def advise_processes(subject: Subject, claims: Sequence[NodeDeviceClaim]) -> Ite
 
 
 def check_lost_gpus(job: MergedTrainJob, launcher: LauncherProcesses) -> Iterator[Problem]:
-    """Yield resourcesPerNode without the GPUs of the runtime. Before 2.3 pods lose these GPUs; since 2.3 Trainer does
-    not count them.
+    """Yield resourcesPerNode without the GPUs of the runtime.
+
+    Before 2.3 pods lose these GPUs. Since 2.3 pods keep these GPUs, but Trainer does not count them.
     """
     resources = job.trainer.resources_per_node
     if not resources or gpus_of_node_in_runtime(job) == 0 or job.counted_gpus[0] > 0 or _has_gpu_amount(resources):
@@ -209,7 +211,7 @@ def check_lost_gpus(job: MergedTrainJob, launcher: LauncherProcesses) -> Iterato
 
 
 def _has_gpu_amount(resources: Resources) -> bool:
-    """Return whether the resources name GPUs. An amount of 0 is then intended."""
+    """Return whether the resources name GPUs. The amount may be 0, which is then intended."""
     return any("gpu" in name for name in (*resources.limits, *resources.requests))
 
 
@@ -256,7 +258,9 @@ def check_torch_job_has_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[Nod
 
 
 def _evidence_of_gpus(job: MergedTrainJob) -> str:
-    """Return the sign that a job needs GPUs: a selector, toleration, runtime class or image; "" without a sign."""
+    """Return the setting that shows that a job needs GPUs: a selector, toleration, runtime class or image; "" for
+    none.
+    """
     if job.node_job is not None and (what := _scheduling_evidence_of_gpus(job.node_job.pod)):
         return what
     image = "" if job.trainer.resources_per_node else job.trainer.image
@@ -325,9 +329,9 @@ def _check_num_proc_word(job: MergedTrainJob, per_node: str) -> Iterator[Problem
 def sentence_about_unset_processes(
     job: MergedTrainJob, claims: Sequence[NodeDeviceClaim], launcher: LauncherProcesses, *, is_named: bool
 ) -> str:
-    """Return how a sentence continues that begins with `is not set`; "" if no claim may be for GPUs.
+    """Return the end of a message that begins with `is not set`; "" if no claim may be for GPUs.
 
-    `is_named`: a user named the release of Trainer, otherwise it is assumed.
+    `is_named`: whether a user named the release of Trainer. Otherwise the release is assumed.
     """
     gpus = [claim for claim in claims if not claim.is_other]
     if not gpus:
@@ -337,7 +341,7 @@ def sentence_about_unset_processes(
 
 
 def _advise_dropped_gpus(job: MergedTrainJob, gpus: Sequence[NodeDeviceClaim], *, is_named: bool) -> str:
-    """Return the rest of the sentence for dropped claims. The number in the fix is for a release that keeps claims."""
+    """Return the end of the message for dropped claims. The number in the fix is for a release that keeps claims."""
     claims = f"claim{'s' if len(gpus) > 1 else ''} {_names_of_claims(gpus)}"
     assumed = "" if is_named else " (the assumed release)"
     start = f"and Trainer {release_as_text(job.release)}{assumed} drops {claims}"

@@ -156,19 +156,19 @@ PLUGIN_VARIABLE: Final = TRAINING_RUNTIME_ADVICE.rule(
     severity="low",
 )
 RUNTIME_FIELD_RULES: Final = FieldRules(TRAINING_RUNTIME_UNKNOWN_FIELD, TRAINING_RUNTIME_OTHER_RELEASE_FIELD)
-_SWITCH: Final = "trainer.kubeflow.org/webhook-validation"
+_VALIDATION_LABEL: Final = "trainer.kubeflow.org/webhook-validation"
 _TOKEN_VOLUME: Final = "kubeflow-trainer-token"  # noqa: S105 - a volume's name
 _TOKEN_MOUNT: Final = "/var/run/secrets/kubeflow/trainer"  # noqa: S105 - a path
-_FIXED: Final = ("failurePolicy", "network", "startupPolicy", "successPolicy", "volumeClaimPolicies")
+_IMMUTABLE_FIELDS: Final = ("failurePolicy", "network", "startupPolicy", "successPolicy", "volumeClaimPolicies")
 _WORDS: Final = ("auto", "cpu", "gpu")
 _FIRST_PLUGINS: Final = ("torch", "mpi")
 
 
 def is_ignored_by_trainer(subject: Subject) -> bool:
-    """Return whether Trainer's webhook skips a runtime: an updated TrainingRuntime, or a runtime whose label turns
-    validation off (kubeflow/trainer#3683).
+    """Return whether Trainer's webhook skips a runtime: an updated TrainingRuntime, or a runtime with a label that
+    turns validation off (kubeflow/trainer#3683).
     """
-    label = subject.typed(TrainingRuntime).metadata.labels.get(_SWITCH)
+    label = subject.typed(TrainingRuntime).metadata.labels.get(_VALIDATION_LABEL)
     return label == "disabled" or (subject.old_object is not None and subject.group_kind[1] == "TrainingRuntime")
 
 
@@ -211,7 +211,9 @@ def _check_launcher_count(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Pro
 
 
 def check_token_volume_conflict(job_set: JobSetSpec) -> Iterator[Problem]:
-    """Yield a volume or mount with the name or path of the volume through which pods report the job's status."""
+    """Yield a volume with the name, or a mount with the path, of the volume through which pods report the job's
+    status.
+    """
     for job in job_set.replicated_jobs:
         if any(volume.name == _TOKEN_VOLUME for volume in job.pod.volumes):
             yield _token_volume_problem(job.pod.path("volumes"), _TOKEN_VOLUME)
@@ -252,7 +254,7 @@ def _deprecated_problem(runtime: str = "") -> Problem:
 def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
     """Yield changes of immutable fields (`self == oldSelf`, which does not apply to an added or removed field)."""
     now, before = (typed(TrainingRuntime).spec.template.spec for typed in (subject.typed, subject.typed_old))
-    names = _FIXED if find_trainer_release(subject) >= FLUX_AND_MORE else _FIXED[:-1]
+    names = _IMMUTABLE_FIELDS if find_trainer_release(subject) >= FLUX_AND_MORE else _IMMUTABLE_FIELDS[:-1]
     places = [now.path(name) for name in names if is_field_changed(name, now, before)]
     old = {job.name: job for job in reversed(before.replicated_jobs)}
     changed = [
@@ -291,7 +293,7 @@ def warn_of_missing_ml_policy(runtime: RuntimeSpec, release: Release) -> Iterato
 
 
 def validate_flux_installer(job_set: JobSetSpec) -> Iterator[Problem]:
-    """Yield an init container `flux-installer`, because the plugin adds one of this name (flux.go)."""
+    """Yield an init container `flux-installer`, because the plugin adds an init container of this name (flux.go)."""
     if init_container_of(job_named(job_set.replicated_jobs, "node"), "flux-installer") is not None:
         message = "must not have an init container `flux-installer` in job `node` because Trainer adds one of this name"
         yield FLUX_INSTALLER.problem(job_set.path("replicatedJobs"), message, "give that init container another name")

@@ -1,6 +1,5 @@
 """Rules for the replicated jobs of a runtime: names, steps, the volume of initializers, and gangs that never start.
 
-
 Source: kubeflow/trainer@8c0f5059bd51 pkg/webhooks/trainingruntime_webhook.go and
 pkg/runtime/framework/plugins/{volcano,coscheduling}; https://github.com/kubeflow/trainer/pull/4394 for names;
 https://github.com/kubeflow/trainer/pull/3714 for the mount of initializers.
@@ -104,7 +103,7 @@ def replicated_jobs_of(runtime: RuntimeSpec) -> Items[ReplicatedJob]:
 
 
 def validate_steps(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
-    """Yield labelled steps with several replicas or without their container (trainingruntime_webhook.go)."""
+    """Yield labelled steps with other than one replica, or without their container (trainingruntime_webhook.go)."""
     for job in replicated_jobs_of(runtime):
         yield from _check_step_replicas(job, release)
     for job in replicated_jobs_of(runtime) if release >= STEP_CONTAINERS else ():

@@ -1,7 +1,8 @@
 """The HorizontalPodAutoscaler that the operator creates for an elastic PyTorchJob with spec.elasticPolicy.metrics.
 
 The autoscaler changes the number of workers. Sources: kubeflow/trainer@3a3a1da8d528 (release-1.9)
-pkg/controller.v1/pytorch/hpa.go; k8s.io/kubernetes v1.36 pkg/controller/podautoscaler for what metrics need.
+pkg/controller.v1/pytorch/hpa.go; k8s.io/kubernetes v1.36 pkg/controller/podautoscaler for the requests that metrics
+need.
 """
 
 from __future__ import annotations

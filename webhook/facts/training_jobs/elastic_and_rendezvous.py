@@ -95,7 +95,7 @@ def validate_elastic_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def _is_worker_role_required(job: TrainingJobOfKind) -> bool:
-    """Return whether a job without a role Worker is wrong. A PaddleJob is wrong only if it sets no limit either."""
+    """Return whether a job without a role Worker is wrong. A PaddleJob is wrong only if it also sets no limit."""
     is_said = (
         job.value_at(*at) is not None or job.is_placeholder_at(*at)
         for at in (("elasticPolicy", each) for each in _LIMITS)

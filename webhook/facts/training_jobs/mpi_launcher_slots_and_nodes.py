@@ -158,8 +158,10 @@ def validate_mpi_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
         yield ONE_LAUNCHER.problem((*launcher.path, "replicas"), message, "set 1", launcher.replicas)
     if job.is_beta and worker is not None and worker.replicas is not None and worker.replicas < 1:
         reason = "the MPI Operator refuses a Worker role without replicas"
-        message = f"must be at least 1 because {reason}" if worker.is_given else f"is not set, so it is 0, and {reason}"
-        replicas = worker.replicas if worker.is_given else None
+        message = (
+            f"must be at least 1 because {reason}" if worker.sets_replicas else f"is not set, so it is 0, and {reason}"
+        )
+        replicas = worker.replicas if worker.sets_replicas else None
         yield MPI_WORKERS.problem((*worker.path, "replicas"), message, "set 1 or more", replicas)
 
 
@@ -187,10 +189,10 @@ def validate_mpi_settings(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 def validate_slots(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Report more ranks than the slots that the hostfile gives mpirun, or than mpirun may start on the workers."""
-    told, hosts, slots = _launch_of_launcher(job), _count_hosts_of_mpirun(job), _slots_per_worker(job)
-    if told is None or not hosts:
+    launch, hosts, slots = _launch_of_launcher(job), _count_hosts_of_mpirun(job), _slots_per_worker(job)
+    if launch is None or not hosts:
         return
-    by, ranks, each = told.by, told.ranks, told.processes
+    by, ranks, each = launch.by, launch.ranks, launch.processes
     names = _workers_as_text(job, hosts)
     there = f"{counted(slots, 'slot')} to each of {names}"
     if ranks is not None and ranks > hosts * slots:
@@ -243,10 +245,10 @@ def _launch_of_launcher(job: TrainingJobOfKind) -> LaunchedProgram | None:
     or slots.
     """
     launcher = job.roles.get("Launcher") if job.kind == "MPIJob" else None
-    told = launcher.launch if launcher is not None else None
-    if told is None or told.by not in MPI or not told.whole or told.hosts or told.oversubscribed:
+    launch = launcher.launch if launcher is not None else None
+    if launch is None or launch.by not in MPI or not launch.whole or launch.hosts or launch.oversubscribed:
         return None
-    return told
+    return launch
 
 
 def _may_start_processes(launcher: RoleOfJob) -> bool:
@@ -266,16 +268,16 @@ def warn_of_gpus_without_mpi_rank(job: TrainingJobOfKind) -> Iterator[Problem]:
     if job.kind != "MPIJob":
         return
     launcher, worker, slots = job.roles.get("Launcher"), job.roles.get("Worker"), _slots_per_worker(job)
-    told = launcher.launch if launcher is not None else None
+    launch = launcher.launch if launcher is not None else None
     is_open_mpi = not job.is_beta or job.value_at("mpiImplementation") in (None, "OpenMPI")
     if (
-        told is not None
+        launch is not None
         and launcher is not None
         and is_open_mpi
-        and (message := sentence_about_lacking_slots(told, job.deadline))
+        and (message := sentence_about_lacking_slots(launch, job.deadline))
     ):
         yield SLOTS_OF_HOSTS.problem(launcher.template_path, message, MORE_SLOTS, words=("-np", "-n", "mpirun"))
-    is_used = told is None or not told.named_hosts  # for hosts that the command names, the command sets the slots
+    is_used = launch is None or not launch.named_hosts  # for hosts that the command names, the command sets the slots
     is_known = slots >= 1 and not job.is_placeholder_at("slotsPerWorker") and is_used
     starts_more = launcher is not None and slots < (worker.gpus if worker else 0) and _may_start_processes(launcher)
     if is_known and worker is not None and worker.gpus >= 1 and worker.gpus != slots and not starts_more:

@@ -135,8 +135,8 @@ PROCESSES_TWICE: Final = TRAINING_JOB.rule(
 _VALUE: Final = re.compile(r"[?]|[1-9][0-9]*|auto|cpu|gpu|xpu|hpu|npu|mps|mlu|musa")
 _NODES: Final = re.compile(r"([0-9]{1,9})(:[0-9]{1,9})?")
 _LAUNCHERS: Final = ("torchrun", "accelerate", "deepspeed")
-_TELLS_PROCESSES: Final = re.compile(r"--?(?:n|num)?[-_]?(?:proc|gpu|device)[\w-]{0,24}[ =](?![01](?:\s|$))[0-9$]")
-"""An option that says how many processes a script starts: `--nproc_per_node=4`, `--num-gpus 8`."""
+_SETS_PROCESSES: Final = re.compile(r"--?(?:n|num)?[-_]?(?:proc|gpu|device)[\w-]{0,24}[ =](?![01](?:\s|$))[0-9$]")
+"""Matches an option that sets how many processes a script starts: `--nproc_per_node=4`, `--num-gpus 8`."""
 _WORLD_SIZE: Final = ("$(WORLD_SIZE)", "$WORLD_SIZE", "${WORLD_SIZE}")
 _COUNT: Final = re.compile(r"[1-9][0-9]{0,8}")
 _AT: Final = ("spec", "nprocPerNode")
@@ -218,7 +218,7 @@ def _may_use_all_gpus(role: RoleOfJob, job: TrainingJobOfKind) -> bool:
     Options of the script may set a number of processes. In a job with one pod, DataParallel or a model that is split
     over GPUs needs only one process.
     """
-    return job.count_pods() == 1 or any(container.runs(_TELLS_PROCESSES) for container in role.containers)
+    return job.count_pods() == 1 or any(container.runs(_SETS_PROCESSES) for container in role.containers)
 
 
 def _name_of_processes_field(job: TrainingJobOfKind) -> str:
@@ -264,7 +264,7 @@ def _check_nproc_per_node_setting(job: TrainingJobOfKind) -> Iterator[Problem]:
 def _process_per_cpu_problem(job: TrainingJobOfKind, silent: list[RoleOfJob], hosts: list[RoleOfJob]) -> Problem:
     """Return the problem of roles without GPUs that start one process for each CPU of the node.
 
-    silent: the roles in which a field of the job causes this, not the command.
+    silent: the roles with commands that do not set the number of processes, so that a field of the job sets it.
     """
     roles, given = silent or hosts, job.value_at("nprocPerNode") if silent else None
     many = "one process for each CPU of the node"

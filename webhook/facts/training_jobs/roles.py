@@ -1,9 +1,8 @@
 """Rules for the roles of a job: names, replicas, containers, variables and shared memory.
 
-
 Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/webhooks/*/*_webhook.go validateReplicaSpecs,
-pkg/apis/kubeflow.org/v1, pkg/controller.v1/tensorflow for chief and parameter servers,
-pkg/controller.v1/common/pod.go createNewPod and pkg/controller.v1/{pytorch/envvar.go,pytorch/master.go,
+pkg/apis/kubeflow.org/v1, pkg/controller.v1/tensorflow for chief and parameter servers, pkg/controller.v1/common/pod.go
+createNewPod and pkg/controller.v1/{pytorch/envvar.go,pytorch/master.go,
 xgboost/xgboost.go,tensorflow/tfjob_controller.go,paddlepaddle/envvar.go,jax/envvar.go};
 kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/validation/validation.go validateMPIReplicaSpecs and pkg/controller
 newLauncherPodTemplate; https://github.com/NVIDIA/nccl/issues/525 for shared memory.
@@ -209,7 +208,7 @@ def validate_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
     if job.kind in ("PyTorchJob", "XGBoostJob") and master is not None and master.replicas not in (None, 1):
         message = f"must be 1 because {job.kind_with_article} has one master"
         yield ONE_MASTER.problem((*master.path, "replicas"), message, "set 1", master.replicas)
-    elif job.kind in ("PyTorchJob", "XGBoostJob") and master is not None and not master.is_given:
+    elif job.kind in ("PyTorchJob", "XGBoostJob") and master is not None and not master.sets_replicas:
         message = "is not set, and the webhook of the operator checks the field before the default of 1 is set"
         yield ONE_MASTER.problem((*master.path, "replicas"), message, "set 1")
     if job.kind == "XGBoostJob" and master is None and job.roles:

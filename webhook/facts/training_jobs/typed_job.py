@@ -51,7 +51,7 @@ _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 _CONTAINERS: Final = ("template", "spec", "containers")
 PROCESSES_OF_ELASTIC_POLICY: Final = ("elasticPolicy", "nProcPerNode")
 """The path below spec of the deprecated field for the number of processes."""
-_CHARACTERS: Final = 100
+_CHARACTERS_PER_UNIT: Final = 100
 """A search for placeholders in this many characters costs one unit, about 2 microseconds."""
 
 
@@ -227,7 +227,7 @@ class TrainingJobOfKind:
         """Return whether a value is a text with a placeholder. The search is charged, because a text may be long."""
         if not isinstance(value, str):
             return False
-        self.deadline.spend(len(value) // _CHARACTERS)
+        self.deadline.spend(len(value) // _CHARACTERS_PER_UNIT)
         return is_placeholder(value)
 
     def count_pods(self) -> int | None:
@@ -280,7 +280,7 @@ class RoleOfJob:
     Args:
         name: Master, Worker, Launcher, PS …
         path: the path of the role.
-        is_given: whether the role sets replicas.
+        sets_replicas: whether the role sets replicas.
         replicas: the number of replicas, with the operator's default; None for a placeholder.
         restart_policy: the restart policy of the role, or "".
         pod_restart_policy: the restart policy of the pod template, or "".
@@ -301,7 +301,7 @@ class RoleOfJob:
 
     name: str
     path: FieldPath
-    is_given: bool
+    sets_replicas: bool
     replicas: int | None
     restart_policy: str
     pod_restart_policy: str
@@ -353,7 +353,7 @@ def read_role(replica: ReplicaSpec, *, main: str, default: int, subject: Subject
     return RoleOfJob(
         name=str(replica.at[-1]),
         path=replica.at,
-        is_given=replica.has("replicas"),
+        sets_replicas=replica.has("replicas"),
         replicas=None if is_unfilled else default if replica.replicas is None else replica.replicas,
         restart_policy=_text_unless_placeholder(replica.restart_policy),
         pod_restart_policy=_text_unless_placeholder(pod.restart_policy),
