@@ -142,7 +142,10 @@ def _breaches_of_parameters(opaque: OpaqueConfiguration) -> Iterator[Breach]:
 
 
 def _length_of_json(parameters: JSON) -> int:
-    """Return the length of parameters as compact JSON, in bytes, with parts that are nested too deeply to be read."""
+    """Return the length of parameters as compact JSON, in bytes.
+
+    Parts that are nested too deeply to be read count too.
+    """
     unread: list[Unread] = []
     text = json.dumps(parameters, ensure_ascii=False, separators=(",", ":"), default=unread.append)
     return len(text.encode()) + sum(len(part.text.encode()) - len("null") for part in unread)

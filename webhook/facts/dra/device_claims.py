@@ -5,7 +5,7 @@ claim has exactly one source.
 
 An object counts as absent only if the view has all objects of the cluster. Otherwise the rule is reported as not
 checked. A ComputeDomain creates a ResourceClaimTemplate, so this template counts as existing. A container that requests
-GPUs of a vendor both by a claim and as an extended resource gets both; this is reported. Claims for NICs and
+GPUs of a vendor both by a claim and as an extended resource gets both, and is reported. Claims for NICs and
 ComputeDomain channels in addition to GPUs are not reported, because multi-node jobs need them.
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go, and pkg/registry/resource/utils.go
@@ -393,7 +393,10 @@ def _check_claim_exists(claim: ResolvedClaim, subject: Subject) -> Iterator[Prob
 
 
 def _missing_objects(claim: ResolvedClaim, subject: Subject) -> tuple[MissingObject, ...]:
-    """Return the claim or the template that was not found, with the reason."""
+    """Return the missing claim or template.
+
+    The reason names other namespaces with an object of this name, if there are any.
+    """
     view = subject.cluster_view()
     if claim.referenced_kind:
         view.find(claim.referenced_kind, claim.reference)

@@ -92,7 +92,7 @@ DRA_STRUCTURES: Final = (DRA, CLAIM, REFERENCE, REQUEST, SELECTOR)
 
 
 def claim_as_json(claim: PodClaim) -> JSON:
-    """Return the value of one claim of a pod."""
+    """Return one claim of a pod as JSON."""
     contents, absence = claim.contents, claim.absence
     return {
         "podSet": claim.pod_set,
@@ -119,7 +119,7 @@ def claim_as_json(claim: PodClaim) -> JSON:
 
 
 def reference_as_json(reference: ClaimReference) -> JSON:
-    """Return the value of a container's reference to a claim."""
+    """Return the reference of a container to a claim as JSON."""
     return {
         "podSet": reference.pod_set,
         "container": reference.container,
@@ -135,7 +135,7 @@ def reference_as_json(reference: ClaimReference) -> JSON:
 
 
 def requests_as_json(requests: Iterable[DeviceRequestOfClaim], classes: Mapping[str, DeviceClassState]) -> list[JSON]:
-    """Return the values of requests, with what is known about their classes."""
+    """Return requests as JSON, with what is known about their classes."""
     return [_request_as_json(request, classes) for request in requests]
 
 
@@ -183,7 +183,7 @@ def _compute_dra_fact(subject: Subject) -> FactResult:
 
 
 def _reviewed_requests_as_json(subject: Subject) -> list[JSON]:
-    """Return the requests of the reviewed claim or template, with the state of their classes."""
+    """Return the requests of the reviewed claim or template as JSON, with the state of their classes."""
     asked = subject.once(requests_of_reviewed_claim)
     return requests_as_json(asked, DeviceClasses(subject.cluster_view()).states(asked)) if asked else []
 

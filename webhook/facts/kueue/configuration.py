@@ -118,7 +118,7 @@ class CelSelector(Typed):
 
 
 class DeviceSelector(Typed):
-    """The devices whose counter or capacity is counted."""
+    """Selects the devices that have the counter or the capacity."""
 
     cel = Part(CelSelector)
 
@@ -379,15 +379,16 @@ def _amounts_of_transformation(written: ResourceTransformation) -> tuple[str, Re
 
 
 def is_gate_on(gate: str, subject: Subject) -> bool:
-    """Return whether a gate is on by the Configuration or by default. If the release is not known, the gate is on by
-    default only if all supported releases have this default.
+    """Return whether the Configuration or the default of the release switches a gate on.
+
+    If the release is not known, the gate is on by default only if all supported releases have this default.
     """
     release = find_kueue_release(subject) if is_kueue_release_known(subject) else OLDEST
     return _is_gate_on_in_release(gate, release, subject)
 
 
 def may_gate_be_on(gate: str, subject: Subject) -> bool:
-    """Return whether a gate is on by the Configuration, or by default in any possible release."""
+    """Return whether the Configuration, or the default of any possible release, switches a gate on."""
     return _is_gate_on_in_release(gate, find_kueue_release(subject), subject)
 
 

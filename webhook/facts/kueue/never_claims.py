@@ -4,8 +4,8 @@ Quota counts devices under the names that `deviceClassMappings` in Kueue's Confi
 converts requests for the extended resource of a class to this name. An extended resource that is only in limits keeps
 its own name.
 
-A mapping with `sources` counts counters or capacities of the devices instead of the devices. A pod may get any device
-of the driver that the source, the DeviceClass and the request select, so the largest amount counts.
+A mapping with `sources` counts a counter or a capacity of the devices, not the devices themselves. A pod may get any
+device of the driver that the source, the DeviceClass and the request select, so the largest amount counts.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go, pkg/dra/counters.go, pkg/dra/capacity.go and
 pkg/dra/extended_resources.go.
@@ -129,7 +129,7 @@ class RequestedDevices(Struct, frozen=True):
 def charge_of_request(asked: RequestedDevices, source: CountedSource, view: ClusterView) -> ChargedAmount | None:
     """Return the quota that a request needs for one source.
 
-    If it is unknown, return None and note the reason in the view.
+    If the quota is not known, return None and note the reason in the view.
     """
     known = devices_matching_request(asked, view, source)
     if known is None:

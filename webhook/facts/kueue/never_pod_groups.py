@@ -52,7 +52,7 @@ POD_SET_COUNT: Final = KUEUE_NEVER.rule(
 GROUP_COUNT: Final[FieldPath] = ("metadata", "annotations", POD_GROUP_COUNT)
 _QUEUE: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 _KEPT: Final = 16
-"""The number of namespaces whose groups are cached; an audit needs one namespace after the other."""
+"""Pod groups of at most this many namespaces are cached. An audit reads one namespace after another."""
 _REPEATED: Final = {
     ("jobset.x-k8s.io", "JobSet"): "replicatedJobs",
     ("workload.codeflare.dev", "AppWrapper"): "components",

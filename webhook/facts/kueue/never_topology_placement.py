@@ -1,4 +1,4 @@
-"""Problems of jobs whose pods do not fit on the nodes of the required topology.
+"""Problems of jobs with pods that do not fit on the nodes of the required topology.
 
 Pods that may be placed in another cluster, or on nodes that do not exist yet, are not reported.
 """

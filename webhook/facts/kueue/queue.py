@@ -413,9 +413,9 @@ def check_inactive_queue(subject: Subject) -> Iterator[Problem]:
 
 
 def _flavor_with_topology_of_old_kueue(queue: ClusterQueue, subject: Subject) -> ResourceFlavor | None:
-    """Return the first flavor with a topology, if an AdmissionCheck of the ClusterQueue is of MultiKueue.
+    """Return the first flavor with a topology, if the ClusterQueue has an AdmissionCheck of MultiKueue.
 
-    Kueue accepts the topology since 0.15, so the result is then None.
+    Return None since release 0.15, in which Kueue accepts the topology.
     """
     fields, view = read_cluster_queue(queue), subject.cluster_view()
     if not is_kueue_release_stated(subject) or find_kueue_release(subject) >= _TOPOLOGY_WITH_MULTI_KUEUE_SINCE:

@@ -94,7 +94,9 @@ def _cohort_that_closes_cycle(name: str, parent: str, view: ClusterView) -> str:
 
 
 def cohort_above(subject: Subject) -> str:
-    """Return the parent cohort of a ClusterQueue or a Cohort. v1beta1 and v1beta2 have different fields for it."""
+    """Return the parent cohort of a ClusterQueue or a Cohort. v1beta1 and v1beta2 have different fields for the name of
+    the cohort.
+    """
     if subject.group_kind[1] == Cohort.gvk.kind:
         return subject.typed(Cohort).spec.parent_name
     spec = subject.typed(ClusterQueue).spec
@@ -172,8 +174,8 @@ def _check_lending_above_nominal(quota: ResourceQuota) -> Iterator[Problem]:
 
 
 def advise_useless_borrowing_limits(subject: Subject) -> Iterator[Problem]:
-    """Yield borrowing limits for resources without quota in all other members of the cohort, if the view has other
-    members.
+    """Yield borrowing limits for resources of which no other member of the cohort has quota, if other members are
+    known.
     """
     cohort, written = cohort_above(subject), subject.typed(ClusterQueue)
     others = others_in_tree_of_cohort(written.name, cohort, subject.cluster_view()) if cohort else ()

@@ -184,7 +184,7 @@ def _validate_immutable_pod_sets(old: WorkloadSpec, new: WorkloadSpec, subject: 
 def _comparable_pod_set(before: WorkloadPodSet, after: WorkloadPodSet, subject: Subject) -> JSON:
     """Return the new pod set for the comparison with the old pod set.
 
-    An elastic job may shrink, so a lower count is replaced by the old count.
+    If jobs may be elastic, a job may shrink. A lower count is then replaced by the old count.
     """
     if after.count < before.count and may_gate_be_on(ELASTIC_JOBS_GATE, subject):
         return {**after.json, "count": before.count}

@@ -79,7 +79,7 @@ def set_parent(parent: QuotaNode, child: QuotaNode) -> None:
 class _QuotaSums:
     """The quota and the usage of each node of the tree, for one resource of a flavor.
 
-    Both include the nodes below, except what these nodes never lend.
+    The sums include the lower nodes, except the quota that a lower node never lends and the usage of this quota.
     """
 
     subtree: dict[QuotaNode, int] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class QuotaTree:
         return self._cached_sums(pair).subtree[node]
 
     def usage(self, node: QuotaNode, pair: FlavorResource) -> int:
-        """Return the usage of a node, plus the usage of lower nodes above the quota that they never lend."""
+        """Return the usage of a node, plus what each lower node uses above its never lent quota."""
         return self._cached_sums(pair).usage[node]
 
     def potential_available_quota(self, node: QuotaNode, pair: FlavorResource) -> int:

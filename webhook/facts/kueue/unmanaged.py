@@ -107,7 +107,7 @@ _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 _DEPLOYMENT: Final = ("apps", "Deployment")
 _RAY_CLUSTER: Final = ("ray.io", "RayCluster")
 _COPIES_LABELS: Final = frozenset((("kubeflow.org", "Notebook"), ("serving.kserve.io", "InferenceService")))
-"""Kinds whose controllers copy the labels to StatefulSets and Deployments, which Kueue manages.
+"""Kinds with controllers that copy the labels to StatefulSets and Deployments, which Kueue manages.
 
 Source: kubeflow/kubeflow components/notebook-controller/controllers/notebook_controller.go generateStatefulSet,
 kserve/kserve pkg/controller/v1beta1/inferenceservice/components/predictor.go.
@@ -213,9 +213,9 @@ def _misplaced_queue_label_problem(
 def _check_queue_on_templates(subject: Subject) -> Iterator[Problem]:
     """Yield a queue that only the pods name. If Kueue manages pods, Kueue queues each pod separately.
 
-    For a Deployment this is no problem, because Kueue always queues the pods of a Deployment separately. For an
-    autoscaled RayCluster it is no problem either. Kueue does not queue an autoscaled RayCluster as a whole, because Ray
-    creates the pods one by one (pkg/controller/jobs/raycluster/raycluster_webhook.go validateCreate).
+    If Kueue manages pods, two kinds are left out. Kueue always queues the pods of a Deployment separately. Kueue does
+    not queue an autoscaled RayCluster as a whole, because Ray creates the pods one by one
+    (pkg/controller/jobs/raycluster/raycluster_webhook.go validateCreate).
     """
     has_pods = "pod" in subject.once(read_kueue_configuration).frameworks
     if has_pods and (subject.group_kind == _DEPLOYMENT or _is_scaled_by_ray(subject)):

@@ -14,8 +14,9 @@ from webhook.typed.volumes import Volume
 
 @dataclass(frozen=True, slots=True)
 class GeneratedPods:
-    """The pods of a replicated job. `before`: this replicated job in the runtime, before the patches; None if the
-    runtime does not have the job.
+    """The pods of a replicated job.
+
+    `before`: the same job in the runtime, before the patches; None if the runtime does not have the job.
     """
 
     replicated: ReplicatedJob

@@ -212,10 +212,10 @@ def validate_reserved_env(job: MergedTrainJob) -> Iterator[Problem]:
             yield RESERVED_ENV.problem(variable.path("name"), message, fix, variable.name)
 
 
-def fix_for_variable_of_plugin(variable: str, whose: str) -> str:
+def fix_for_variable_of_plugin(variable: str, owner: str) -> str:
     """Return the fix for a variable that a plugin sets."""
     field = {"PET_NNODES": NUM_NODES, "PET_NPROC_PER_NODE": _PROCESSES}.get(variable, "")
-    return f"remove the variable, and set {field} of {whose}" if field else "remove the variable"
+    return f"remove the variable, and set {field} of {owner}" if field else "remove the variable"
 
 
 def check_trainer_set_for_several_nodes(job: MergedTrainJob) -> Iterator[Problem]:
