@@ -81,11 +81,17 @@ ROWS = {
 }
 
 
-@all_rows("wish, pod, expected", ROWS.values(), ids=list(ROWS))
-def test_nodes_can_hold_this_number_of_pods(wish: TopologyRequest, pod: JSON, expected: int) -> None:
+@all_rows("topology_request, pod, expected", ROWS.values(), ids=list(ROWS))
+def test_nodes_can_hold_this_number_of_pods(topology_request: TopologyRequest, pod: JSON, expected: int) -> None:
     known = find_flavor("tas", VIEW)
     assert known is not None
-    placed = PodPlacement(wish=wish, flavor=known, template=template({"spec": pod}), count=9, requests={"gpu": 4000})
+    placed = PodPlacement(
+        topology_request=topology_request,
+        flavor=known,
+        template=template({"spec": pod}),
+        count=9,
+        requests={"gpu": 4000},
+    )
     assert count_fitting_pods(placed, VIEW) == expected
 
 
@@ -95,7 +101,8 @@ def test_without_nodes_the_placement_is_unknown() -> None:
     assert known is not None
     assert (
         count_fitting_pods(
-            PodPlacement(wish=TopologyRequest(), flavor=known, template=template({}), count=1, requests={}), view
+            PodPlacement(topology_request=TopologyRequest(), flavor=known, template=template({}), count=1, requests={}),
+            view,
         )
         is None
     )
@@ -118,7 +125,11 @@ def placed(count: int, gpus: int, **pod: JSON) -> PodPlacement:
     assert known is not None
     requests = {"gpu": gpus * 1000}
     return PodPlacement(
-        wish=TopologyRequest(), flavor=known, template=template({"spec": pod}), count=count, requests=requests
+        topology_request=TopologyRequest(),
+        flavor=known,
+        template=template({"spec": pod}),
+        count=count,
+        requests=requests,
     )
 
 
@@ -163,7 +174,9 @@ def test_the_nodes_of_a_lowest_domain_are_added_up_as_kueue_does() -> None:
     assert known is not None
     assert (
         count_fitting_pods(
-            PodPlacement(wish=TopologyRequest(), flavor=known, template=template({}), count=1, requests={"gpu": 8000}),
+            PodPlacement(
+                topology_request=TopologyRequest(), flavor=known, template=template({}), count=1, requests={"gpu": 8000}
+            ),
             view,
         )
         == 1

@@ -247,10 +247,10 @@ def _breaches_without_misplaced_fields(
 
     The rule request-kind reports all of them in one problem.
     """
-    told = {request.at for request in asked if request.kind == "none" and request.device_class}
+    reported_requests = {request.at for request in asked if request.kind == "none" and request.device_class}
     for breach in breaches:
         is_moved = breach.what == "unknownField" and breach.expected != ""
-        if not (is_moved and breach.at[:-1] in told):
+        if not (is_moved and breach.at[:-1] in reported_requests):
             yield breach
 
 

@@ -121,8 +121,10 @@ def _multi_kueue_conflicts(remote: list[str], per_flavor: list[str], provisionin
 
 
 def may_run_in_other_cluster(queue: QueueFields | None, view: ClusterView) -> bool:
-    """Return whether other clusters may run the jobs of a ClusterQueue, so that Topologies and quotas of this cluster
-    do not decide. If the queue is not known, any AdmissionCheck of MultiKueue may belong to it.
+    """Return whether other clusters may run the jobs of a ClusterQueue.
+
+    Then a job may start although the Topologies and quotas of this cluster do not allow the job. If the queue is not
+    known, any AdmissionCheck of MultiKueue may be one of its checks.
     """
     if queue is None:
         return any(check.spec.controller_name == _MULTI_KUEUE for check in view.list_visible(AdmissionCheck))

@@ -189,8 +189,8 @@ def _check_requests_use_quota(
     covered = {name for group in queue.groups for name in group.resources}
     asked = {name for pod_set in pod_sets for name, value in pod_set.requests.items() if value}
     if PODS not in covered and asked.isdisjoint(covered) and POD_GROUP not in subject.typed(Object).labels:
-        told = subject.cluster_view().name_with_file(ClusterQueue.gvk, queue.name)
-        message = f"requests nothing that {told} has quota for, so the job uses no quota"
+        queue_name = subject.cluster_view().name_with_file(ClusterQueue.gvk, queue.name)
+        message = f"requests nothing that {queue_name} has quota for, so the job uses no quota"
         yield NO_REQUESTS.problem(
             pod_sets[0].path_in_object(("spec",)), message, f"request {either(sorted(covered)[:3])}"
         )

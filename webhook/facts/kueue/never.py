@@ -144,11 +144,11 @@ class JobInClusterQueue:
             group = self.queue.group_of(name)
             if group is not None:
                 asked.setdefault(group, {})[name] = value
-        wish = topology.read_topology_request(pod_set.template)
+        topology_request = topology.read_topology_request(pod_set.template)
         for group, requests in asked.items():
             is_of_nodes = not pod_set.per_pod.keys().isdisjoint(group.resources)
             reasons = [
-                self._rejected_flavor(flavor, group, pod_set, wish, is_of_nodes=is_of_nodes)
+                self._rejected_flavor(flavor, group, pod_set, topology_request, is_of_nodes=is_of_nodes)
                 for flavor in of_flavors.existing_flavors(group.flavors, self.place.view)
             ]
             rejected = tuple(reason for reason in reasons if reason is not None)
@@ -161,14 +161,14 @@ class JobInClusterQueue:
         flavor: FlavorFields,
         group: QuotaGroup,
         pod_set: PodSetRequests,
-        wish: TopologyRequest,
+        topology_request: TopologyRequest,
         *,
         is_of_nodes: bool,
     ) -> RejectedFlavor | None:
         """Return why a flavor does not fit pods; None if the flavor fits. The quota of the flavor is not compared."""
         view = self.place.view
         reason = topology.why_topology_does_not_fit(
-            wish, flavor, view, is_implied=self.is_implied, is_of_nodes=is_of_nodes
+            topology_request, flavor, view, is_implied=self.is_implied, is_of_nodes=is_of_nodes
         )
         if reason:
             return RejectedFlavor(flavor.name, reason, is_topology=True)
@@ -188,15 +188,17 @@ class JobInClusterQueue:
     def no_fitting_flavor_problem(self, wanted: PodSetQuotaRequest, ever: Capacity) -> Problem:
         """Return the problem of a pod set that fits no flavor, or no flavor with enough quota."""
         reasons = [*wanted.rejected_flavors(ever)]
-        told = "; ".join(self._reason_as_text(reason) for reason in reasons[:MOST_TOLD])
+        explanation = "; ".join(self._reason_as_text(reason) for reason in reasons[:MOST_TOLD])
         left = len(reasons) - MOST_TOLD
         if left > 0:
-            told = f"{told} (and {counted(left, 'other flavor')} do not fit)"
+            explanation = f"{explanation} (and {counted(left, 'other flavor')} do not fit)"
         at = wanted.pod_set.path_in_object(("spec",))
         if any(reason.resource for reason in reasons):
-            told = f"{self.describe_request(wanted, reasons)}, but {told}{self._origin_of_quota()}"
-            return exceeds_max_quota_problem(at, told, self._fix_for_reasons(reasons))
-        return no_matching_flavor_problem(at, self.queue_as_text(), told, _fix_for_rejected_flavors(wanted, reasons))
+            explanation = f"{self.describe_request(wanted, reasons)}, but {explanation}{self._origin_of_quota()}"
+            return exceeds_max_quota_problem(at, explanation, self._fix_for_reasons(reasons))
+        return no_matching_flavor_problem(
+            at, self.queue_as_text(), explanation, _fix_for_rejected_flavors(wanted, reasons)
+        )
 
     def describe_request(self, wanted: PodSetQuotaRequest, reasons: Sequence[RejectedFlavor]) -> str:
         """Return `the 3 pods together ask for 24 nvidia.com/gpu`, with the resources for which quota is short."""
@@ -210,8 +212,8 @@ class JobInClusterQueue:
     def _reason_as_text(self, rejected: RejectedFlavor) -> str:
         if not rejected.resource:
             flavor = self.place.view.get_without_noting(ResourceFlavor.gvk, "", rejected.flavor)
-            told = f"flavor `{rejected.flavor}`{self.place.view.file_of_object_as_text(flavor)}"
-            return f"{told} does not fit because {rejected.reason}"
+            flavor_name = f"flavor `{rejected.flavor}`{self.place.view.file_of_object_as_text(flavor)}"
+            return f"{flavor_name} does not fit because {rejected.reason}"
         pair = (rejected.flavor, rejected.resource)
         return f"flavor `{rejected.flavor}` can give at most {self.describe_quota_sources(pair, rejected.most)}"
 
@@ -247,11 +249,11 @@ class JobInClusterQueue:
         names = ", ".join(wanted.pod_set.name for wanted in short)
         asked = " and ".join(format_amount_with_resource_name(name, value) for name, value in totals.items())
         flavors = dict.fromkeys(flavor for wanted in short for flavor in wanted.flavors)
-        told = []
+        limits = []
         for flavor in [*flavors][:MOST_TOLD]:
             amounts = [self.describe_quota_sources((flavor, name), ever((flavor, name))) for name in totals]
-            told.append(f"flavor `{flavor}` can give at most {' and '.join(amounts)}")
-        most = f"{'; '.join(told)}{self._origin_of_quota()}"
+            limits.append(f"flavor `{flavor}` can give at most {' and '.join(amounts)}")
+        most = f"{'; '.join(limits)}{self._origin_of_quota()}"
         message = f"asks for {asked} in pod sets {names}, which Kueue admits together, but {most}"
         return exceeds_max_quota_problem(("spec",), message, f"ask for less, use another queue, or {_RAISE}")
 
@@ -267,10 +269,10 @@ def exceeds_max_quota_problem(
     return EXCEEDS_MAX_QUOTA.problem(path, reason, fix, missing=missing)
 
 
-def no_matching_flavor_problem(path: FieldPath | str, queue: str, told: str = "", fix: str = "") -> Problem:
+def no_matching_flavor_problem(path: FieldPath | str, queue: str, explanation: str = "", fix: str = "") -> Problem:
     """Return the problem of a pod set that fits no flavor, or of a queue without flavors."""
-    message = f"{told}, so {queue} never admits the job (Kueue: NoMatchingFlavor)"
-    if not told:
+    message = f"{explanation}, so {queue} never admits the job (Kueue: NoMatchingFlavor)"
+    if not explanation:
         message = f"leads to {queue}, which has no resource group and admits nothing"
         fix = "add a resource group to the ClusterQueue"
     return NO_MATCHING_FLAVOR.problem(path, message, fix)

@@ -54,14 +54,14 @@ def advise_unplaceable_pods(fitting: JobInClusterQueue, wanted: PodSetQuotaReque
         most = topology.count_fitting_pods(placed, fitting.place.view)
         if most is None or most >= pod_set.least:
             return None
-        level = placed.wish.required
+        level = placed.topology_request.required
         where = f"no `{level}` has room for more than" if level else "all nodes together can hold only"
         lacking.append(
             f"in {_flavor_with_topology_as_text(flavor, fitting.place.view)}, {where} {counted(most, 'pod')}"
         )
         higher = higher or _level_above(level, flavor, fitting)
-    wish = topology.read_topology_request(pod_set.template).required
-    asked = f"must run in one `{wish}`" if wish else "must be placed by topology"
+    required_level = topology.read_topology_request(pod_set.template).required
+    asked = f"must run in one `{required_level}`" if required_level else "must be placed by topology"
     message = f"{counted(pod_set.least, 'pod')} {asked}, but {'; '.join(lacking)}"
     fix = f"set annotation {topology.REQUIRED} to the higher level `{higher}`, {_FEWER}" if higher else _FEWER
     return _topology_placement_problem(pod_set.path_in_object(("spec",)), message, fix)
@@ -92,8 +92,8 @@ def _check_short_of_nodes(fitting: JobInClusterQueue, placed: Mapping[str, PodPl
     """
     groups: dict[tuple[str, str], dict[str, PodPlacement]] = {("", ""): {**placed}}
     for name, pods in placed.items():
-        if pods.wish.group and pods.wish.required:
-            groups.setdefault((pods.wish.group, pods.wish.required), {})[name] = pods
+        if pods.topology_request.group and pods.topology_request.required:
+            groups.setdefault((pods.topology_request.group, pods.topology_request.required), {})[name] = pods
     for (_, level), members in groups.items():
         short = topology.missing_node_capacity([*members.values()], level, fitting.place.view)
         if short is not None:
@@ -137,7 +137,7 @@ def _describe_resource_amount(resource: str, value: int) -> str:
 
 def _placement_of_pod_set(pod_set: PodSetRequests, flavor: FlavorFields) -> PodPlacement:
     return PodPlacement(
-        wish=topology.read_topology_request(pod_set.template),
+        topology_request=topology.read_topology_request(pod_set.template),
         flavor=flavor,
         template=pod_set.template,
         count=pod_set.least,

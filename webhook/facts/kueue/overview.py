@@ -106,11 +106,11 @@ class _OverviewRows(Struct):
             )
 
     def _rows_of_cycle(self, name: str) -> Iterator[QueueRow]:
-        told = ("its parents form a cycle, so nothing is admitted",)
-        yield QueueRow(kind="Cohort", name=name, parent=self.queues.parent_of(name), obstacles=told)
+        obstacles = ("its parents form a cycle, so nothing is admitted",)
+        yield QueueRow(kind="Cohort", name=name, parent=self.queues.parent_of(name), obstacles=obstacles)
         for queue in self.queues.members.get(name, ()):
-            yield QueueRow(kind="ClusterQueue", name=queue.name, parent=name, depth=1, obstacles=told)
-            yield from self._rows_of_local_queues(queue, (), told, 2)
+            yield QueueRow(kind="ClusterQueue", name=queue.name, parent=name, depth=1, obstacles=obstacles)
+            yield from self._rows_of_local_queues(queue, (), obstacles, 2)
 
 
 def _flavor_amount(pair: FlavorResource, tree: QuotaTree, node: QuotaNode) -> QueueResourceAmounts:
@@ -160,11 +160,11 @@ def _rows_of_lost_local_queues(
     """
     for parent, lost in sorted(local.items()):
         for queue in lost if parent not in queues.cluster_queues else ():
-            told = (f"its ClusterQueue {parent} does not exist",) if view.is_whole(ClusterQueue.gvk) else ()
+            obstacles = (f"its ClusterQueue {parent} does not exist",) if view.is_whole(ClusterQueue.gvk) else ()
             yield QueueRow(
                 kind="LocalQueue",
                 name=queue.name,
                 namespace=_namespace_or_default(queue),
                 parent=parent,
-                obstacles=told,
+                obstacles=obstacles,
             )

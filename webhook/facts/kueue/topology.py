@@ -111,7 +111,7 @@ def levels_of_flavor(flavor: FlavorFields, view: ClusterView) -> tuple[str, ...]
 class PodPlacement(Struct, frozen=True, kw_only=True):
     """Pods to place on the nodes of a flavor: their number and their requests."""
 
-    wish: TopologyRequest
+    topology_request: TopologyRequest
     flavor: FlavorFields
     template: PodTemplate
     count: int
@@ -136,7 +136,7 @@ def count_fitting_pods(placed: PodPlacement, view: ClusterView) -> int | None:
         domain: _count_pods_that_fit(leaf, placed.requests)
         for domain, leaf in _resources_of_lowest_domains(placed, levels, view).items()
     }
-    wanted = placed.wish
+    wanted = placed.topology_request
     if wanted.slice_level in levels and wanted.slice_size > 0:
         domains = _pods_in_whole_slices(domains, levels.index(wanted.slice_level) + 1, wanted.slice_size)
     if wanted.required not in levels:

@@ -244,8 +244,8 @@ def launch_of_training_container(subject: Subject) -> LaunchedProgram:
 def place_of_launcher_options(subject: Subject) -> str:
     """Return the path of the launcher's options: in the command or the arguments, of the TrainJob or of the runtime."""
     job = subject.once(merge_train_job)
-    said = "command"
+    field = "command"
     if job.node_container is not None and job.node_container.args:
         by_command = launch_of_json({**job.node_container.json, "args": []}, subject.deadline)
-        said = "command" if by_command.by and by_command == launch_of_training_container(subject) else "args"
-    return f"spec.trainer.{said}" if job.trainer.json.get(said) else job.path_for_runtime_problem(is_own=False)
+        field = "command" if by_command.by and by_command == launch_of_training_container(subject) else "args"
+    return f"spec.trainer.{field}" if job.trainer.json.get(field) else job.path_for_runtime_problem(is_own=False)

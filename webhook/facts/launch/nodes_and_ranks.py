@@ -57,7 +57,7 @@ FEWER_NODES_THAN_PODS: Final = LAUNCH.rule(
     fails="silent",
 )
 _LOCAL: Final = re.compile(r"(localhost|127\.0\.0\.1|\[?::1\]?)(:[0-9]+)?")
-_ADDRESSES: Final = frozenset(("PET_MASTER_ADDR", "PET_RDZV_ENDPOINT"))
+_TORCHRUN_ADDRESS_VARIABLES: Final = frozenset(("PET_MASTER_ADDR", "PET_RDZV_ENDPOINT"))
 _RANK: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 _RANKS: Final[Mapping[str, Collection[str]]] = {
     "RANK": ("", "python"),
@@ -65,7 +65,7 @@ _RANKS: Final[Mapping[str, Collection[str]]] = {
     "PET_NODE_RANK": ("torchrun",),
 }
 """Variables with the index of a pod, each with the launchers that do not overwrite the variable."""
-_MEETING: Final = frozenset(("MASTER_ADDR", "PET_MASTER_ADDR"))
+_MASTER_ADDRESS_VARIABLES: Final = frozenset(("MASTER_ADDR", "PET_MASTER_ADDR"))
 _TASK: Final = re.compile(r'"task"\s*:')
 
 
@@ -74,11 +74,11 @@ def check_torchrun_rendezvous_address(member: LaunchedContainer) -> Iterator[Pro
     launch = member.launch
     if launch.by != "torchrun" or not launch.whole or launch.node_rank == "0":  # the other nodes may meet at node 0
         return
-    if member.has_other_env or not _ADDRESSES.isdisjoint(member.env):
+    if member.has_other_env or not _TORCHRUN_ADDRESS_VARIABLES.isdisjoint(member.env):
         return
     if not launch.address or _LOCAL.fullmatch(launch.address):
-        said = f"uses the address {launch.address}" if launch.address else "has no address and uses 127.0.0.1"
-        message = f"torchrun waits for {launch.nodes} nodes, but {said}, where each pod finds only itself"
+        clause = f"uses the address {launch.address}" if launch.address else "has no address and uses 127.0.0.1"
+        message = f"torchrun waits for {launch.nodes} nodes, but {clause}, where each pod finds only itself"
         fix = "set --master_addr, or --rdzv_endpoint, to the address of the first pod"
         yield NO_ADDRESS.problem(member.path, message, fix, words=("--rdzv_endpoint", "--master_addr", "--nnodes"))
 
@@ -131,7 +131,7 @@ def check_rank_fixed_in_template(member: LaunchedContainer, owned: Collection[st
 
 def _has_rendezvous_address(member: LaunchedContainer) -> bool:
     """Return whether the pods have an address where they meet. Without an address, RANK may have another meaning."""
-    return not _MEETING.isdisjoint(member.env)
+    return not _MASTER_ADDRESS_VARIABLES.isdisjoint(member.env)
 
 
 def check_launcher_nodes_match_pods(

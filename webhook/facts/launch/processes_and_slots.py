@@ -119,8 +119,8 @@ def _count_processes_per_pod(member: LaunchedContainer, *, operator_sets_number:
     if launch.by != "torchrun" or launch.per_node or not launch.whole or operator_sets_number:
         return launch.processes
     if PER_NODE in member.env:
-        said = member.env[PER_NODE] or ""
-        return int(said) if _COUNT.fullmatch(said) else None
+        value = member.env[PER_NODE] or ""
+        return int(value) if _COUNT.fullmatch(value) else None
     return None if member.has_other_env else 1
 
 
@@ -129,8 +129,8 @@ def check_trainer_devices_and_nodes(
 ) -> Iterator[Problem]:
     """Report trainers with a wrong number of devices or, if the pods train together, a wrong number of nodes."""
     for member in members:
-        said = _read_trainer_number_options(member)
-        devices, nodes = said.get("devices"), said.get("num-nodes")
+        options = _read_trainer_number_options(member)
+        devices, nodes = options.get("devices"), options.get("num-nodes")
         if devices is not None:
             yield from _check_number_of_devices(member, devices)
         if nodes is not None and together is not None:

@@ -227,7 +227,7 @@ def _problem_of_second_decoding(note: ShardPatchNote) -> Problem:
     """
     if note.what not in ("image", "resources", "sources", "claim"):
         return _advice_of_note(note)
-    said = {
+    fault = {
         "image": f"container `{note.text}` has no image",
         "sources": f"claim {note.text}",
         "claim": f"claim `{note.text}` is not declared",
@@ -236,7 +236,7 @@ def _problem_of_second_decoding(note: ShardPatchNote) -> Problem:
     if note.over:
         why = f"the controller adds the fields of `{note.over}`, the entry of the template at the same index"
         fix = _KEEP_ORDER
-    message = f"{said} in the pod because {why}, so Kubernetes refuses the pod"
+    message = f"{fault} in the pod because {why}, so Kubernetes refuses the pod"
     return PATCH_DECODED_TWICE.problem(note.path, message, fix)
 
 

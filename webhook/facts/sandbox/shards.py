@@ -95,15 +95,15 @@ class ShardTemplate:
             return [*broken, ShardPatchNote("merge", at, str(error), fix=error.fix)]
         shard = _PatchedShard(self, patch, merged, pod, at, _index_by_name_in_patch_lists(patch, self.deadline))
         either = chain(_notes_on_containers(shard, merged), _notes_on_claim_sources(shard, merged))
-        told = {(note.what, note.path) for note in charged(either)}
+        already_wrong = {(note.what, note.path) for note in charged(either)}
         made = chain(
             _notes_on_containers(shard, shard.pod),
             _notes_on_claim_sources(shard, shard.pod),
             _notes_on_inherited_fields(shard),
         )
-        surely = [replace(note, certain=(note.what, note.path) in told) for note in charged(made)]
+        notes_on_pod = [replace(note, certain=(note.what, note.path) in already_wrong) for note in charged(made)]
         ignored = _notes_on_ignored_nulls_and_directives(patch, self.written, "PodTemplateSpec", at, self.deadline)
-        return [*broken, *charged(ignored), *surely]
+        return [*broken, *charged(ignored), *notes_on_pod]
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,8 +287,8 @@ def _notes_on_inherited_fields(shard: _PatchedShard) -> Iterator[ShardPatchNote]
             foreign = sorted(container.keys() - new.keys()) if isinstance(new, dict) else ()
             if foreign and text_or_empty(old.get("name")) != name:
                 over = text_or_empty(old.get("name"))
-                what, said = ("moved", "also") if name in known else ("inherits", "is new and")
-                words = f"container `{name}` {said} gets {' and '.join(foreign)}"
+                what, verb = ("moved", "also") if name in known else ("inherits", "is new and")
+                words = f"container `{name}` {verb} gets {' and '.join(foreign)}"
                 yield ShardPatchNote(what, shard.path_in_patch(part, name), words, over=over)
 
 

@@ -216,8 +216,8 @@ def _joined_unknown_fields(breaches: Sequence[Breach]) -> Iterator[Breach]:
     names = ", ".join(f"`{each.at[0]}`" for each in unknown[:_MOST_NAMED])
     more = f" and {counted(len(unknown) - _MOST_NAMED, 'other')}" if len(unknown) > _MOST_NAMED else ""
     spec = next((each for each in breaches if each.what == "missing" and each.at == _SPEC), None)
-    told = f"{names}{more} do not exist in this kind, so the API server drops or refuses them"
-    yield structs.replace(spec or Breach(what="unknownField", at=()), given=told)
+    description = f"{names}{more} do not exist in this kind, so the API server drops or refuses them"
+    yield structs.replace(spec or Breach(what="unknownField", at=()), given=description)
     yield from (each for each in breaches if each is not spec and each not in unknown)
 
 

@@ -160,28 +160,28 @@ def _value_of_nproc_per_node(job: TrainingJobOfKind) -> str:
     """Return the value that PET_NPROC_PER_NODE gets; `?` for a placeholder."""
     if job.is_placeholder_at("nprocPerNode") or job.is_placeholder_at("elasticPolicy", "nProcPerNode"):
         return "?"
-    said = (job.value_at("nprocPerNode"), job.value_at("elasticPolicy", "nProcPerNode"))
-    return str(next((each for each in said if each is not None), "auto"))
+    values = (job.value_at("nprocPerNode"), job.value_at("elasticPolicy", "nProcPerNode"))
+    return str(next((each for each in values if each is not None), "auto"))
 
 
 def _number_of_processes(job: TrainingJobOfKind) -> int | None:
     """Return the number of processes that PET_NPROC_PER_NODE gets; None for a word or a placeholder."""
-    said = _value_of_nproc_per_node(job)
-    return int(said) if _COUNT.fullmatch(said) else None
+    value = _value_of_nproc_per_node(job)
+    return int(value) if _COUNT.fullmatch(value) else None
 
 
 def _check_world_size(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Report a command that passes WORLD_SIZE to torchrun as the number of nodes."""
-    said = str(job.value_at("nprocPerNode") or "")
+    value = str(job.value_at("nprocPerNode") or "")
     has_master = "Master" in job.roles
     passed = [role for role in job.roles.values() if role.launch.nodes in _WORLD_SIZE]
-    if re.fullmatch("[0-9]+", said) and said not in ("0", "1") and has_master and passed:
+    if re.fullmatch("[0-9]+", value) and value not in ("0", "1") and has_master and passed:
         message = (
             "makes WORLD_SIZE the number of processes, but the command passes WORLD_SIZE to torchrun as --nnodes, so "
             "torchrun waits for nodes that never come"
         )
         fix = "use --nnodes=$(PET_NNODES), or remove nprocPerNode"
-        yield WORLD_SIZE_AS_NODES.problem(_AT, message, fix, said)
+        yield WORLD_SIZE_AS_NODES.problem(_AT, message, fix, value)
     for role in passed if not has_master and not job.is_open else ():
         if role.launch.nodes == _WORLD_SIZE[0] and role.env.isdisjoint(("WORLD_SIZE", "*")):
             message = (
@@ -248,8 +248,8 @@ def _is_torchrun_without_process_count(role: RoleOfJob) -> bool:
 
 def _check_nproc_per_node_setting(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Check nprocPerNode for roles with commands that do not set the number of processes."""
-    said, number, roles = _value_of_nproc_per_node(job), _number_of_processes(job), tuple(job.roles.values())
-    yield from advise_nproc_value(said)
+    value, number, roles = _value_of_nproc_per_node(job), _number_of_processes(job), tuple(job.roles.values())
+    yield from advise_nproc_value(value)
     hosts = [
         role
         for role in roles
@@ -261,16 +261,18 @@ def _check_nproc_per_node_setting(job: TrainingJobOfKind) -> Iterator[Problem]:
         yield from _check_number_of_processes(job, number, roles)
 
 
-def _process_per_cpu_problem(job: TrainingJobOfKind, silent: list[RoleOfJob], hosts: list[RoleOfJob]) -> Problem:
+def _process_per_cpu_problem(
+    job: TrainingJobOfKind, without_number: list[RoleOfJob], hosts: list[RoleOfJob]
+) -> Problem:
     """Return the problem of roles without GPUs that start one process for each CPU of the node.
 
-    silent: the roles with commands that do not set the number of processes, so that a field of the job sets it.
+    without_number: the roles with commands that do not set the number of processes, so that a field of the job sets it.
     """
-    roles, given = silent or hosts, job.value_at("nprocPerNode") if silent else None
+    roles, given = without_number or hosts, job.value_at("nprocPerNode") if without_number else None
     many = "one process for each CPU of the node"
     why = f"{_role_names_as_text(roles)} {'has' if len(roles) == 1 else 'have'} no GPU"
     fix = f"{roles[0].cpus}, the number of CPUs of a pod"
-    if not silent:
+    if not without_number:
         message = (
             f"has no effect on {_role_names_as_text(roles)}, where torchrun with --nproc_per_node=auto starts "
             f"{many} because "

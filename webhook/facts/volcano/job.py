@@ -183,11 +183,11 @@ def warn_of_tasks_without_pods(job: Job) -> Iterator[Problem]:
     spec = job.spec
     if not spec.has_no_placeholders:
         return
-    silent = [task for task in spec.tasks if not task.has("replicas")]
-    for task in silent:
+    without_replicas = [task for task in spec.tasks if not task.has("replicas")]
+    for task in without_replicas:
         message = "is not set, which means 0, so the task has no pods"
         yield REPLICAS.problem(task.path("replicas"), message, "set a number")
-    if spec.tasks and not spec.pod_count and not silent:
+    if spec.tasks and not spec.pod_count and not without_replicas:
         message = "have no replicas, so the job has nothing to run"
         yield NO_PODS.problem(spec.path("tasks"), message, "set replicas of a task")
     yield from _check_min_success(job)
@@ -219,11 +219,15 @@ def warn_of_task_minima_above_gang(job: Job, sent: JobSpec) -> Iterator[Problem]
 
 
 def _tasks_with_written_minimum(spec: JobSpec, sent: JobSpec) -> Iterator[Task]:
-    """Yield tasks with a minimum that a user wrote; Volcano's webhook sets a missing minimum to the replicas."""
+    """Yield tasks with a minAvailable that a user wrote.
+
+    Volcano's webhook sets a missing minAvailable to the replicas. So a minAvailable that equals the replicas counts
+    only if another task has none, which shows that `sent` has no defaults.
+    """
     written = [each.explicit_min_available for each in sent.tasks]
-    is_as_written = None in written
+    has_no_defaults = None in written
     for task in spec.tasks:
-        is_own = is_as_written and task.index < len(written) and written[task.index] == task.replicas > 0
+        is_own = has_no_defaults and task.index < len(written) and written[task.index] == task.replicas > 0
         if 0 < task.min_available < task.replicas or is_own:
             yield task
 

@@ -320,7 +320,7 @@ def _check_enough_pods_for_group(
 
 
 def _sentence_about_too_few_pods(least: int, pods: int, elsewhere: int) -> tuple[str, str]:
-    """Return the message and the fix for too few pods; `elsewhere` is the number of pods of other schedulers."""
+    """Return the message and the fix for too few pods; `elsewhere` is the number of pods of the default scheduler."""
     others = f" ({counted(elsewhere, 'other')} not placed by Volcano)" if elsewhere else ""
     named = f"{counted(pods, 'pod')} that {'names' if pods == 1 else 'name'} the PodGroup{others}"
     fix = f"set {pods}, or create more pods"

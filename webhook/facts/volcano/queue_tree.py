@@ -183,8 +183,8 @@ def _obstacles_of_queue(queue: Queue) -> Iterator[str]:
 
 
 def _row_of_queue_in_cycle(queue: Queue) -> QueueRow:
-    told = "its parents form a cycle, so nothing is scheduled"
-    return QueueRow(kind="Queue", name=queue.name, parent=queue.parent, obstacles=(told,))
+    obstacle = "its parents form a cycle, so nothing is scheduled"
+    return QueueRow(kind="Queue", name=queue.name, parent=queue.parent, obstacles=(obstacle,))
 
 
 class QueueRules(NamedTuple):
@@ -255,8 +255,8 @@ def _check_queue_leaf(name: str, path: FieldPath | str, queues: QueueTree, rules
 def _children_as_text(names: Sequence[str], queues: QueueTree) -> str:
     """Return a text with the number of children and the file of the first child."""
     origin = queues.describe_origin(min(names)) if names else ""
-    said = counted(len(names), "child", "children")
-    return f"{said}{f' (`{min(names)}`{origin})' if origin else ''}"
+    number = counted(len(names), "child", "children")
+    return f"{number}{f' (`{min(names)}`{origin})' if origin else ''}"
 
 
 def warn_of_amounts_above_capability(
