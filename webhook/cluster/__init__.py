@@ -1,6 +1,6 @@
 """The other objects of the cluster, from files or from a live API server.
 
-Only reads objects. Knows the kind, namespace and name of an object, and not the meaning of its fields.
+This package only reads objects. It knows the kind, namespace and name of an object, and not the meaning of its fields.
 """
 
 from webhook.cluster.lookup import Cluster

@@ -108,7 +108,7 @@ class Connection(Protocol):
         ...
 
     def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
-        """Send a forced server-side apply and return the answer; it also changes fields of other managers."""
+        """Send a forced server-side apply and return the answer. The apply also changes fields of other managers."""
         ...
 
     def delete(self, path: str, read_s: float) -> None:
@@ -142,7 +142,7 @@ def connect_to_cluster(kubeconfig: Path | None = None, context: str | None = Non
 
     Args:
         kubeconfig: None for the kubeconfig of kubectl.
-        context: the name of a context of the kubeconfig; None for the current one.
+        context: the name of a context of the kubeconfig; None for the current context.
 
     Raises:
         ConfigurationError: no server or credentials are configured.

@@ -65,7 +65,7 @@ class Discovery:
         """Return where the API server serves a kind.
 
         Raises:
-            KindNotServed: no group serves it.
+            KindNotServed: no version of the group serves the kind.
             LookupFailed: the API server does not answer, or refuses.
         """
         for version in self._versions(gvk):

@@ -134,7 +134,9 @@ class FailureLog:
             self._write("info", "kind is installed now", {**_names_of_kind(gvk), **self._policies(gvk), **meanwhile})
 
     def note_success(self, watch: object, gvk: GroupVersionKind) -> None:
-        """Note that a watch works. Log the end of an outage without other watches, and a kind that is now installed."""
+        """Note that a watch works. Log the end of an outage if no other watch is affected, and a kind that is now
+        installed.
+        """
         if self._outages and watch in self._outages:  # mostly there are no failures
             self._move_watch(watch, None)
         if self._gathered is not None:

@@ -148,7 +148,7 @@ class FileTree:
         return path not in self._documents or self._units.name_changes_of_file(path).is_known
 
     def is_patch(self, file: str) -> bool:
-        """Return whether a kustomization merges the objects of a file into others."""
+        """Return whether a kustomization merges the objects of a file into objects of other files."""
         return self._units.is_patch(normalize_path(file))
 
     def _is_applied(self, file: str) -> bool:
@@ -179,7 +179,7 @@ class FileTree:
         )
 
     def objects(self) -> Iterator[JSON]:
-        """Yield all objects, first those of --context; those of the tree with their final names."""
+        """Yield all objects: first the objects of --context, then the objects of the tree with their final names."""
         for _, obj in self._of_context:
             yield obj
         for file, objects in self._documents.items():
@@ -278,7 +278,7 @@ class ClusterViewFromFile:
         definitions: the CustomResourceDefinitions of all files.
         controllers: the Deployments of controllers with releases in the files, by namespace and name.
         in_other_files: the objects of all files that `objects_in_other_files` returns.
-        without_object: kinds and names for which kustomize makes an object, or renames one, with all references.
+        without_object: kinds and names of objects that kustomize generates, or renames together with all references.
         tell: called with the name of an object and the files that define it differently.
     """
 
@@ -437,7 +437,7 @@ class ClusterViewFromFile:
     def _objects_by_place(
         self, gvk: GroupVersionKind, layer: FileObjects, namespace: str | None
     ) -> Mapping[Place, Sequence[FileObject]]:
-        """Objects that may be in another namespace are left out."""
+        """Return the objects of a layer by place, without objects that may be in another namespace."""
         places: dict[Place, list[FileObject]] = {}
         for each in self._visible_objects(gvk, layer):
             where = self._namespace_of_object(each)

@@ -154,7 +154,7 @@ def objects_by_key(objects: Iterable[JSON], index: Index) -> Mapping[str, Sequen
 
 
 def _sort_key(interest: Interest) -> tuple[object, ...]:
-    """Interests in names come before interests in labels, in namespaces and in everything."""
+    """Return a sort key: first interests in names, then in namespaces, then in labels, then in everything."""
     scope = interest.scope
     place = not scope.name, not scope.namespace, not scope.labels, scope
     return (*interest.kind, interest.gvk.version, *place)

@@ -47,7 +47,7 @@ _CLUSTER_SCOPED_KINDS: Final[Mapping[str, str]] = {
 CLUSTER_SCOPED: Final = frozenset(
     (group, kind) for group, kinds in _CLUSTER_SCOPED_KINDS.items() for kind in kinds.split()
 )
-"""Kinds whose objects have no namespace, as group and kind."""
+"""Kinds of objects without a namespace, as group and kind."""
 _NAMESPACED_KINDS: Final[Mapping[str, str]] = {
     "": "Binding ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController "
     "ResourceQuota Secret Service ServiceAccount",
@@ -73,7 +73,7 @@ KNOWN_KINDS: Final = CLUSTER_SCOPED | {
 }
 """All kinds of the list, as group and kind."""
 COMPLETE_GROUPS: Final = frozenset(("", "apps", "batch", "networking.k8s.io", "policy", "rbac.authorization.k8s.io"))
-"""Groups without other kinds: any other name is a mistake."""
+"""Groups with all their kinds in the list. In these groups, any other kind is a mistake."""
 
 
 def is_cluster_scoped(kind: GroupVersionKind) -> bool:

@@ -43,7 +43,7 @@ RENAMED_REFERENCES: Final = frozenset(
         ("storage.k8s.io", "StorageClass"),
     )
 )
-"""Kinds whose new names kustomize also writes into the objects that refer to them (api v0.20
+"""Kinds of objects for which kustomize also writes the new name into other objects that refer to them (api v0.20
 internal/konfig/builtinpluginconsts/namereference.go).
 """
 _SEPARATORS: Final = re.compile("[-_.]")
@@ -60,12 +60,13 @@ class Kustomization(Struct, frozen=True, kw_only=True):
     """The files and folders that a kustomization uses, and the names that it gives to their objects.
 
     Attributes:
+        taken: the files and folders that the kustomization uses.
         components: folders with settings for everything that the kustomization includes.
         patches: files that are merged into objects of other files.
         affixes: namePrefix and nameSuffix, also if the final names are unknown.
         template_labels: labels for pod templates.
         generated: group and kind, and name, of each object of a configMapGenerator or secretGenerator.
-        is_read: no object comes from another repository, a chart, or a plugin of kustomize.
+        is_read: whether no object comes from another repository, a chart, or a plugin of kustomize.
     """
 
     folder: str
@@ -210,7 +211,9 @@ class Kustomizations:
         return [*seen][-1] if seen else None
 
     def files_of_kustomization(self, root: str) -> Mapping[str, NameChanges]:
-        """Return the files that a kustomization uses, also through others, with the name changes of their objects."""
+        """Return the files that a kustomization uses, also through other kustomizations, with the name changes of their
+        objects.
+        """
         files: dict[str, NameChanges] = {}
         waiting, seen = [(root, self._naming_above(root), frozenset((root,)))], set[tuple[str, NameChanges]]()
         while waiting:
@@ -288,7 +291,7 @@ class Kustomizations:
 
 
 def _consider_naming_of_components(of: Kustomization, others: Mapping[str, Kustomization]) -> Kustomization:
-    """Names are unknown if a component changes names or cannot be read."""
+    """Return the kustomization; with unknown names if a component changes names or cannot be read."""
     if all(each in others and others[each].naming == AS_WRITTEN for each in of.components):
         return of
     return replace(of, naming=UNKNOWN)
@@ -351,13 +354,14 @@ class FilesAppliedTogether:
 
     @property
     def are_read(self) -> bool:
-        """Whether no kustomization takes objects from another repository, a chart, or a plugin of kustomize."""
+        """Return whether no kustomization uses objects from another repository, a chart, or a plugin of kustomize."""
         return self._kustomizations.are_read
 
     def names_without_final_object(self) -> frozenset[tuple[Kind, str]]:
         """Return names that references in files may have, although the cluster has the object under another name.
 
-        These are generated objects, and objects with a prefix or suffix of a kind in RENAMED_REFERENCES.
+        These are the names of generated objects, and the original names of objects of a kind in RENAMED_REFERENCES that
+        get a prefix or suffix.
         """
         return self._kustomizations.generated | self._renamed
 
@@ -386,8 +390,9 @@ class FilesAppliedTogether:
         return self._template_labels[file]
 
     def _naming_by_flux(self, folder: str, root: str = "") -> NameChanges:
-        """Flux applies everything below its path. If the path has a kustomization, Flux applies only its resources.
-        The namespace is unknown if several objects of Flux set different namespaces.
+        """Return the change of the namespace by the objects of Flux that apply a folder.
+        Flux applies everything below its path. If the path has a kustomization, Flux applies only its resources. The
+        namespace is unknown if several objects of Flux set different namespaces.
         """
         namespaces: set[str] = set()
         at = folder
@@ -408,7 +413,7 @@ class FilesAppliedTogether:
                         yield kind, each.name
 
     def is_patch(self, file: str) -> bool:
-        """Return whether a kustomization merges the objects of a file into others."""
+        """Return whether a kustomization merges the objects of a file into objects of other files."""
         return self._kustomizations.is_patch(file)
 
     def is_read_by_kustomize(self, file: str) -> bool:

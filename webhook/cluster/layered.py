@@ -6,7 +6,8 @@ NamespaceLifecycle refuses requests into a missing namespace before any webhook 
 pkg/admission/plugin/namespace/lifecycle). So a namespace that no file has is assumed, with only its standard label.
 
 Before a request, a created object does not exist yet, and an updated or deleted object is still the `oldObject`. A view
-shows another state if it contains the reviewed files, or if its watch is ahead or behind. A kind is its group and kind.
+shows another state if it contains the reviewed files, or if its watch is ahead or behind. Kinds are compared by group
+and kind, without the version.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Cluster(Protocol):
         ...
 
     def is_synced(self, gvk: GroupVersionKind) -> bool:
-        """Return whether lookups of this kind are answered: after the first list."""
+        """Return whether lookups of this kind are answered. They are answered after the first list."""
         ...
 
     def revision(self, gvk: GroupVersionKind) -> object:

@@ -45,7 +45,9 @@ class NameChanges(Struct, frozen=True, kw_only=True):
     is_known: bool = True
 
     def combine_with_outer(self, outer: NameChanges) -> NameChanges:
-        """Return these changes, then those of an outer kustomization, whose namespace takes precedence."""
+        """Return these changes, followed by the changes of an outer kustomization. The outer namespace replaces the
+        inner namespace.
+        """
         return NameChanges(
             namespace=outer.namespace or self.namespace,
             prefix=f"{outer.prefix}{self.prefix}",
@@ -87,7 +89,9 @@ IN_OTHER_FILES: Final = NAMELESS | {
     ("helm.toolkit.fluxcd.io", "HelmRelease"),
     ("argoproj.io", "Application"),
 }
-"""Kinds whose objects in any file of a tree may be in the cluster, because a platform team installs them once."""
+"""Kinds with objects that may be in the cluster if any file of a tree has them, because a platform team installs them
+once.
+"""
 UNSAID: Final = None
 """An unknown namespace."""
 

@@ -92,7 +92,7 @@ class RecordingCluster:
         return self._view.is_whole()
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """Return objects of other files, unrecorded."""
+        """Return objects of other files. They are not recorded."""
         return self._view.objects_in_other_files(gvk)
 
     def file_of_object(self, obj: JSON) -> str:

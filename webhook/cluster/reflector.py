@@ -1,8 +1,9 @@
 """One watch: a thread that lists the objects of an interest and follows their changes.
 
-It works as the reflector of client-go (k8s.io/client-go v0.36.1 tools/cache/reflector.go): resume at the last
-resourceVersion, list again on 410, back off on errors. Each object is reduced to the fields that are read. The name of
-an unreadable object is noted and the watch continues: no user can end the watch with one object.
+It works as the reflector of client-go (k8s.io/client-go v0.36.1 tools/cache/reflector.go): it resumes at the last
+resourceVersion, lists again after a 410, and waits longer after each further error. Each object is reduced to the
+fields that are read. The name of an unreadable object is noted and the watch continues: no user can end the watch with
+one object.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class Reflector:
 
     @property
     def was_never_installed(self) -> bool:
-        """Return whether the API server never served the kind since the start."""
+        """Return whether the API server has not served the kind since the start."""
         return bool(self.failure) and self.cause == NOT_INSTALLED and not self.heard_at
 
     @property

@@ -51,7 +51,7 @@ def data_of_site(site: JSON) -> Mapping[str, JSON]:
 
 
 def site_keys_of(site: JSON, name: str) -> dict[str, JSON]:
-    """Return what the site sets for the ConfigMap with this name."""
+    """Return the keys that the site sets for the ConfigMap with this name, with their values."""
     prefix = f"{name}."
     return {
         key.removeprefix(prefix): value

@@ -122,7 +122,7 @@ class _NamespaceObjects:
 
     def list(self) -> Sequence[JSON]:
         """Return the objects by name; the same tuple until the next change."""
-        version, listed = self.changes, self._listed  # first, to notice a change meanwhile
+        version, listed = self.changes, self._listed  # read before the objects, to notice a change meanwhile
         if listed is None or listed[0] != version:
             listed = self._listed = version, readable_list(tuple(self.objects))
         return listed[1]
@@ -201,7 +201,7 @@ class ObjectStore:
     def unreadable_objects(self, namespace: str | None, most: int) -> Sequence[tuple[Place, UnreadableObject]]:
         """Return at most `most` UnreadableObjects of a namespace (None: of all).
 
-        Bounded, because users may create any number, and probes call this on the event loop.
+        The number is bounded, because users may create any number, and probes call this method on the event loop.
         """
         namespaces, chosen = self._namespaces or {}, list[tuple[Place, UnreadableObject]]()
         names = () if not self.unreadable_count else tuple(namespaces) if namespace is None else (namespace,)

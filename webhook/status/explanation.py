@@ -64,10 +64,11 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
     Args:
         about: the name of the object.
-        made_by: the objects that own it, the nearest first.
-        state: its state.
-        statements: the statements about it and its objects. The first one decides.
-        made: the number of objects of each kind that controllers created for it.
+        made_by: the owners of the object, the nearest first.
+        state: the state of the object.
+        statements: the statements about the object and the objects that were created for it. The first statement
+        decides `state`.
+        made: the number of objects of each kind that controllers created for the object.
         pods: the number of pods, without replaced pods, and how many of them are ready or succeeded.
         unknown: sentences about objects that could not be read.
     """
@@ -190,7 +191,7 @@ def _decisive(root: JSON, statements: Sequence[Statement], tree: OwnedObjects) -
 
 
 def _newest_objects(tree: OwnedObjects) -> Mapping[ObjectName, str]:
-    """Times are in RFC 3339."""
+    """Return the creation time of the newest object of each owner, in RFC 3339."""
     owners = {text_at(each, ("metadata", "uid")): name_of(each) for each in (*tree.owners, tree.root, *tree.objects)}
     newest: dict[ObjectName, str] = {}
     for obj in tree.objects:

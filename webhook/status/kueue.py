@@ -134,7 +134,7 @@ def _deactivated(workload: JSON, conditions: Mapping[str, Condition]) -> Stateme
 
 
 def _waiting_for_checks(workload: JSON) -> Statement:
-    """The Workload has quota."""
+    """Return the statement about a Workload that has quota and waits for its admission checks."""
     checks = [each for each in items_at(workload, ("status", "admissionChecks")) if each.get("state") != "Ready"]
     for state in ("Rejected", "Retry", "Pending"):
         for check in checks:
@@ -164,7 +164,7 @@ def _without_quota(workload: JSON, conditions: Mapping[str, Condition], reading:
     words = quota.words if quota else ""
     if evicted is not None:
         before = _EVICTED.get(evicted.reason, f"Kueue evicted it ({evicted.reason})")
-        # Kueue first copies the message of the eviction
+        # after an eviction, Kueue first copies the message of the eviction into this condition
         is_new = quota is not None and quota.message != evicted.message
         says = f"{before}, and it waits again{f': {says}' if is_new else ''}"
         words = "; ".join(filter(None, (evicted.words, words if is_new else "")))

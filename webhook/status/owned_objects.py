@@ -193,7 +193,7 @@ def _kinds_made_of(obj: JSON) -> Sequence[GroupVersionKind]:
 
 
 def _is_replaced(obj: JSON) -> bool:
-    """A Deployment keeps the ReplicaSets of earlier templates."""
+    """Return whether an object is a ReplicaSet of an earlier template, which a Deployment keeps with 0 replicas."""
     return group_kind(obj) == ("apps", "ReplicaSet") and number_at(obj, ("spec", "replicas")) == 0
 
 

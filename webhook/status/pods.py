@@ -196,7 +196,9 @@ def _deleted_pod(pod: JSON) -> Statement:
 
 
 def _lost_node(pod: JSON, reading: ClusterReading) -> Statement | None:
-    """A deleted pod stays while the kubelet of its node does not answer."""
+    """Return the statement that a deleted pod stays because the kubelet of its node does not answer; None if it
+    answers.
+    """
     name = text_at(pod, ("spec", "nodeName"))
     ready = conditions_of(reading.get(_NODE, "", name)).get("Ready") if name else None
     if ready is None or ready.status == "True":
@@ -298,7 +300,7 @@ def _memory_limit(pod: JSON, name: str) -> str:
 
 
 def _not_ready(pod: JSON) -> Statement | None:
-    """The pod runs but is not ready."""
+    """Return the statement about a pod that runs but is not ready; None for other pods."""
     conditions = conditions_of(pod)
     ready = conditions.get("Ready")
     if ready is None or ready.status != "False":
@@ -312,7 +314,7 @@ def _not_ready(pod: JSON) -> Statement | None:
 
 
 def _killed_by_probe(pod: JSON, reading: ClusterReading) -> Statement | None:
-    """Only an event says that the kubelet kills a container because of a probe."""
+    """Return the statement that the kubelet kills a container because of a probe. Only an event says this."""
     late = [
         each
         for each in items_at(pod, ("status", "containerStatuses"))
@@ -336,7 +338,7 @@ def _killed_by_probe(pod: JSON, reading: ClusterReading) -> Statement | None:
 
 
 def _problem_of_start(pod: JSON, reading: ClusterReading) -> Statement | None:
-    """The pod has a node but has not started. An event has the problem."""
+    """Return the problem of a pod that has a node but has not started, from its events."""
     for event in reading.events(pod):
         reason, words = text_at(event, ("reason",)), event_words(event)
         if reason in _NOT_MOUNTED:
@@ -423,7 +425,7 @@ def without_replaced_pods(pods: Sequence[JSON], tree: OwnedObjects) -> tuple[Seq
 
 
 def _wanted(owner: JSON) -> int:
-    """If a controller has this many active pods, its ended pods count as replaced. The result is at least 1."""
+    """Return the number of active pods from which the ended pods of a controller count as replaced; at least 1."""
     if group_kind(owner) == _JOB:
         return max(number_at(owner, ("status", "active")), 1)
     if group_kind(owner) == _PER_NODE:

@@ -37,7 +37,9 @@ _EVENTS: Final = (
 
 
 def read_refused_creation(owner: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield why the objects of an owner's controller were refused, from the owner's conditions, or else its events."""
+    """Yield why the objects of an owner's controller were refused: from the owner's conditions, or otherwise from its
+    events.
+    """
     failed = true_condition(conditions_of(owner), "ReplicaFailure", "RayClusterReplicaFailure")
     message, words, last_seen = (failed.message, failed.words, "") if failed else ("", "", "")
     if not message:

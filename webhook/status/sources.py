@@ -184,7 +184,7 @@ class ServerSource:
         return objects_of_kind(self._connection, ServedKind(kind, served), namespace=namespace, selector=selector)
 
     def events(self, obj: JSON) -> Iterable[JSON]:
-        """Return the events about an object. The API server selects them."""
+        """Return the events about an object. The API server selects the events."""
         uid = text_at(obj, ("metadata", "uid"))
         namespace = text_at(obj, ("metadata", "namespace")) or "default"
         query = {"fieldSelector": f"involvedObject.uid={uid}", "limit": str(_MOST_EVENTS)}

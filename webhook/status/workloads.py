@@ -121,7 +121,7 @@ def read_train_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
 
 
 def _says_no_runtime(event: JSON) -> bool:
-    """The runtime of the TrainJob does not exist."""
+    """Return whether an event says that the runtime of the TrainJob does not exist."""
     message = text_at(event, ("message",))
     if text_at(event, ("reason",)) != "TrainJobResourcesCreationFailed" or "not found" not in message:
         return False
@@ -154,7 +154,9 @@ def _done(job: JSON, condition: Condition) -> Statement:
 
 
 def _suspended(job: JSON, path: tuple[str, ...]) -> Iterator[Statement]:
-    """Kueue suspends a job that names a queue. Otherwise, the author suspended the job."""
+    """Yield the statement about a suspended job. Kueue suspends a job that names a queue. Otherwise, the author
+    suspended the job.
+    """
     if get(job, path, False) is not True:
         return
     field, queue = ".".join(path), text_at(job, ("metadata", "labels", QUEUE_LABEL))

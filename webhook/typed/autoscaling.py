@@ -33,7 +33,7 @@ class Metric(Typed):
 
     @property
     def resource_and_container(self) -> tuple[str, str]:
-        """Return the resource whose use is compared with requests, and its container, "" for all containers. Both are
+        """Return the resource that is compared with requests, and its container; "" for all containers. Both values are
         "" if the metric is not compared with requests.
         """
         source = {"Resource": self.resource, "ContainerResource": self.container_resource}.get(self.type)
@@ -73,7 +73,7 @@ class ScaleTrigger(Typed):
 
     @property
     def resource_and_container(self) -> tuple[str, str]:
-        """Return the resource whose use is compared with requests, and its container, "" for all containers. Both are
+        """Return the resource that is compared with requests, and its container; "" for all containers. Both values are
         "" if the trigger has no such resource.
         """
         metric_type = self.metric_type or self.metadata.get("type", "")

@@ -17,7 +17,7 @@ from webhook.typed.volumes import VolumeClaimSpec
 
 
 class RollingUpdate(Typed):
-    """apps/v1 RollingUpdateDeployment; both are numbers or percentages."""
+    """apps/v1 RollingUpdateDeployment. maxSurge and maxUnavailable are numbers or percentages."""
 
     max_surge = Raw()
     max_unavailable = Raw()

@@ -28,7 +28,9 @@ Amount: TypeAlias = str | int | float
 
 
 class Field(Generic[T]):
-    """A field. Values of the type `plain` are returned unchanged, without a call of `read`: thousands a review."""
+    """A field. Values of the type `plain` are returned unchanged, without a call of `read`, because a review reads
+    thousands of fields.
+    """
 
     plain: ClassVar[type | None] = None
 

@@ -40,8 +40,8 @@ class _LabelAndAnnotationKeys(Field[str]):
 
 
 class _ControllerKinds(Field[Sequence[tuple[str, str]]]):
-    """Group and kind of the owners that control the object. Nearly every Pod has one, and no other field of it is
-    read.
+    """Group and kind of the owners that control the object. Nearly every Pod has such an owner, and checks need only
+    its group and kind.
     """
 
     def read(self, value: Any, owner: Typed) -> Sequence[tuple[str, str]]:
@@ -78,7 +78,8 @@ class Metadata(Typed):
     def longest_name(self) -> str:
         """Return the object's name, or a name as long as the API server generates from generateName; "" without both.
 
-        k8s.io/apiserver v0.36 pkg/storage/names/generate.go: at most 58 characters and five more.
+        A generated name has at most 58 characters of generateName and five more (k8s.io/apiserver v0.36
+        pkg/storage/names/generate.go).
         """
         prefix = self.generate_name
         return self.name or (f"{prefix[:_MOST_OF_PREFIX]}{_SUFFIX}" if prefix else "")
@@ -99,7 +100,7 @@ class Status(Typed):
     conditions = Parts(Condition)
 
     def condition(self, kind: str) -> Condition:
-        """Return the condition of a type; it is false if there is none."""
+        """Return the condition of a type; without one, a condition that is not set."""
         absent = Condition({}, self.path("conditions"), self.reading, is_set=False)
         return next((condition for condition in self.conditions if condition.type == kind), absent)
 

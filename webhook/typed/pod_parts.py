@@ -91,7 +91,7 @@ def _object(value: Any, owner: Typed, reading: ReadingContext) -> dict[str, Any]
 
 
 def _keys_with_text(value: Any) -> list[str]:
-    """Return the keys of a map that have a text."""
+    """Return the keys of a map that have a text as value."""
     return [key for key, text in value.items() if isinstance(text, str)] if isinstance(value, dict) else []
 
 
@@ -133,7 +133,7 @@ def _add_parts_of_resources(holder: dict[str, Any], parts: set[str], names: set[
 
 
 def _add_image(container: dict[str, Any], parts: set[str], images: list[str], reading: ReadingContext) -> None:
-    """Add the image of a container, and whether a variable limits its visible devices."""
+    """Add the image of a container, and VISIBLE_DEVICES if a variable limits its visible devices."""
     image, env = container.get("image"), container.get("env")
     if isinstance(image, str):
         images.append(image)

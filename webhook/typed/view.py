@@ -47,7 +47,7 @@ class ReadingContext(Struct):
 
 
 class Typed:
-    """A whole object, or an object inside another.
+    """A whole object, or an object inside another object.
 
     Args:
         json: the object's JSON; {} if the object does not exist.

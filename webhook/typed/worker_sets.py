@@ -36,7 +36,9 @@ class LeaderWorkerTemplate(Typed):
 
 
 class RollingUpdateConfiguration(Typed):
-    """leaderworkerset.x-k8s.io/v1 RollingUpdateConfiguration; both are numbers or percentages."""
+    """leaderworkerset.x-k8s.io/v1 RollingUpdateConfiguration. maxSurge and maxUnavailable are numbers or
+    percentages.
+    """
 
     max_surge = Raw()
     max_unavailable = Raw()

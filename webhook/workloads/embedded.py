@@ -30,7 +30,7 @@ class EmbeddedObject(Struct, frozen=True):
 
 
 def embedded_objects(obj: JSON, table: Table, deadline: Deadline | None = None) -> Iterator[EmbeddedObject]:
-    """Yield the objects inside an object, at any depth, whose kinds are in the table."""
+    """Yield the objects inside an object, down to four levels, if their kinds are in the table."""
     row = table.row(*group_kind(obj))
     if row is not None and row.holds_objects:
         yield from _inside(EmbeddedObject((), obj, row), table, deadline or Deadline(), 0)

@@ -20,7 +20,9 @@ from webhook.deadline import Deadline
 from webhook.workloads.rows import CompletionRule, MadePodRule, Row
 
 _PART: Final = re.compile(r"([^{=]*)(?:=(.*)|\{(!?)(.*)\*\})?")
-"""Matches a path with a value, or with a prefix of the keys that count or that do not count."""
+"""Matches a path: alone, with a value (`path=value`), with a prefix of keys (`path{prefix*}`), or with a prefix of
+excluded keys (`path{!prefix*}`).
+"""
 
 
 class MadePod(Struct, frozen=True, kw_only=True):
@@ -180,7 +182,7 @@ def _image(obj: JSON, places: Sequence[str]) -> tuple[str | None, FieldPath]:
 
 
 def _merged_entries(obj: JSON, places: Sequence[str], deadline: Deadline) -> dict[str, JSON]:
-    """Return the entries of several maps; later maps override earlier ones."""
+    """Return the entries of several maps; later maps override earlier maps."""
     return {key: value for place in places for key, value in _entries(obj, place, deadline)}
 
 

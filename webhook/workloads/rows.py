@@ -25,8 +25,8 @@ class _StrictModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factor(_StrictModel):
-    """A factor of a count: a field, or the smallest of several fields. `default` is the value of a first field that is
-    not set.
+    """A factor of a count: a field, or the smallest of several fields. If the first field is not set, its value is
+    `default`.
 
     atMost, atLeast: fields that limit the factor if they are set. If they contradict each other, atLeast applies.
     """

@@ -65,7 +65,7 @@ class Table:
         object.__setattr__(self, "_made", made)
 
     def row(self, group: str, kind: str) -> Row | None:
-        """Return the row of a kind in any version, or None: the table keys are group and kind."""
+        """Return the row of a kind in any version; None without a row. The keys of the table are group and kind."""
         return self._index.get((group, kind))
 
     def does_kind_make(self, owner: tuple[str, str], made: tuple[str, str]) -> bool:
@@ -96,7 +96,8 @@ def load_table(extra: Sequence[Path] = ()) -> Table:
 
 
 def _shipped_rows(document: yamlfile.Document) -> tuple[tuple[Row, ...], list[InputProblem]]:
-    """Return the same as `checked_rows` for the shipped table, a tenth of a short command faster, without pydantic.
+    """Return the result of `checked_rows` for the shipped table without pydantic, which makes a short command a tenth
+    faster.
 
     msgspec ignores unknown fields, so a test finds them in the shipped table.
     """
@@ -153,7 +154,8 @@ def _describe_shape_mistake(mistake: Mapping[str, Any]) -> str:
 
 
 def row_mistakes(document: Document, rows: Sequence[Row], seen: set[tuple[str, str]]) -> list[InputProblem]:
-    """Return the mistakes of rows whose types are right. `seen` has the kinds of the file so far; new kinds are
+    """Return the mistakes of rows with values of the right types. `seen` has the kinds of the file so far; new kinds
+    are
     added.
     """
     problems = []
