@@ -42,7 +42,9 @@ POOL = 256
 WHOLE = "application/json"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
-"""The media types for objects with only metadata (meta/v1 PartialObjectMetadata), or else whole objects."""
+"""The media types that a request accepts: objects with only metadata (meta/v1 PartialObjectMetadata), otherwise whole
+objects.
+"""
 APPLIED = "application/apply-patch+yaml"
 """The media type of server-side apply; JSON is YAML."""
 PATCHED = "application/json-patch+json"
@@ -116,7 +118,7 @@ class Connection(Protocol):
         ...
 
     def patch(self, path: str, operations: JSON, manager: str, read_s: float) -> JSON:
-        """Send a JSON Patch and return the answer; LookupFailed also if a `test` of the patch fails."""
+        """Send a JSON Patch and return the answer. Raise LookupFailed also if a `test` of the patch fails."""
         ...
 
     def page(
@@ -133,7 +135,7 @@ class Connection(Protocol):
         accept: str = WHOLE,
         read_line: ReadValue | None = None,
     ) -> LineStream:
-        """Return an answer line by line, such as a watch, each decoded with `read_line`."""
+        """Return an answer such as a watch line by line, each line decoded with `read_line`."""
         ...
 
 

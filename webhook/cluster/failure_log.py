@@ -58,7 +58,9 @@ _FAILING: Final = _Outage("API server answers with errors", "API server answers 
 _BROKEN: Final = _Outage("API server ended watches", "", "debug")
 """No action is needed if the watch continues. Otherwise another outage is logged."""
 _TOGETHER_S: Final = 3.0
-"""Seconds to wait for refusals of other kinds before one line: a lost role binding affects all kinds."""
+"""Seconds to wait for refusals of other kinds before one line is written for all: a lost role binding affects all
+kinds.
+"""
 _GOING_S: Final = 30.0
 """Seconds to wait after a 404 for a list: the next discovery usually finds that the kind is gone."""
 _NO_FIELDS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -99,7 +101,7 @@ class FailureLog:
         """The kinds with a recent refusal, by the seconds to wait before their line is written."""
         self._listed: set[GroupVersionKind] = set()
         self._heard_at = monotonic()
-        """The last answer of the API server to a watch, on the monotonic clock."""
+        """The time of the API server's last answer to a watch, on the monotonic clock."""
 
     @property
     def is_unreachable(self) -> bool:

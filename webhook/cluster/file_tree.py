@@ -387,11 +387,11 @@ class ClusterViewFromFile:
         every = [each for layer in self._layers for named in layer.of_kind(kind).values() for each in named]
         return any(each.namespace for each in every) if every else None
 
-    def is_synced(self, gvk: GroupVersionKind) -> bool:  # noqa: ARG002 - of every kind
+    def is_synced(self, gvk: GroupVersionKind) -> bool:  # noqa: ARG002 - the same for every kind
         """Return True: files are read first."""
         return True
 
-    def revision(self, gvk: GroupVersionKind) -> object:  # noqa: ARG002 - of every kind
+    def revision(self, gvk: GroupVersionKind) -> object:  # noqa: ARG002 - the same for every kind
         """Return the view itself, which never changes."""
         return self
 

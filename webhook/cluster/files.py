@@ -70,7 +70,7 @@ class FilesCluster:
         """Return True: files are read first."""
         return True
 
-    def revision(self, gvk: GroupVersionKind) -> object:  # noqa: ARG002 - of every kind
+    def revision(self, gvk: GroupVersionKind) -> object:  # noqa: ARG002 - the same for every kind
         """Return the view itself, which never changes."""
         return self
 
@@ -78,7 +78,7 @@ class FilesCluster:
         """Return whether the user says that the files are whole."""
         return self._is_whole
 
-    def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:  # noqa: ARG002 - of every kind
+    def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:  # noqa: ARG002 - the same for every kind
         """Return nothing."""
         return ()
 

@@ -16,8 +16,9 @@ from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import get as at
 
 Fields: TypeAlias = frozenset[str] | None
-"""Paths such as `spec.devices.requests` or `metadata.annotations["volcano.sh/hierarchy"]`, with everything below, in
-each item of a list. None means all fields."""
+"""Paths such as `spec.devices.requests` or `metadata.annotations["volcano.sh/hierarchy"]`, with everything below. A
+path continues in each item of a list. None means all fields.
+"""
 
 MOST_NAMED: Final = 64
 """The most watches for names of one kind; with more names, whole namespaces are watched."""

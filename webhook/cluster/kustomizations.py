@@ -272,7 +272,7 @@ class Kustomizations:
         return takers[0] if len(takers) == 1 else None
 
     def _naming_above(self, root: str) -> NameChanges:
-        """Return the name changes above a kustomization: unknown if a kustomization above changes names."""
+        """Return UNKNOWN if a kustomization above this one changes names, otherwise AS_WRITTEN."""
         return (
             UNKNOWN
             if any(self._by_folder[each].naming != AS_WRITTEN for each in self._kustomizations_above(root))

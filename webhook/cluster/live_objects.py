@@ -17,7 +17,7 @@ from webhook.cluster.connection import Connection, ServerRefused
 from webhook.cluster.discovery import ServedResource, api_path_of_group_version
 
 PAGE: Final = 250
-"""Objects of one page, which an API server holds in memory. An object can have 1.5 MB."""
+"""The number of objects of one page. An API server holds the page in memory, and an object can have 1.5 MB."""
 MOST_RESUMED: Final = 100
 """The most continuations of a list after a 410, which comes every five minutes. Bounds the time of the list."""
 

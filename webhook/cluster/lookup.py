@@ -50,7 +50,7 @@ class Cluster(Protocol):
         ...
 
     def is_whole(self) -> bool:
-        """Return whether an object that the view lacks does not exist.
+        """Return whether the cluster certainly lacks each object that the view lacks.
 
         True for a live cluster. For files, the user decides.
         """

@@ -64,7 +64,7 @@ class Reflector:
         failure, cause: why the last attempt failed (`cause_of_error`).
         before: the reflector of an earlier interest in the same objects, which answers until the first list is
             complete.
-        heard_at: the last message from the API server about the objects, on the monotonic clock.
+        heard_at: the time of the API server's last message about the objects, on the monotonic clock.
         listed_at: the time when the last list began.
         memory: bounds the objects of all watches of the view.
     """

@@ -28,7 +28,7 @@ class EvictableStore(Protocol):
 
 
 _OF_CLUSTER: Final = ""
-"""The namespace of the bytes of cluster-scoped objects."""
+"""The namespace for which the bytes of cluster-scoped objects count."""
 _MOST_SHARED: Final = 4096
 _LONGEST_SHARED: Final = 64
 """The most characters of a shared key: Kubernetes' longest field name has 47."""

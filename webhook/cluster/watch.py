@@ -85,7 +85,7 @@ class WatchCluster:
             reflector.start()
 
     def watch(self, interests: Iterable[Interest]) -> None:
-        """Replace the watched interests; a replaced watch answers until the new one is ready."""
+        """Replace the watched interests; a replaced watch answers until the new watch is ready."""
         old = self._reflectors
         made = {each: old.get(each) or self._new_reflector(each) for each in combine_interests(interests)}
         kinds: dict[tuple[str, str], tuple[Reflector, ...]] = {}
@@ -131,7 +131,7 @@ class WatchCluster:
         return True
 
     def failures(self) -> Mapping[GroupVersionKind, str]:
-        """Return the reason for each kind that is not listed, or stale."""
+        """Return the reason for each kind that is stale or was not listed."""
         failures: dict[GroupVersionKind, dict[str, None]] = {}
         for each in self._reflectors.values():
             if not each.is_synced:
@@ -141,7 +141,7 @@ class WatchCluster:
         return {gvk: "; ".join(reasons) for gvk, reasons in failures.items()}
 
     def describe_failures(self) -> Sequence[str]:
-        """Return a line for each reason, with some of the kinds that are not listed or stale."""
+        """Return a line for each reason, with some of the kinds that are stale or were not listed."""
         failures: dict[str, _Failure] = {}
         for each in self._reflectors.values():
             is_failing = not each.is_synced or bool(each.failure and each.cause)
@@ -280,11 +280,11 @@ class WatchCluster:
         """Return True: a missing watched object does not exist, and lookups outside of the watches fail."""
         return True
 
-    def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:  # noqa: ARG002 - of every kind
+    def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:  # noqa: ARG002 - the same for every kind
         """Return nothing."""
         return ()
 
-    def file_of_object(self, obj: JSON) -> str:  # noqa: ARG002 - of every object
+    def file_of_object(self, obj: JSON) -> str:  # noqa: ARG002 - the same for every object
         """Return ""."""
         return ""
 
@@ -297,7 +297,7 @@ class WatchCluster:
 
 @dataclass
 class _Failure:
-    """One reason why kinds are not listed or stale: its text, the kinds, the age of their objects.
+    """One reason why kinds are stale or were not listed: its text, the kinds, the age of their objects.
 
     `text` is "" if there was no error but a long silence. `age_s` is 0 without objects.
     """

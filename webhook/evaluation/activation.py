@@ -1,8 +1,8 @@
 """The variables that expressions of a policy read, and their values.
 
 The objects, a fact, the problems of the checks and the request are computed when an expression first reads them. So a
-template is encoded only for expressions that read it. `problems` lacks problems that could not be checked because an
-object is missing (not_evaluated.py).
+pod template gets the form for expressions only if an expression reads it. `problems` lacks problems that could not be
+checked because an object is missing (not_evaluated.py).
 """
 
 from __future__ import annotations

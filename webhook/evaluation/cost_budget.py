@@ -33,7 +33,7 @@ class CostBudget(CostMeter):
 
     __slots__ = ("owed",)
 
-    def __init__(self, budget: int, deadline: Deadline | None) -> None:  # as CostMeter does, without a call
+    def __init__(self, budget: int, deadline: Deadline | None) -> None:  # sets the fields of CostMeter without a call
         self.limit = PER_CALL_LIMIT
         self.budget = budget
         self.deadline = deadline

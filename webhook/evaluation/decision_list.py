@@ -26,7 +26,9 @@ from webhook.rules.decisions import Decision, ValidationAction
 from webhook.rules.problem import Problem
 
 MOST_ADMITTED: Final = 10_000
-"""The most decisions without a problem that are kept, a few megabytes. Counters and reports do not see the others."""
+"""The most decisions without a problem that are kept, a few megabytes. Counters and reports do not include further
+decisions.
+"""
 MOST_SPOKEN: Final = 1_000
 """The most decisions with a message that are kept, each of up to 5 KiB. Beyond this limit, the first decision of each
 rule is kept."""

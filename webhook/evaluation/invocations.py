@@ -2,7 +2,7 @@
 
 The annotation `claimgate.dev/concerns` of a policy names resources of Pods. The policy is not evaluated on Pods without
 these resources; a validating policy is also not evaluated on pod templates without them. Webhooks are registered with
-matchConditions for the same words (export/registrations.py), so that API servers do not send such Pods, or built-in
+matchConditions for the same resources (export/registrations.py), so that API servers do not send such Pods, or built-in
 kinds with such templates. This module must accept every Pod that the matchConditions accept, and may accept more.
 
 A policy is evaluated on the request's own object. Annotations of the policy add more targets:
@@ -152,7 +152,7 @@ def _unusable_policy(
 
 
 def _targets_of_policy(candidate: Candidate, context: RequestContext) -> Sequence[EvaluationTarget]:
-    """Return the request's own object if the policy matches it, and the objects inside if the policy expands.
+    """Return the request's own object if the policy matches it, and the objects inside it if the policy has `expand`.
 
     Raises:
         BindingError: a selector reads the labels of the namespace, which does not exist.
@@ -183,7 +183,7 @@ def _match_of_policy(candidate: Candidate, context: RequestContext) -> Match | N
 def _targets_inside_object(
     inner: InnerObjects, policy: Policy, context: RequestContext
 ) -> tuple[EvaluationTarget, ...]:
-    """Return the objects inside the request's own object for which a policy expands."""
+    """Return the objects inside the request's own object on which a policy with `expand` is evaluated."""
     if inner.merged_pods and policy.kind == "mutating" and not context.attributes.is_plain:
         inner = inner._replace(merged_pods=False)
     return context.objects.inner_targets(inner)

@@ -1,6 +1,6 @@
 """Evaluates MutatingAdmissionPolicies on one request, and returns the changed object with a decision for each mutation.
 
-Policies run in the order of their names. All policies are matched, with their parameters, before the first runs;
+Policies run in the order of their names. All policies are matched, with their parameters, before the first policy runs;
 matchConditions and expressions see the current object. After a mutation was applied, every policy with
 reinvocationPolicy IfNeeded that ran before runs again. A failed mutation does not stop the mutations after it. Source:
 k8s.io/apiserver v0.36 pkg/admission/plugin/policy/mutating/{dispatcher,reinvocationcontext}.go and
@@ -261,7 +261,7 @@ class MutationRun(Struct):
         self._add_decision(_decision_of_applied_mutation(invocation, index, changes, perf_counter() - started))
 
     def _mutated_object(self, invocation: Invocation, index: int, sent: JSON, crd: JSON) -> tuple[JSON, JSON]:
-        """Return the target's object after a mutation, and before it."""
+        """Return the target's object after and before a mutation."""
         context, target, change = invocation.context, invocation.target, invocation.policy.changes[index]
         budget = context.cost_budget(RUNTIME_BUDGET)
         context.deadline.spend(1)

@@ -2,10 +2,10 @@
 the object.
 
 A rule may be newer than objects that break it, and a user who wants to delete such an object may have to change it
-first. A problem of an update only warns if creating the old object now would have the same problem. But some rules
-are also enforced on updates by the API server or by the webhook of the API (`refused_on_updates` of the rule): for
-these rules, claimgate refuses the update too. Policies in CEL refuse such updates, as native policies do, unless the
-policy has `stored: warn`. Then a validation only warns if it reports nothing new for the new object.
+first. A problem of an update becomes a warning if creating the old object now would have the same problem. But the API
+server or the webhook of the API enforces some rules on updates too (`refused_on_updates` of the rule). For these rules,
+claimgate also refuses the update. Policies in CEL refuse such updates, as native policies do, unless the policy has
+`stored: warn`. With `stored: warn`, a validation that reports nothing new for the new object warns instead of denying.
 """
 
 from __future__ import annotations

@@ -341,7 +341,7 @@ def _with_article(noun: str) -> str:
 
 
 def _questions_of_amounts(subject: Subject, cluster: Cluster) -> Iterator[OpenQuestion]:
-    """Yield a question if one container of pods that are not read requests more devices than the largest node has."""
+    """Yield a question if a field outside pod templates requests more devices for one pod than the largest node has."""
     view, nodes = subject.cluster_view(), _objects_of_cluster(cluster, NODE)
     key = IdentityKey(nodes)
     if not nodes or not cluster.is_whole() or first_node_without_amounts(key) or source_of_new_nodes(view):

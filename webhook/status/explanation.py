@@ -67,7 +67,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
         made_by: the owners of the object, the nearest first.
         state: the state of the object.
         statements: the statements about the object and the objects that were created for it. The first statement
-        decides `state`.
+            decides `state`.
         made: the number of objects of each kind that controllers created for the object.
         pods: the number of pods, without replaced pods, and how many of them are ready or succeeded.
         unknown: sentences about objects that could not be read.

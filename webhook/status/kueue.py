@@ -176,7 +176,7 @@ def _without_quota(workload: JSON, conditions: Mapping[str, Condition], reading:
 
 
 def _why_without_quota(workload: JSON, quota: Condition | None, reading: ClusterReading) -> tuple[Standing, str, str]:
-    """Return the standing, the sentence and the fix."""
+    """Return the standing, the sentence and the fix for a Workload without quota."""
     name = text_at(workload, ("spec", "queueName"))
     if quota is None:
         return _behind_others(workload, reading)

@@ -401,7 +401,7 @@ def read_volume_claim(claim: JSON, reading: ClusterReading) -> Statement | None:
 
 
 def makes_pods_again(pod: JSON) -> bool:
-    """Return whether the controller of a pod replaces it when it fails. Jobs do this up to a limit."""
+    """Return whether the controller of a pod replaces the pod when the pod fails. Jobs do this up to a limit."""
     return _controller(pod)[0] in _MAKING_AGAIN
 
 

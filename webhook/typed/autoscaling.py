@@ -33,8 +33,8 @@ class Metric(Typed):
 
     @property
     def resource_and_container(self) -> tuple[str, str]:
-        """Return the resource that is compared with requests, and its container; "" for all containers. Both values are
-        "" if the metric is not compared with requests.
+        """Return the resource with a target in percent of its requests, and its container; "" for all containers. Both
+        values are "" without such a target.
         """
         source = {"Resource": self.resource, "ContainerResource": self.container_resource}.get(self.type)
         if source is None or source.target.average_utilization is None:
@@ -73,8 +73,8 @@ class ScaleTrigger(Typed):
 
     @property
     def resource_and_container(self) -> tuple[str, str]:
-        """Return the resource that is compared with requests, and its container; "" for all containers. Both values are
-        "" if the trigger has no such resource.
+        """Return the resource with a target in percent of its requests, and its container; "" for all containers. Both
+        values are "" without such a target.
         """
         metric_type = self.metric_type or self.metadata.get("type", "")
         if self.type not in ("cpu", "memory") or metric_type != "Utilization":

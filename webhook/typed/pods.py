@@ -473,7 +473,7 @@ class PodSpec(Typed):
     @cached_property
     def names_of_listeners(self) -> Mapping[int | None, Collection[str]]:
         """Return the names of running containers by the ports that they list; None is the key for containers without
-        ports. Two names of a port are enough to know whether another container listens there.
+        ports. Two names of a port are enough to know whether another container listens on the port.
         """
         names: dict[int | None, dict[str, None]] = {}
         for container in self.running_containers():

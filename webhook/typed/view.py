@@ -18,7 +18,9 @@ _CHARACTERS: Final = 10
 _LONG: Final = 5_000
 """A search in more characters reserves its time in advance."""
 _CHARACTER_S: Final = 2e-7
-"""The most seconds that a search takes for each character: Python tries each alternative of the pattern there."""
+"""The most seconds that a search takes for each character, because Python tries each alternative of the pattern at each
+character.
+"""
 
 
 class ReadingContext(Struct):
@@ -64,7 +66,7 @@ class Typed:
 
     @classmethod
     def of(cls, value: Any, at: FieldPath = (), reading: ReadingContext | None = None) -> Self:
-        """Return a value as an object of this type. Any other value gives a false and empty object."""
+        """Return a JSON object as an object of this type. A value of another type gives a false and empty object."""
         is_set = isinstance(value, dict)
         return cls(value if is_set else {}, at, reading or ReadingContext(), is_set=is_set)
 
@@ -103,8 +105,8 @@ class Typed:
         return False
 
     def charge_search(self, text: str, character_s: float = _CHARACTER_S) -> None:
-        """Charge a search in a text of this object before it begins, because a search cannot be interrupted; it takes
-        at most `character_s` seconds for each character.
+        """Charge a search in a text of this object before it begins, because a search cannot be interrupted. A search
+        takes at most `character_s` seconds for each character.
         """
         deadline, length = self.reading.deadline, len(text)
         deadline.left -= 1 + length // _CHARACTERS  # `spend` without a call: a review searches dozens of times

@@ -155,8 +155,7 @@ def _describe_shape_mistake(mistake: Mapping[str, Any]) -> str:
 
 def row_mistakes(document: Document, rows: Sequence[Row], seen: set[tuple[str, str]]) -> list[InputProblem]:
     """Return the mistakes of rows with values of the right types. `seen` has the kinds of the file so far; new kinds
-    are
-    added.
+    are added.
     """
     problems = []
     for index, row in enumerate(rows):

@@ -561,8 +561,8 @@ def _services_of_template(member: ServerContainer, labels: Mapping[str, JSON], v
 
 
 def _is_for_requests(service: Service, member: ServerContainer) -> bool:
-    """Return whether a Service may carry requests. A Service carries no requests if the command uses all its ports for
-    another purpose, such as ports of Ray, or the port where the nodes of a server meet.
+    """Return whether a Service may carry requests. A Service carries no requests if the command uses all ports of the
+    Service for another purpose, such as ports of Ray, or the port where the nodes of a server meet.
     """
     numbers = [each.target_port if each.target_port is not None else each.port for each in service.spec.ports]
     text = member.container.command_line

@@ -42,7 +42,9 @@ _ONLY_A_FILE: Final = re.compile(r"\s*(?:exec\s+)?(?:(?:ba)?sh\s+|source\s+|\.\s
 _PARAMETERS: Final = "$@"
 _LONGEST_SCRIPT: Final = 64 * 1024
 _CHARACTER_S: Final = 5e-9
-"""An upper bound for the time of this search per character, in seconds. Measured: 1.5 ns, and 3.6 ns outside ASCII."""
+"""An upper bound for the time of a search for _NAMES per character, in seconds. Measured: 1.5 ns, and 3.6 ns outside
+ASCII.
+"""
 
 
 class ServerCandidate(NamedTuple):

@@ -189,7 +189,7 @@ def _server_of_start(
     is_whole: bool,
     by_image: bool,
 ) -> StartedServer | None:
-    """Return the server of one command; None if the command does not start the server of the program."""
+    """Return the server of one command; None if the program runs without its server, as `lmdeploy chat` does."""
     assert start.launcher is not None
     name, arguments = start.launcher.name, _with_parameters_of_script(start.arguments, words, is_whole=is_whole)
     if name == LMDEPLOY:

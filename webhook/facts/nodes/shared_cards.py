@@ -242,7 +242,7 @@ def check_cards(subject: Subject) -> Iterator[Problem]:
             if (
                 is_of_volcano
                 if asked.annotation == VOLCANO_CARDS
-                else not why_hami_leaves_alone(asked.container, each, subject)
+                else not why_hami_ignores(asked.container, each, subject)
             )
         ]
         cards = {annotation: _cards_of_nodes(each, annotation) for annotation in {asked.annotation for asked in placed}}
@@ -361,7 +361,7 @@ def _check_container(asked: RequestedCards, cards: CardsOfNodes, each: PodsAndNo
 def _check_container_of_hami(container: Container, each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
     amounts = _amounts(container)
     hidden = next((name for name in amounts if is_counted_only_by_hami(name)), "")
-    left_alone = why_hami_leaves_alone(container, each, subject)
+    left_alone = why_hami_ignores(container, each, subject)
     if hidden and left_alone:
         reason, fix = left_alone
         name = each.pods.template.spec.scheduler_name
@@ -381,7 +381,7 @@ def _check_node_name(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
     taken = (
         container
         for container in spec.all_containers()
-        if any(map(_is_of_hami, _amounts(container))) and not why_hami_leaves_alone(container, each, subject)
+        if any(map(_is_of_hami, _amounts(container))) and not why_hami_ignores(container, each, subject)
     )
     if spec.node_name and next(taken, None) is not None:
         message = f"names node {spec.node_name}, but HAMi has to choose node and card, so its webhook refuses the pod"
@@ -392,7 +392,7 @@ def _is_of_hami(name: str) -> bool:
     return name == _HAMI_GPU or (name.startswith("nvidia.com/") and is_counted_only_by_hami(name))
 
 
-def why_hami_leaves_alone(container: Container, each: PodsAndNodes, subject: Subject) -> tuple[str, str] | None:
+def why_hami_ignores(container: Container, each: PodsAndNodes, subject: Subject) -> tuple[str, str] | None:
     """Return why the webhook of HAMi ignores a pod, and the fix; None if the webhook changes the pod."""
     template = each.pods.template
     if labels_of_namespace(subject).get(_WEBHOOK) == "ignore":

@@ -285,8 +285,8 @@ def _missing_queue_problem(pods: KaiPods, name: str, subject: Subject) -> Proble
 
 
 def _check_amounts(pods: KaiPods, gang: Gang, chain: list[KaiQueue], subject: Subject) -> Iterator[Problem]:
-    """Report pods that start together and need more GPUs than the limit. For pods that are not preemptible, the quota
-    counts too.
+    """Report pods that start together and need more GPUs than the limit of their queue or of one of its parents. For
+    pods that are not preemptible, the quota counts too.
     """
     view, at = subject.cluster_view(), pods.podset.locate(("spec",))
     is_gang = gang.gpus > pods.gpus and gang.pods > 1

@@ -106,8 +106,8 @@ def requests_of_containers(pod: PodSpec, defaults: NamespaceLimits) -> Items[Req
 
 
 def requests_of_created_containers(pod: PodSpec, defaults: NamespaceLimits) -> Items[RequestsOfContainer]:
-    """Return the requests of each container of a pod that the API server creates: the limit replaces a missing request,
-    and without a limit the default request does. SetDefaults_Pod runs before the admission plugin LimitRanger.
+    """Return the requests of each container of a pod that the API server creates: the limit replaces a missing request.
+    Without a limit, the default request replaces it. SetDefaults_Pod runs before the admission plugin LimitRanger.
     """
     containers = pod.all_containers()
     return pod.containers.of(

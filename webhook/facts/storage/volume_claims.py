@@ -156,7 +156,9 @@ def validate_claims(subject: Subject) -> Iterator[Problem]:
 
 
 def _problem_of_claims_on_one_node(claims: Sequence[tuple[str, Problem]]) -> Problem:
-    """Return one problem for ReadWriteOnce claims of the same pods, which are given with their names."""
+    """Return one problem for the ReadWriteOnce claims of the same pods. Each claim is given by its name and its own
+    problem.
+    """
     (_, problem), *others = claims
     if not others:
         return problem
