@@ -152,8 +152,8 @@ UNSET_AMOUNT: Final = NAMESPACE_QUOTA.rule(
     "namespace-quota/unset-amount",
     title="A container does not set an amount that a ResourceQuota counts",
     why=(
-        "If a ResourceQuota counts CPU or memory, each container must set the amount. If a container sets no amount, "
-        "the API server refuses its pod, so no pod is created."
+        "A ResourceQuota of CPU or memory needs the amount of every container. If a container sets no amount, the API "
+        "server refuses the pod."
     ),
     function="enforcePodContainerConstraints",
 )

@@ -95,7 +95,7 @@ SCALING: Final = UPDATE.rule(
 SCALED_BY_SHARE: Final = UPDATE.rule(
     "update/scaled-by-unset-request",
     title="A ScaledObject counts CPU or memory that a container does not request",
-    why="A share of a request cannot be computed without the request.",
+    why="A share of a request cannot be computed without the request, so this trigger never acts.",
     refused_by="KEDA's webhook, or the autoscaler in its conditions",
     source="kedacore/keda apis/keda/v1alpha1/scaledobject_webhook.go",
     function="verifyCPUMemoryScalers",

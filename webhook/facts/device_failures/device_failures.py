@@ -76,8 +76,8 @@ SHARED_CLAIM: Final = DEVICE_FAILURES.rule(
     "device-failures/shared-claim",
     title="The replacement of a pod gets the failed device again",
     why=(
-        "A ResourceClaim keeps its devices while it exists, so the replacement of a failed pod gets the same devices "
-        "on the same node."
+        "A ResourceClaim keeps its devices while the claim exists. So the new pod gets the same devices on the same "
+        "node."
     ),
 )
 IMAGE_PULL: Final = DEVICE_FAILURES.rule(

@@ -37,7 +37,7 @@ JOB_SET_RESTARTS: Final = DEVICE_FAILURES.rule(
     "device-failures/job-set-restarts",
     level="advice",
     title="One failed Job ends the whole JobSet",
-    why="Without maxRestarts the first failed Job ends the JobSet, so one broken device ends a training on many nodes.",
+    why="Without maxRestarts, JobSet does not start the Jobs again. One broken device ends a training on many nodes.",
     source="kubernetes-sigs/jobset@08dfbdfd pkg/controllers/failure_policy.go",
     function="executeFailurePolicy",
 )
@@ -45,8 +45,8 @@ GANG_POLICY: Final = DEVICE_FAILURES.rule(
     "device-failures/gang-policy",
     title="Volcano replaces only the lost pod of a training",
     why=(
-        "Without policies for PodEvicted and PodFailed, Volcano replaces only the lost pod. The other processes hang "
-        "or fail one by one and keep their devices."
+        "Without policies for PodEvicted and PodFailed, the other pods keep running. Their processes hang or fail one "
+        "by one, and keep their devices."
     ),
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go",
     function="applyPolicies",
@@ -75,7 +75,7 @@ RAY_START: Final = DEVICE_FAILURES.rule(
 FAIL_INDEX: Final = DEVICE_FAILURES.rule(
     "device-failures/fail-index",
     title="FailIndex is used without backoffLimitPerIndex",
-    why="The API server refuses a Job that uses FailIndex without backoffLimitPerIndex.",
+    why="FailIndex ends one index of the Job. Indexes fail separately only with backoffLimitPerIndex.",
     refused_by="the API server, when the Job is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
     function="validatePodFailurePolicyRule",

@@ -62,13 +62,13 @@ UNDECLARED: Final = DEVICE_CLAIMS.rule(
 CONTAINER_CLAIM_NAME: Final = DEVICE_CLAIMS.rule(
     "device-claims/container-claim-name",
     title="The container lists a claim without a name",
-    why="Without a name, the container refers to no claim.",
+    why="The name says which claim of the pod the container uses.",
     function="validateContainerResourceClaims",
 )
 REQUEST_NAME: Final = DEVICE_CLAIMS.rule(
     "device-claims/request-name",
     title="The request name is not a DNS label",
-    why="The API server accepts only DNS labels as names of requests.",
+    why="Containers refer to the request by this name. The API server accepts only a DNS label.",
     function="validateContainerResourceClaims",
 )
 TAKEN_TWICE: Final = DEVICE_CLAIMS.rule(
@@ -108,8 +108,8 @@ SHARED: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/shared",
     title="All pods of the template share one ResourceClaim",
     why=(
-        "All pods of the template use the same devices, and at most 256 pods can share a ResourceClaim. Claims for "
-        "channels, network devices, admin access, shares of a capacity and shared GPUs are not reported."
+        "The pods use the same devices, and at most 256 pods can share a ResourceClaim. Claims for channels, network "
+        "devices, admin access, shares of a capacity and shared GPUs are not reported."
     ),
     source="k8s.io/api v0.36.1 resource/v1 types.go ResourceClaimReservedForMaxSize",
     severity="low",

@@ -88,7 +88,7 @@ SELECTOR_FEATURE_GATE: Final = DEVICE_CLASSES.rule(
 EVERY_DEVICE: Final = DEVICE_CLASSES.rule(
     "device-classes/every-device",
     title="The taint rule selects every device",
-    why="A taint rule without a selector applies to every device of the cluster.",
+    why="Without a selector, the rule taints the devices of all drivers on all nodes.",
     refused_by="",
     source="k8s.io/api v0.36.1 resource/v1beta2 DeviceTaintRuleSpec",
     level="warn",

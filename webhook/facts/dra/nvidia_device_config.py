@@ -78,13 +78,13 @@ EXCLUDED: Final = NVIDIA_DEVICE_CONFIG.rule(
 UNKNOWN_FIELD: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/unknown-field",
     title="The driver does not know this field",
-    why="The driver, as of 0.5, refuses the whole configuration when it meets an unknown field.",
+    why="The driver, as of 0.5, refuses the whole configuration, and the pods stay in ContainerCreating.",
     level="warn",
 )
 UNKNOWN_KIND: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/unknown-kind",
     title="The driver does not know this kind",
-    why="The driver, as of 0.5, refuses a kind that it does not know.",
+    why="The driver, as of 0.5, refuses the configuration, and the pods stay in ContainerCreating.",
     level="warn",
 )
 OTHER_DRIVER: Final = NVIDIA_DEVICE_CONFIG.rule(

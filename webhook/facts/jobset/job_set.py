@@ -54,7 +54,7 @@ MOST_PODS: Final = JOB_SET.rule(
 DEPENDENCY_ORDER: Final = JOB_SET.rule(
     "job-set/dependency-order",
     title="The replicated job depends on a later replicated job",
-    why="JobSet creates jobs in the order of the list, so a job that depends on a later job never starts.",
+    why="JobSet creates jobs in the order of the list, so this job would never start.",
     function="ValidateCreate",
 )
 SELF_DEPENDENCY: Final = JOB_SET.rule(
@@ -104,7 +104,7 @@ INDEXED_PODS: Final = JOB_SET.rule(
 JOB_SET_LABEL: Final = JOB_SET.rule(
     "job-set/label",
     title="A label has an invalid key or value",
-    why="The API server refuses labels with invalid keys or values.",
+    why="Jobs and pods get this label, and the API server refuses objects with an invalid label.",
     refused_by="the API server, when the Job is created",
     source="k8s.io/apimachinery v0.36 pkg/apis/meta/v1/validation/validation.go",
     function="ValidateLabels",
@@ -112,7 +112,7 @@ JOB_SET_LABEL: Final = JOB_SET.rule(
 STARTUP_ORDER: Final = JOB_SET.rule(
     "job-set/startup-order",
     title="startupPolicy InOrder and dependsOn are both set",
-    why="startupPolicy and dependsOn both set the order in which jobs start, so JobSet refuses both together.",
+    why="Both fields set the order in which jobs start, so JobSet refuses them together.",
     function="ValidateCreate",
 )
 TARGET_EXISTS: Final = JOB_SET.rule(

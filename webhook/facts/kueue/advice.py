@@ -61,10 +61,7 @@ FLAVOR_WITHOUT_NODES: Final = KUEUE_ADVICE.rule(
 CLAIMS_UNCOUNTED: Final = KUEUE_ADVICE.rule(
     "kueue-advice/claims-uncounted",
     title="Kueue does not count the device claims of the job",
-    why=(
-        "By default, Kueue before 0.18 does not count device claims. The job then uses devices for which other jobs "
-        "have quota."
-    ),
+    why="By default, Kueue before 0.18 counts no claims. The job uses devices for which other jobs have quota.",
     source="kubernetes-sigs/kueue@ff69552e pkg/features/kube_features.go",
     issues=("https://github.com/kubernetes-sigs/kueue/issues/10504",),
 )

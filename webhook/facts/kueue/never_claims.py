@@ -79,7 +79,7 @@ CLAIM_CAPACITY: Final = KUEUE_NEVER.rule(
 CLAIMS_OFF: Final = KUEUE_NEVER.rule(
     "kueue-never/claims-off",
     title="Kueue does not admit jobs with device claims",
-    why="While the feature gate KueueDRAIntegration is off, Kueue admits no job with device claims.",
+    why="The feature gate KueueDRAIntegration is off. Until an administrator turns the gate on, the job waits.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go",
 )
 UNMAPPED_CLASS: Final = KUEUE_NEVER.rule(

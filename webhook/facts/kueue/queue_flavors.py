@@ -46,7 +46,7 @@ TOO_MANY: Final = KUEUE_QUEUE.rule(
 RAW_GPU: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/raw-gpu",
     title="The quota is for `gpu`, which no pod can request",
-    why="No pod can request `gpu`, so no job ever uses the quota.",
+    why="Pods request the resource of a vendor, such as nvidia.com/gpu, so no job ever uses the quota.",
     refused_by="nothing; the quota is never used",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="silent",

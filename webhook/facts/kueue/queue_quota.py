@@ -66,7 +66,7 @@ FAIR_SHARING: Final = KUEUE_QUEUE.rule(
 FAIR_SHARING_ZERO: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/fair-sharing-zero",
     title="The fair sharing weight of the queue is 0",
-    why="With fair sharing, a weight of 0 means that other queues borrow first.",
+    why="With fair sharing, all other queues borrow before this queue.",
     refused_by="nothing; other queues borrow first",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/fair_sharing.go",
     fails="silent",

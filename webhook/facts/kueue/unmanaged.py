@@ -65,8 +65,8 @@ NAMESPACE_EXCLUDED: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/namespace-excluded",
     title="Kueue does not manage this namespace",
     why=(
-        "Kueue manages neither its own namespace, nor kube-system, nor namespaces that managedJobsNamespaceSelector "
-        "does not select."
+        "managedJobsNamespaceSelector does not select the namespace, or the namespace is kube-system or Kueue's own. "
+        "The job starts at once and uses no quota."
     ),
     function="WorkloadShouldBeSuspended",
     issues=("https://github.com/kubernetes-sigs/kueue/issues/13374",),

@@ -47,7 +47,7 @@ from webhook.typed.collections import Items
 OPERATOR_VARIABLE: Final = LAUNCH.rule(
     "launch/operator-variable",
     title="The container sets a variable that its controller overwrites",
-    why="The controller sets this variable in every pod, so the value of the container has no effect.",
+    why="The controller sets this variable in every pod, so the value in the container has no effect.",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
     function="OnPodCreate",
     severity="low",

@@ -42,7 +42,7 @@ RAY_NOT_IN_IMAGE: Final = MODEL_SERVER.rule(
     "model-server/ray-not-in-image",
     title="The image of vLLM has no Ray",
     why=(
-        "Images of vLLM have no Ray since v0.19.0. `ray start` is not found there, and vLLM refuses the executor ray."
+        "Since v0.19.0, images of vLLM do not contain Ray. `ray start` is not found, and vLLM refuses the executor ray."
     ),
     refused_by="the container, when it starts",
     source="https://github.com/vllm-project/vllm/issues/38113",

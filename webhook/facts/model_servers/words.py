@@ -20,7 +20,7 @@ from webhook.typed.pods import Container
 
 JOINED_FLAG: Final = MODEL_SERVER.rule(
     "model-server/joined-flag",
-    title="A flag and its value are one word",
+    title="A flag and its value are in one item of args",
     why="One item of args is one argument. No flag contains a space, so the server does not know the argument.",
     refused_by="the server, when it starts",
     source="https://github.com/vllm-project/vllm/issues/22072",
@@ -34,7 +34,7 @@ NOT_EXPANDED: Final = MODEL_SERVER.rule(
 )
 COMMAND_IN_ONE_WORD: Final = MODEL_SERVER.rule(
     "model-server/command-in-one-word",
-    title="A command and its arguments are one word",
+    title="A command and its arguments are in one item",
     why=(
         "The first item of a command is the name of a program. A shell without -c reads its first argument as the "
         "name of a file. No program and no file has this whole line as its name."
@@ -66,8 +66,8 @@ UNKNOWN_FLAG: Final = MODEL_SERVER.rule(
 )
 SWITCH_WITH_VALUE: Final = MODEL_SERVER.rule(
     "model-server/switch-with-value",
-    title="A flag without a value has a value",
-    why="The parser of the server refuses every value after the = of a switch, also true and false.",
+    title="A flag that accepts no value has a value",
+    why="The parser of the server refuses every value after the = of such a flag, also true and false.",
     refused_by="the server, when it starts",
     source="https://docs.python.org/3/library/argparse.html#action; vllm-project/vllm vllm/engine/arg_utils.py",
 )

@@ -70,7 +70,7 @@ LABELS: Final = NODE_DEVICES.rule(
 TAINTS: Final = NODE_DEVICES.rule(
     "node-devices/taints",
     title="A pod does not tolerate the taints of the nodes with the devices that it requests",
-    why="The scheduler places no pod on a node with a taint that the pod does not tolerate.",
+    why="The scheduler places the pod on none of these nodes, so the pod stays Pending.",
     source="k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go",
     function="Filter",
 )

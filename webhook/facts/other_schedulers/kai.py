@@ -63,7 +63,7 @@ class KaiQueue(Object):
 QUEUE: Final = KAI.rule(
     "kai/queue",
     title="KAI does not find the queue of the pods",
-    why="KAI skips a workload with a queue that does not exist, without an error, so the pods stay Pending.",
+    why="KAI skips the workload without an error until the queue exists, so the pods stay Pending.",
 )
 PARENT: Final = KAI.rule(
     "kai/parent-queue",

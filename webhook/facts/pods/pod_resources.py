@@ -140,13 +140,13 @@ REQUEST_EQUALS_LIMIT: Final = POD_RESOURCES.rule(
 REQUEST_ABOVE_LIMIT: Final = POD_RESOURCES.rule(
     "pod-resources/request-above-limit",
     title="The request is above the limit",
-    why="The API server refuses a request above the limit.",
+    why="A container can never use more than its limit, so the API server refuses the request.",
     function="ValidateContainerResourceRequirements",
 )
 HUGEPAGES_ALONE: Final = POD_RESOURCES.rule(
     "pod-resources/hugepages-alone",
     title="Hugepages are requested without cpu or memory",
-    why="The API server refuses a container with hugepages but without cpu or memory.",
+    why="Every container also uses CPU and ordinary memory, so the API server refuses hugepages alone.",
     function="ValidateContainerResourceRequirements",
 )
 EPHEMERAL_CONTAINER: Final = POD_RESOURCES.rule(

@@ -93,7 +93,7 @@ REPLICAS_OUT_OF_BOUNDS: Final = RAY.rule(
 CONTAINERS_REQUIRED: Final = RAY.rule(
     "ray/containers-required",
     title="The Ray group has no container",
-    why="Ray runs in the first container of a group.",
+    why="Ray runs in the first container of a group. Without a container, KubeRay creates no pods.",
     function="ValidateRayClusterSpec",
 )
 NUM_GPUS: Final = RAY.rule(

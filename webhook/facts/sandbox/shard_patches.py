@@ -79,7 +79,7 @@ PATCH_CLAIM_SOURCE: Final = SANDBOX.rule(
 PATCH_CLAIM: Final = SANDBOX.rule(
     "sandbox/patch-claim",
     title="The shard patch uses a claim that the pod does not declare",
-    why="The API server refuses a container that uses a claim if the pod does not declare the claim.",
+    why="A container has access only to the claims of its pod, so the API server refuses the pod.",
     refused_by="the API server, when the pod is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     function="validateResourceClaimNames",

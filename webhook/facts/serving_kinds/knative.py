@@ -75,8 +75,8 @@ KNATIVE_FIELD: Final = SERVING_KIND.rule(
     "serving-kind/knative-field",
     title="Knative refuses a field of the pod",
     why=(
-        "The Knative feature for this field is off, so Knative refuses a Service with the field. KServe reports this "
-        "only in events of the InferenceService, and creates no pod."
+        "The Knative feature for this field is off. KServe reports the refusal only in events of the InferenceService, "
+        "and creates no pod."
     ),
     refused_by="Knative's webhook",
     source="knative/serving@98e5ef90 pkg/apis/serving/k8s_validation.go",

@@ -21,8 +21,11 @@ from webhook.typed.serving import InferenceService, Predictor, ServingRuntime
 
 WORKER_SPEC: Final = SERVING_KIND.rule(
     "serving-kind/worker-spec",
-    title="An InferenceService with a workerSpec has a setting that KServe refuses",
-    why="With a workerSpec, KServe accepts fewer fields and resources.",
+    title="KServe refuses a setting together with a workerSpec",
+    why=(
+        "With a workerSpec, KServe refuses autoscalers, parallel sizes in variables, unknown resources, and models "
+        "that are not in a claim or an image."
+    ),
     function="validateMultiNodeVariables",
     issues=("https://github.com/kserve/kserve/issues/4226", "https://github.com/kserve/kserve/issues/4228"),
 )

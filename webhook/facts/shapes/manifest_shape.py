@@ -95,7 +95,9 @@ VOLUME_EXISTS: Final = MANIFEST_SHAPE.rule(
 SERVICE_PORT: Final = MANIFEST_SHAPE.rule(
     "manifest-shape/service-port",
     title="A port of a Service is not a port number",
-    why="The API server refuses the Service, because each of its ports needs a number. A port without a value is 0.",
+    why=(
+        "A port is a number from 1 to 65535. The API server reads a port without a value as 0, and refuses the Service."
+    ),
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     function="validateServicePort",
     level="warn",

@@ -36,8 +36,8 @@ SUB_PATH: Final = STORAGE.rule(
     "storage/sub-path",
     title="All pods write to the same subPath",
     why=(
-        "A subPath is the same for all pods of a template, so the pods overwrite each other's files. Only subPathExpr "
-        "expands variables."
+        "All pods of a template get the same subPath, so they overwrite each other's files. Only subPathExpr expands "
+        "variables."
     ),
     source="https://kubernetes.io/docs/concepts/storage/volumes/#using-subpath-expanded-environment",
     fails="silent",

@@ -83,7 +83,7 @@ MANAGED_BY: Final = TRAIN_JOB.rule(
 IMAGE_REQUIRED: Final = TRAIN_JOB.rule(
     "train-job/image-required",
     title="A container of the merged pod has no image",
-    why="The API server refuses pods with a container that has no image.",
+    why="The API server accepts the TrainJob, and later refuses its pods.",
     refused_by="the API server, when the pods are created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",
@@ -117,7 +117,7 @@ RUNTIME_ARGS: Final = TRAIN_JOB_ADVICE.rule(
 PATCH_MANAGER: Final = TRAIN_JOB.rule(
     "train-job/patch-manager",
     title="The manager of the runtime patch does not begin with a domain and a slash",
-    why="Trainer refuses such managers.",
+    why="The name of a manager looks like example.com/controller. Trainer refuses other names.",
     source="https://github.com/kubeflow/trainer/issues/2782",
     refused_on_updates="",
 )

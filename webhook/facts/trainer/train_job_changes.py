@@ -45,7 +45,7 @@ IMMUTABLE_PATCH: Final = TRAIN_JOB_CHANGES.rule(
 RUNNING: Final = TRAIN_JOB_CHANGES.rule(
     "train-job-changes/running",
     title="Patches were changed while the job runs",
-    why="Trainer refuses changed patches while the job runs.",
+    why="Trainer accepts changed patches only while the job is suspended.",
     function="checkRuntimePatchesImmutability",
 )
 ACTIVE_PODS: Final = TRAIN_JOB_CHANGES.rule(

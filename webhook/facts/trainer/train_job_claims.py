@@ -51,7 +51,7 @@ CLAIM_NAME: Final = TRAIN_JOB.rule(
 CLAIM_TWICE: Final = TRAIN_JOB.rule(
     "train-job/claim-twice",
     title="resourceClaimsPerNode has two claims of the same name",
-    why="The API server refuses two claims of the same name.",
+    why="A container could mean either of the two claims, so the API server refuses the second claim.",
     source="https://github.com/kubeflow/trainer/pull/3540",
     refused_on_updates="",
 )

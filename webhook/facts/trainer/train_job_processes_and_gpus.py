@@ -54,7 +54,7 @@ NO_NODES: Final = TRAIN_JOB_ADVICE.rule(
 TRAIN_JOB_FLUX_NODES: Final = TRAIN_JOB.rule(
     "train-job/flux-nodes",
     title="numNodes is missing, which crashes the flux plugin",
-    why="The flux plugin crashes without numNodes, and Trainer restarts it again and again.",
+    why="The plugin runs in Trainer's controller. The controller crashes, starts again, and crashes again.",
     refused_by="Trainer's controller, which crashes",
     source="https://github.com/kubeflow/trainer/issues/3667",
     fails="controller",

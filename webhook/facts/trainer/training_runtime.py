@@ -131,7 +131,7 @@ ONE_POLICY: Final = TRAINING_RUNTIME.rule(
 ML_POLICY: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/ml-policy",
     title="The runtime has no mlPolicy",
-    why="Since 2.3 Trainer ignores resourcesPerNode of TrainJobs if the runtime has no mlPolicy.",
+    why="Since 2.3, Trainer then ignores resourcesPerNode of TrainJobs.",
 )
 FLUX_INSTALLER: Final = TRAINING_RUNTIME.rule(
     "training-runtime/flux-installer",

@@ -119,7 +119,10 @@ SLOTS_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
 LAUNCHER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/launcher-gpus",
     title="The launcher requests GPUs that it cannot see",
-    why="The operator empties NVIDIA_VISIBLE_DEVICES of a launcher, so the launcher holds GPUs that it cannot see.",
+    why=(
+        "The operator empties NVIDIA_VISIBLE_DEVICES in the launcher. The GPUs stay idle, and other pods cannot use "
+        "them."
+    ),
     source="kubeflow/mpi-operator caa3c47fc42e pkg/controller/mpi_job_controller.go",
     function="newLauncherPodTemplate",
     issues=(

@@ -105,7 +105,7 @@ MANAGED_BY_OTHER: Final = TRAINING_JOB_ADVICE.rule(
 MANAGED_BY_IGNORED: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/managed-by-ignored",
     title="The JAXJob controller ignores managedBy",
-    why="The controller of JAXJobs does not read managedBy and runs every job.",
+    why="The controller runs every JAXJob, also a JAXJob that another controller should run.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/jax/jaxjob_controller.go",
     function="Reconcile",
 )

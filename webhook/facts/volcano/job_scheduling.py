@@ -56,7 +56,7 @@ RESTART_POLICY: Final = VOLCANO_JOB_ADVICE.rule(
 JOB_QUEUE_EXISTS: Final = VOLCANO_JOB.rule(
     "volcano-job/queue-exists",
     title="The queue does not exist",
-    why="Volcano's webhook refuses a Job for a queue that does not exist.",
+    why="Volcano's webhook refuses the Job.",
     function="validateJobCreate",
     issues=("https://github.com/volcano-sh/volcano/issues/195",),
 )

@@ -37,9 +37,9 @@ POD_TEMPLATE: Final = VOLCANO_JOB.rule(
     "volcano-job/pod-template",
     title="Volcano's webhook refuses the pod template",
     why=(
-        "Volcano's webhook validates every pod template as Kubernetes validates PodTemplates, with newer features "
-        "off: names of variables with special characters, operators Gt and Lt of tolerations, rules about restarts of "
-        "containers and a sleep of 0 seconds are refused although Kubernetes accepts them."
+        "Volcano's webhook validates a pod template as Kubernetes does, but with newer features off. So it also "
+        "refuses special characters in names of variables, the operators Gt and Lt of tolerations, restart rules of "
+        "containers, and a sleep of 0 seconds."
     ),
     function="validateTaskTemplate",
 )

@@ -51,10 +51,7 @@ from webhook.yamltext.placeholders import is_placeholder
 POD_GROUP_QUEUE_EXISTS: Final = VOLCANO_POD_GROUP.rule(
     "volcano-pod-group/queue-exists",
     title="The queue does not exist",
-    why=(
-        "Volcano's webhook refuses a PodGroup for a queue that does not exist. Each namespace may have its own default "
-        "queue."
-    ),
+    why="Volcano's webhook refuses the PodGroup. Each namespace may have its own default queue.",
     function="checkQueueState",
     issues=(
         "https://github.com/volcano-sh/volcano/issues/452",
@@ -200,8 +197,8 @@ GROUP_ANNOTATION: Final = VOLCANO_POD.rule(
     "volcano-pod/group-annotation",
     title="The Pod names its PodGroup by an annotation that Volcano does not read",
     why=(
-        "Volcano also declares scheduling.volcano.sh/group-name, but the scheduler does not read that annotation to "
-        "find the gang of a pod."
+        "The scheduler finds the gang of a pod by the annotation scheduling.k8s.io/group-name. It does not read "
+        "scheduling.volcano.sh/group-name."
     ),
     refused_by="nothing; the pod is not part of the gang",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/job_info.go",

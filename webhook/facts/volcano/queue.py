@@ -77,7 +77,7 @@ DEPTH: Final = VOLCANO_QUEUE.rule(
 PARENT_ITSELF: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/parent-itself",
     title="The queue is its own parent",
-    why="A queue that is its own parent has no place in the tree.",
+    why="The queue would have no place in the tree of queues.",
     function="validateHierarchicalQueue",
     refused_on_updates="",
 )
@@ -96,7 +96,7 @@ PARENT_CYCLE: Final = VOLCANO_QUEUE.rule(
 PARENT_EXISTS: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/parent-exists",
     title="The parent queue does not exist",
-    why="Volcano's webhook refuses a queue below a queue that does not exist.",
+    why="The queue would have no place in the tree of queues, so Volcano's webhook refuses the queue.",
     function="validateHierarchicalQueue",
     refused_on_updates="",
 )

@@ -49,7 +49,7 @@ PLUGINS_CONFLICT: Final = VOLCANO_SCHEDULER.rule(
 PLUGIN: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/plugin",
     title="The scheduler plugin does not exist",
-    why="The scheduler skips a plugin that it does not know, and reports this only in its log.",
+    why="The scheduler skips the plugin, and reports this only in its log.",
     refused_by="nothing; the plugin is left out",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/framework/framework.go",
 )
@@ -89,7 +89,10 @@ ACTION_ORDER: Final = VOLCANO_SCHEDULER.rule(
 PLUGINS_TOGETHER: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/plugins-together",
     title="The plugins proportion and capacity are both on",
-    why="The plugins proportion and capacity both decide what a queue may have.",
+    why=(
+        "proportion shares the cluster by the weight of the queues, and capacity by their `deserved`. With both, two "
+        "limits apply."
+    ),
     refused_by="nothing; both plugins decide",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins",
 )
