@@ -523,5 +523,5 @@ def test_the_command_line_starts_without_posix(tmp_path):
     done = start("ui")
     assert (done.returncode, done.stderr) == (
         2,
-        "error: ui: this system cannot fork, which it needs to bound an evaluation: use Linux or macOS\n",
+        "error: ui: this system cannot fork, so no evaluation would be bounded: use Linux or macOS\n",
     )

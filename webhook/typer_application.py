@@ -26,9 +26,9 @@ VERBS = {
     "simulate": "Say whether a job can ever start, and if not, why.",
     "why": "Say why a job in the cluster does not run, and what would stop it next.",
     "backtest": "Evaluate policies on the requests in the audit log of an API server.",
-    "rollout": "Count the requests that claimgate let through and would refuse with enforcement.",
+    "rollout": "Count the requests that passed only because claimgate does not deny yet.",
     "test": "Run the suites of policies.",
-    "explain": "Explain a rule: what it demands, why, a bad and a good example.",
+    "explain": "Explain a rule: its demand, its reason, a bad and a good example.",
     "policies": "Write, list, check, export and convert policies.",
     "config": "Show the configuration in use, check a file, print the schema.",
     "certs": "Issue, show, rotate and inject certificates.",
@@ -374,7 +374,7 @@ def create_typer_application() -> typer.Typer:
             False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
         ),
     ) -> None:
-        """Admission webhook for AI and GPU workloads on Kubernetes: CEL policies, served, replayed, audited."""
+        """Check AI and GPU workloads for Kubernetes: in files, in CI, and as an admission webhook."""
 
     return app
 

@@ -107,7 +107,7 @@ def test_an_unreachable_server_is_an_error(audit, server):
     [
         pytest.param(["--live", "."], "audit: --live audits the cluster: leave out files and folders", id="files"),
         pytest.param(["--live", "--context", "."], "audit: --live has the whole cluster: leave out", id="context"),
-        pytest.param(["-n", "a", "."], "--namespace: only a cluster has this: add --live", id="no cluster"),
+        pytest.param(["-n", "a", "."], "--namespace: needs a cluster: add --live", id="no cluster"),
         pytest.param([], "audit: name files or folders, - for stdin, or --live for a cluster", id="nothing"),
         pytest.param(["--live", "--shard", "3/3"], "--shard: expected the part, from 0,", id="no such shard"),
         pytest.param(["--live", "--shard", "all"], "such as `0/4`, found `all`", id="no shard"),

@@ -59,7 +59,7 @@ def test_wrong_arguments_write_nothing(arguments, said, tmp_path, capsys):
 def test_init_does_not_overwrite_existing_files(tmp_path, capsys):
     (tmp_path / "team-label").mkdir()
     assert run_command_line(["policies", "init", "gpu-maximum", "team-label", "--in", str(tmp_path)]) == 2
-    assert "exists already, and was not changed: remove it, or choose another --in" in capsys.readouterr().err
+    assert "exists already, and was not changed: remove the folder, or choose another --in" in capsys.readouterr().err
     assert [path.name for path in tmp_path.rglob("*")] == ["team-label"]
 
 

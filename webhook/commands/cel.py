@@ -67,7 +67,9 @@ def command(
     made = celpy_engine() if settings.cel_engine == "celpy" else compiled_engine()
     if cases is not None:
         if expression is not None or bindings is not None:
-            raise ConfigurationError("--cases: a corpus has its own expressions and bindings: leave out yours")
+            raise ConfigurationError(
+                "--cases: a corpus has its own expressions and bindings: leave out EXPRESSION and --bindings"
+            )
         return _run_cases(cases, made, outputs)
     variables = _read_bindings(bindings)
     environment = Environment(

@@ -71,7 +71,7 @@ def init(
         with file.open("x", encoding="utf-8") as written:
             written.write(configuration_template())
     except FileExistsError:
-        raise ConfigurationError(f"config init: {file} exists: name another file, or remove this one") from None
+        raise ConfigurationError(f"config init: {file} exists: name another file, or remove this file") from None
     except OSError as error:
         raise ConfigurationError(f"config init: {file} cannot be written: {error.strerror}") from None
     sys.stdout.write(terminal.lines([f"wrote {file}: edit it, then run `claimgate config check {file}`"]))

@@ -43,9 +43,7 @@ def command(
     ] = Path(".demo"),
     serve: Annotated[
         bool,
-        typer.Option(
-            "--serve", help="Only serve, on port 8443 until Ctrl-C, with the objects of the samples' cluster."
-        ),
+        typer.Option("--serve", help="Only serve, on port 8443 until Ctrl-C, with objects of an example cluster."),
     ] = False,
 ) -> int:
     """Show in five scenes what claimgate does: serve, deny, translate, audit, simulate.

@@ -38,7 +38,7 @@ def command(
     ] = None,
     settings: Settings,
 ) -> int:
-    """Explain a rule: what it requires, why, its source, a bad and a good example.
+    """Explain a rule: what the rule requires, why, its source, a bad and a good example.
 
     With --policies, also explain your own rules and policies. The examples are cases of the suites in the folders.
     """

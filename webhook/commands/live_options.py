@@ -83,7 +83,7 @@ class LiveFlags(Struct, frozen=True, kw_only=True):
             given = {"--namespace": self.namespaces, "--selector": self.selector, "--shard": self.shard}
             given["--publish"] = self.publish
             if named := [flag for flag, value in given.items() if value]:
-                raise ConfigurationError(f"{named[0]}: only a cluster has this: add --live, or leave {named[0]} out")
+                raise ConfigurationError(f"{named[0]}: needs a cluster: add --live, or leave {named[0]} out")
             if not path:
                 raise ConfigurationError("audit: name files or folders, - for stdin, or --live for a cluster")
         elif path:
@@ -91,7 +91,7 @@ class LiveFlags(Struct, frozen=True, kw_only=True):
         elif settings.names_given_by_flags & {"context", "context_is_whole"}:
             raise ConfigurationError("audit: --live has the whole cluster: leave out --context and --context-is-whole")
         if self.fails_only and self.publish is None:
-            raise ConfigurationError("--fails-only: only --publish writes these reports: add --publish")
+            raise ConfigurationError("--fails-only: is about the reports of --publish: add --publish")
 
     def publisher(self, cluster: LiveCluster, read: Collection[tuple[str, str]]) -> ReportPublisher | None:
         """Return the writer of reports into the cluster; None without --publish.

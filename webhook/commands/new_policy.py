@@ -246,7 +246,7 @@ def command(
         return 0
     if os.path.lexists(folder):
         raise ConfigurationError(
-            f"{folder}: exists already, and was not changed: choose another name, remove it, or add cases with --case"
+            f"{folder}: exists already, and was not changed: choose another name, remove the folder, or use --case"
         )
     own = settings.own_namespace
     choice = NewPolicyOptions(name=name, expands=expand, mutates=mutate, has_param=param, own_namespace=own)
@@ -343,7 +343,7 @@ def init(
     for each in chosen:
         if os.path.lexists(parent / each):
             raise ConfigurationError(
-                f"{parent / each}: exists already, and was not changed: remove it, or choose another --in"
+                f"{parent / each}: exists already, and was not changed: remove the folder, or choose another --in"
             )
     for each in chosen:
         write_new_folder(parent / each, _files_of_policy(each))

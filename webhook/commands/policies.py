@@ -202,7 +202,7 @@ def export(folder: Folders = None, *, settings: Settings) -> int:
     """Print policies that API servers can evaluate without claimgate.
 
     The output is for `kubectl apply -f -`. A validating policy that needs claimgate only for `expand` becomes several
-    policies: one for Pods, and one for each place of pod templates in workloads. The command names other policies on
+    policies: one for Pods, and one for each path of pod templates in workloads. The command names other policies on
     stderr, with the reason.
     """
     from webhook.commands.export import collect_exportable_policies as collect

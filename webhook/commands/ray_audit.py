@@ -38,7 +38,7 @@ Jobs: TypeAlias = Annotated[
         "-j",
         metavar="N",
         min=1,
-        help="Number of processes; the output is always the same. [default: 1, with --ray one for each processor]",
+        help="Number of processes; it does not change the output. [default: 1, with --ray one for each processor]",
         show_default=False,
     ),
 ]

@@ -51,7 +51,9 @@ Show: TypeAlias = Annotated[
 Baseline: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        "--baseline", metavar="FILE", help="Do not report the findings in this file; count those that no longer occur."
+        "--baseline",
+        metavar="FILE",
+        help="Do not report the findings in this file, and count its findings that are gone.",
     ),
 ]
 WriteBaseline: TypeAlias = Annotated[

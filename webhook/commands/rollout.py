@@ -66,7 +66,7 @@ def command(
         ),
     ] = None,
 ) -> int:
-    """Count the requests that claimgate let through and would refuse with enforcement.
+    """Count the requests that passed only because claimgate does not deny yet.
 
     Reads what a server wrote while it only warned or audited. Counts by rule, namespace and owner: the controller of
     the object, or the user. Shows the newest request of each rule, and the setting that makes the rule a warning.

@@ -40,13 +40,11 @@ def command(
 ) -> int:
     """Try policies and objects in the browser, until Ctrl-C.
 
-    Only this machine can open the page, and the page uses no other host. Each evaluation runs in a separate process,
-    which stops after ten seconds. The page is not an admission webhook.
+    Only this machine can open the page, and the page loads nothing from other hosts. Each evaluation runs in a separate
+    process, which stops after ten seconds. The page is not an admission webhook.
     """
     if not hasattr(os, "fork"):
-        raise ConfigurationError(
-            "ui: this system cannot fork, which it needs to bound an evaluation: use Linux or macOS"
-        )
+        raise ConfigurationError("ui: this system cannot fork, so no evaluation would be bounded: use Linux or macOS")
     import uvicorn
 
     from webhook.playground.application import Playground, create_application
@@ -122,5 +120,5 @@ def _listening_socket(port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         reason = (error.strerror or "unknown cause").lower()
-        raise ConfigurationError(f"cannot listen on {HOST}:{port}: {reason}; choose another with --port") from None
+        raise ConfigurationError(f"cannot listen on {HOST}:{port}: {reason}; choose another port with --port") from None
     return listening

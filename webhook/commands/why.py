@@ -101,7 +101,9 @@ def command(
         flag = "--kubeconfig" if kubeconfig else "--kube-context"
         raise ConfigurationError(f"why: {flag} reads a cluster, --context reads files: leave one out")
     if "context_is_whole" in settings.names_given_by_flags and not settings.context:
-        raise ConfigurationError("why: --context-is-whole is about the files of --context: add them, or leave it out")
+        raise ConfigurationError(
+            "why: --context-is-whole is about the files of --context: add --context, or leave out --context-is-whole"
+        )
     assembled = assembly.assemble_policies_and_context(settings)
     options.print_policy_notes(settings, assembled.policies)
     with _opened_cluster(assembled, kubeconfig, kube_context, is_live=not settings.context) as cluster:

@@ -63,7 +63,7 @@ class ServerSettings(ReportSettings):
     max_connections: int = declare_setting(
         1000,
         values.whole_number_type("COUNT", 1),
-        "Open connections for reviews. At the limit, the server closes a connection of the address with the most.",
+        "Open connections for reviews. At the limit, the address with the most connections loses one.",
     )
     live: bool = declare_setting(False, values.switch_type(), "Look up objects in the cluster of this server.")
     kubeconfig: Path | None = declare_setting(

@@ -93,7 +93,7 @@ class AnswerSettings:
         "The strictest action of policies. warn: warn instead of deny. audit: write audit annotations only.",
     )
     api_server_text: bool = declare_setting(
-        False, values.switch_type(), "Write denials exactly as the API server writes those of its own policies."
+        False, values.switch_type(), "Write denials exactly as API servers write the denials of their own policies."
     )
     warn_of_mutations: bool = declare_setting(
         False, values.switch_type(), "Warn users of each field that a mutating policy changed, and name the policy."
