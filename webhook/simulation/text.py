@@ -174,8 +174,9 @@ def _requests_as_text(simulation: Simulation) -> str:
     for each in simulation.asked.pod_sets:
         pods = "pods" if each.pods is None else counted(each.pods, "pod")
         amounts = ", ".join(f"{value} {name}" for name, value in requests.get(each.name, ()))
-        devices = f" with {counted(each.devices, 'device')} each" if each.devices else ""
-        sets.append(f"{pods} of `{each.name}`{devices}{f' ({amounts})' if amounts else ''}")
+        each_pod = "" if each.pods == 1 else "each "
+        devices = f", {each_pod}with {counted(each.devices, 'device')}" if each.devices else ""
+        sets.append(f"{pods} in pod set `{each.name}`{devices}{f' ({amounts})' if amounts else ''}")
     return "; ".join(sets)
 
 
