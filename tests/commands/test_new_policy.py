@@ -42,9 +42,7 @@ def test_init_does_not_overwrite_existing_files(tmp_path, capsys):
     (tmp_path / "team").mkdir()
     (tmp_path / "team" / "mine.yaml").write_text("mine")
     assert run_command_line(["policies", "new", "team", "--in", str(tmp_path)]) == 2
-    said = (
-        "team: exists already, and was not changed: choose another name, remove the folder, or use --case\n"
-    )
+    said = "team: exists already, and was not changed: choose another name, remove the folder, or use --case\n"
     assert capsys.readouterr().err.endswith(said)
     assert [path.name for path in tmp_path.rglob("*")] == ["team", "mine.yaml"]
 

@@ -136,8 +136,8 @@ def _gangs_of_pods(subject: Subject) -> tuple[_JoinedGang, ...]:
 
 
 class _NamedGang(NamedTuple):
-    """What a template names as its gang. `obj` is the object with the gang, None if it was not read. `path` leads to
-    the least number of pods in it.
+    """A gang that a template names. `obj` is the object with the gang; None if it was not read. `path` leads to
+    the least number of pods in this object.
     """
 
     name: str

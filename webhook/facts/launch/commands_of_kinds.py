@@ -1,4 +1,4 @@
-"""The rules for commands that apply to each kind: processes, nodes, ranks, and variables of controllers.
+"""Chooses the rules for the commands of each kind: processes, nodes, ranks, and variables of controllers.
 
 The command of a TrainJob is the command after the merge with its runtime. Other modules check the numbers that an
 operator sets in jobs of the Training Operator and in TrainJobs; this module checks the other numbers.
@@ -77,7 +77,7 @@ def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str
 
 
 def message_of_overwritten_variables(names: Sequence[str], owner: str) -> str:
-    """Return the message about variables of a container that also `owner` sets."""
+    """Return the message about variables of a container that `owner` sets too."""
     if len(names) == 1:
         return f"sets variable {names[0]}, but this value is ignored because {owner} sets the variable too"
     some = f"{', '.join(names[:-1])} and {names[-1]}"
@@ -173,7 +173,9 @@ def _advise_pytorch_job(listed: Items[LaunchedContainer], subject: Subject) -> I
         return
     counts = [member.pods for member in listed if member.path[-1:] == (0,)]
     pods = None if None in counts else sum(count or 0 for count in counts)
-    together = PodsTrainingTogether(pods=pods, is_one=True, is_alone=False, is_ranked=True, index="RANK")
+    together = PodsTrainingTogether(
+        pods=pods, is_one=True, may_train_with_other_objects=False, is_ranked=True, index="RANK"
+    )
     for each in nodes_and_ranks.check_launcher_nodes_match_pods(listed, together):
         if each.code != MORE_NODES_THAN_PODS.id:
             yield each
@@ -191,7 +193,7 @@ def _pods_training_together(
     return PodsTrainingTogether(
         pods=pods,
         is_one=subject.group_kind == LEADER_WORKER_SET or "pytorch" in plugins,
-        is_alone=subject.group_kind in INDEXED and subject.group_kind[1] != "JobSet",
+        may_train_with_other_objects=subject.group_kind in INDEXED and subject.group_kind[1] != "JobSet",
         is_ranked=False,
         index=_name_of_pod_index_variable(subject),
     )
@@ -224,7 +226,11 @@ def _check_command_of_train_job(job: MergedTrainJob, started: LaunchedProgram) -
     if job.plugin == "torch":
         member = LaunchedContainer(pod_set="", path=(), launch=started, pods=job.number_of_nodes)
         together = PodsTrainingTogether(
-            pods=job.number_of_nodes, is_one=True, is_alone=False, is_ranked=True, index="PET_NODE_RANK"
+            pods=job.number_of_nodes,
+            is_one=True,
+            may_train_with_other_objects=False,
+            is_ranked=True,
+            index="PET_NODE_RANK",
         )
         yield from nodes_and_ranks.check_launcher_nodes_match_pods((member,), together)
     elif job.plugin == "mpi" and job.processes.count:

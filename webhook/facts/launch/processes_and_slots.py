@@ -74,7 +74,7 @@ MORE_SLOTS: Final = "lower -np, or name more hosts or slots, as in host:4"
 _OPTIONS: Final = {"torchrun": "--nproc_per_node", "accelerate": "--num_processes", "deepspeed": "--num_gpus"}
 _RANKS: Final = ("-np", "-n", "--np", "mpirun")
 _COUNT: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
-_SAID: Final = re.compile(
+_TRAINER_OPTION: Final = re.compile(
     r"(?:^|\s)(?:\+{0,2}trainer\.|--trainer\.|(--))(num[_-]nodes|devices)(?:=|\s+)['\"]?([0-9]{1,6})['\"]?(?=\s|$|;|\\)"
 )
 _OF_LIGHTNING: Final = re.compile(r"(?:^|\s)--(?:accelerator|strategy|devices)(?:=|\s)")
@@ -148,7 +148,7 @@ def _check_number_of_devices(member: LaunchedContainer, devices: int) -> Iterato
 
 def _check_number_of_nodes(member: LaunchedContainer, nodes: int, together: PodsTrainingTogether) -> Iterator[Problem]:
     pods = together.pods
-    if pods is None or nodes == pods or (together.is_alone and pods < 2):
+    if pods is None or nodes == pods or (together.may_train_with_other_objects and pods < 2):
         return
     if nodes > pods or together.is_one:
         outcome = "so the trainer waits for nodes that never join" if nodes > pods else "so the data is divided wrongly"
@@ -170,7 +170,7 @@ def _read_trainer_number_options(member: LaunchedContainer) -> dict[str, int]:
         return {}
     is_lightning = _OF_LIGHTNING.search(text) is not None
     given: dict[str, set[int]] = {}
-    for is_short, name, number in _SAID.findall(text):
+    for is_short, name, number in _TRAINER_OPTION.findall(text):
         if not is_short or is_lightning:
             given.setdefault(name.replace("_", "-"), set()).add(int(number))
     return {name: next(iter(numbers)) for name, numbers in given.items() if len(numbers) == 1}

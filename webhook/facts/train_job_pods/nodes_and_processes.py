@@ -79,7 +79,9 @@ def first_node_job(job_set: JobSetSpec) -> ReplicatedJob | None:
 
 
 def resources_that_trainer_counts(job: TrainJob, job_set: JobSetSpec) -> Resources:
-    """Return the resources by which Trainer counts: resourcesPerNode, or the resources of container `node`."""
+    """Return the resources with the GPUs and CPUs that Trainer counts: resourcesPerNode, or those of container
+    `node`.
+    """
     resources, node = job.spec.trainer.resources_per_node, container_named(first_node_job(job_set), "node")
     return resources if resources or node is None else node.resources
 
