@@ -51,6 +51,7 @@ SELECTING_KINDS: Final = frozenset(
 JOB: Final = ("batch", "Job")
 CRON_JOB: Final = ("batch", "CronJob")
 _AT: Final = ("spec", "template", "metadata", "labels")
+_SELECTOR_FIELDS: Final = frozenset(("matchLabels", "matchExpressions"))
 _OPERATORS: Final = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
 """The operators of a label selector, and whether they need values."""
 
@@ -106,6 +107,8 @@ def check_labels_of_template(subject: Subject) -> Iterator[Problem]:
         return
     selector = spec.selector
     is_empty = not selector.match_labels and not selector.match_expressions
+    if is_empty and not _SELECTOR_FIELDS.issuperset(selector.json):
+        return  # manifest-shape/unknown-field reports the cause
     if is_empty and subject.group_kind != JOB and subject.attributes.kind.version == "v1":
         message = f"has no label, so the API server refuses the {subject.attributes.kind.kind}"
         fix = "set spec.selector.matchLabels to labels of the pod template"
