@@ -346,6 +346,8 @@ class _UnknownFieldFinder(Struct, frozen=True):
         changed, path = shape.changed.get(name), (*at, name)
         if changed is not None and not changed.since <= self.release <= changed.until:
             yield self._other_release_problem(path, changed)
+            if self.newest is not None and changed.until < self.release and name in shape.inner:
+                yield from replace(self, release=changed.until).find_in_object(held, shape.inner[name], path)
         elif changed is None and shape.lacks(name, self.release) and not self.is_sent:
             message = f"is ignored because Trainer {release_as_text(self.release)} does not know this field"
             known = sorted(each for each in shape.known or () if shape.keeps(each, self.release))
