@@ -186,6 +186,19 @@ spec:
     assert [copy["object"]["name"] for copy in finding["alsoIn"]] == ["qwen"]
 
 
+def test_images_for_gpus_of_pods_without_a_gpu_are_one_finding(tmp_path, capsys):
+    pod = """apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec:
+  containers: [{name: %s, image: "example.org/%s_cuda", ports: [{containerPort: 80}]}]
+"""
+    write(tmp_path, **{name: pod % (name, name, name) for name in ("one", "two")})
+    run_command_line(["audit", "-o", "json", "--rule", "gpu-requests/every-gpu-visible", str(tmp_path)])
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert [copy["object"]["name"] for copy in finding["alsoIn"]] == ["two"]
+
+
 def test_a_wrong_indentation_that_moves_different_fields_is_one_finding(tmp_path, capsys):
     deployment = """apiVersion: apps/v1
 kind: Deployment

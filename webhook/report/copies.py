@@ -66,16 +66,20 @@ _HABITS: Final = frozenset(
         "device-failures/pod-failure-policy",
         "device-failures/ray-job-retries",
         "device-failures/readiness-probe",
+        "gpu-requests/every-gpu-visible",
         "kueue-not-now/queue-required",
         "pod-resources/request-above-limit",
         "storage/read-write-once",
         "storage/rolling-update",
         "storage/shared-memory",
+        "train-job/unknown-field",
     )
 )
 """Rules about mistakes that an author copies to objects with other names."""
 _OF_TYPES: Final = frozenset(("manifest-shape/unknown-field",))
 """Habits that are the same mistake in all kinds, because their messages name the type that lacks the field."""
+_IMAGE: Final = re.compile(r" because image `[^`]*`")
+"""Matches the clause of a message about the image, which differs in copies of a mistake."""
 _MOVED: Final = "move the fields to "
 """The beginning of the fix for fields that a wrong indentation moved. Other objects may have other fields there."""
 _KUSTOMIZATION: Final = "Kustomization"
@@ -249,7 +253,7 @@ def _digest_of_habit(finding: Finding) -> bytes:
     if finding.rule.id in _OF_TYPES:
         place, kind = place.rpartition(".")[-1], ""
     advice = "advice" if finding.is_advice else ""
-    text = problem.found_and_message
+    text = _IMAGE.sub("", problem.found_and_message)
     if finding.rule.id in _OF_TYPES and problem.fix.startswith(_MOVED):
         text = text.rpartition(" are not fields ")[-1]
     message = text, problem.fix

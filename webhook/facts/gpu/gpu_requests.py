@@ -141,6 +141,8 @@ _ONLY_WAITS: Final = re.compile(
 _WORKPLACES: Final = frozenset(("Notebook", "Workspace", "DevWorkspace"))
 _WORKPLACE: Final = re.compile(r"(?i)jupyter|notebook|code-server|rstudio|vscode")
 """The image or command of a container in which a person works."""
+_SSH: Final = 22
+"""The port at which a person or a script logs in. This port is no sign of a server."""
 _ALSO_ON_CPUS: Final = "/tritonserver:"
 """The image of a server that also runs models on CPUs. This image does not show a need for GPUs."""
 _SHARES_MEMORY: Final = re.compile(
@@ -333,7 +335,9 @@ def _has_gpu_image_and_work(requesting: DeviceContainer, subject: Subject) -> bo
     launch = cached_launch_of_container(container, subject)
     if subject.template_of is not None and subject.template_of.kind in _COMPUTE:
         return not launch.is_inline
-    return bool(container.ports) or launch.by not in ("", PYTHON)
+    if launch.by:
+        return bool(container.ports) or launch.by != PYTHON
+    return any(port.container_port != _SSH for port in container.ports)
 
 
 def _is_for_person(container: Container, subject: Subject) -> bool:
