@@ -428,6 +428,69 @@ def test_pods_with_claims_of_an_old_release_are_places_of_one_finding(tmp_path, 
     assert report["summary"]["withFindings"] == 4
 
 
+JOB = """apiVersion: batch/v1
+kind: Job
+metadata: {{name: {name}}}
+spec: {{template: {{spec: {{restartPolicy: Never, {field}: a, containers: [{{name: a, image: x}}]}}}}}}
+"""
+OLD = "apiVersion: batch/v1beta1\nkind: CronJob\nmetadata: {name: %s}\n"
+KFDEF = "apiVersion: kfdef.apps.kubeflow.org/v1\nkind: KfDef\nmetadata: {name: kubeflow}\n"
+
+
+def findings_in(capsys, *arguments):
+    run_command_line(["audit", "-o", "json", *map(str, arguments)])
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture(params=["platform/upstream", "platform/vendor", "third_party", "platform/kustomize"])
+def copied(request, tmp_path, monkeypatch):
+    """A folder with two mistakes that is a copy of another project, beside a file of the owner with one of them."""
+    folder = tmp_path / request.param / "jobs"
+    folder.mkdir(parents=True)
+    write(folder, a=JOB.format(name="a", field="initializer"), b=OLD % "b")
+    write(tmp_path, own=OLD % "own")
+    if request.param.endswith("kustomize"):
+        write(tmp_path / "platform", kfctl=KFDEF)
+    monkeypatch.chdir(tmp_path)
+    return request.param
+
+
+def test_the_mistakes_of_a_copied_project_are_one_finding_with_the_fix_of_the_copy(copied, capsys):
+    told = findings_in(capsys, ".")
+    assert [(each["file"], each["rule"]) for each in told["findings"]] == [
+        ("own.yaml", "served-version/removed"),
+        (f"{copied}/jobs/b.yaml", "served-version/removed"),
+    ], "a mistake of the owner must not be hidden by a copy, and the copy has one finding"
+    assert told["findings"][1]["fix"] == (
+        f"take a newer release of the project that `{copied}` copies, or run `claimgate audit {copied}` "
+        "to see 1 other mistake"
+    )
+    assert told["summary"]["findings"]["warn"] == 2, "the mistakes that are not listed must not be counted as findings"
+
+
+def test_a_user_who_names_the_copy_gets_each_mistake(copied, capsys):
+    told = findings_in(capsys, copied)
+    assert sorted(each["rule"] for each in told["findings"]) == [
+        "manifest-shape/unknown-field",
+        "served-version/removed",
+    ]
+    assert not any("newer release" in each["fix"] for each in told["findings"])
+
+
+def test_the_fix_of_a_single_mistake_of_a_copy_is_named(copied, capsys):
+    told = findings_in(capsys, ".", "--rule", "served-version/removed")
+    assert told["findings"][1]["fix"] == (
+        f"take a newer release of the project that `{copied}` copies, "
+        "or write batch/v1, with the fields of this version"
+    )
+
+
+def test_a_denial_in_a_copied_project_is_a_separate_finding(copied, tmp_path, capsys):
+    write(tmp_path / copied, pod=pod(namespace="default"))
+    told = findings_in(capsys, ".")
+    assert [each["rule"] for each in told["findings"] if each["result"] == "fail"] == [FRACTION]
+
+
 def test_passes_are_not_joined(overlays, capsys):
     run_command_line(["audit", ".", "-o", "json", "--show", "pass"])
     rows = json.loads(capsys.readouterr().out)["findings"]

@@ -17,6 +17,7 @@ import typer
 from webhook import assembly
 from webhook.commands import live_options, options, output, ray_audit, report_options
 from webhook.commands.audit_files import FilesAudit, assemble_policies_and_files, create_process_auditor
+from webhook.commands.audit_index import KFCTL, AuditIndex, Indexer
 from webhook.commands.audit_part import FindingLineEncoder, PartAudit, PartOptions, PartResult, Reviewed, StopSignal
 from webhook.commands.audit_totals import AuditTotals
 from webhook.commands.progress import EXIT_CODE, Interrupts, Progress
@@ -24,7 +25,7 @@ from webhook.evaluation.review_options import ReviewOptions
 from webhook.input.document_stream import DocumentStream
 from webhook.policy.policy_set import PolicySet
 from webhook.report import baseline, formats
-from webhook.report.copies import RenderedText, RenderedTexts
+from webhook.report.copies import CopiedFolders, RenderedText, RenderedTexts
 from webhook.report.filters import Filters
 from webhook.report.finding import Finding, Result
 from webhook.report.queued_jobs import Demands, QueueTrees
@@ -126,11 +127,13 @@ def command(
     )
     flags.check_flag_combinations(named, settings)
     rendered: dict[str, RenderedText] = {}
+    copied = CopiedFolders(named)
     report = AuditReport(
         chosen,
         write_baseline,
         report_options.parse_shown(show),
         rendered=None if flags.is_live else rendered,
+        copied=copied,
         is_verbose=verbose,
         statistics=statistics,
     )
@@ -196,7 +199,14 @@ def command(
         index = (
             ray_audit.create_ray_indexer(workers, stream) if workers else lambda each: each.index_parts(stream.parts())
         )
-        assembled = assemble_policies_and_files(settings, stream, index)
+
+        def index_with_copies(indexer: Indexer) -> AuditIndex:
+            looked_up = index(indexer)
+            for file in looked_up.files_of_kind(KFCTL):
+                copied.add_output_of_kfctl(file)
+            return looked_up
+
+        assembled = assemble_policies_and_files(settings, stream, index_with_copies)
         totals = totals_of(assembled.policies)
         how = PartOptions(
             reviewed=as_ or "create",
@@ -264,17 +274,19 @@ class AuditReport:
         shown: frozenset[Result] = frozenset(),
         *,
         rendered: RenderedTexts | None,
+        copied: CopiedFolders,
         is_verbose: bool,
         statistics: bool = False,
     ) -> None:
         """Args:
         shown: results that get rows in addition to findings.
         rendered: texts of rendered folders; None for a cluster.
+        copied: the folders with copies of other projects.
         statistics: whether reports count rules instead of listing findings.
         """
         self._shown = shown
         self._writers: Mapping[str, Callable[[], Writer[Finding]]] = (
-            formats.writers_of_statistics() if statistics else formats.writers_of_findings(shown, rendered)
+            formats.writers_of_statistics() if statistics else formats.writers_of_findings(shown, rendered, copied)
         )
         self._outputs = output.parse_outputs(chosen, self._writers)
         self._writes_baseline = write_baseline is not None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec import Struct, field
@@ -30,6 +30,8 @@ from webhook.input import document_stream
 from webhook.input.document_stream import SourcePart
 from webhook.yamltext import yamlfile
 
+KFCTL: Final = ("kfdef.apps.kubeflow.org", "KfDef")
+"""The kind of a configuration of kfctl."""
 _SCALED: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
 """Kinds of which a tree of files can have thousands of objects. The index keeps only a few fields of these objects."""
 _KEPT: Final = projection_of_fields(
@@ -73,6 +75,10 @@ class AuditIndex(Struct):
         self.files.update(other.files)
         self.is_complete &= other.is_complete
 
+    def files_of_kind(self, kind: tuple[str, str]) -> Iterator[str]:
+        """Yield the file of each object of a group and kind."""
+        return (file for file, each in self.objects if _group_kind_or_empty(each) == kind)
+
 
 class Indexer(Struct, frozen=True):
     """Finds the objects that policies look up in parts of files. Can be sent to another process.
@@ -88,9 +94,9 @@ class Indexer(Struct, frozen=True):
 
     def index_parts(self, parts: Iterable[SourcePart]) -> AuditIndex:
         """Return the objects of the parts."""
-        looks = _pattern_for_kinds({kind for _, kind in (*self.kinds, kustomizations.FLUX)})
+        looks = _pattern_for_kinds({kind for _, kind in (*self.kinds, kustomizations.FLUX, KFCTL)})
         groups = frozenset(group for group, _, _ in read_removed_versions())
-        kinds = self.kinds | {(CRD.group, CRD.kind), kustomizations.FLUX}
+        kinds = self.kinds | {(CRD.group, CRD.kind), kustomizations.FLUX, KFCTL}
         looked_up = AuditIndex()
         for part in parts:
             text = part.part.text

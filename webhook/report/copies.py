@@ -10,13 +10,18 @@ These repetitions are one mistake:
 - a series of objects in one file, such as worker-0 to worker-3
 - copies of a pod template in one object
 
+The warnings about a copy of another project, such as a folder `upstream`, are one finding: its owner takes a newer
+release of the copy, and does not correct single files.
+
 All places of a finding are known only at the end. Findings are kept until then, in a file if there are many (spool).
 """
 
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import re
+import shlex
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,6 +36,7 @@ from webhook.report.rule import Rules
 from webhook.report.screen import Screen, ScreenAwareWriter
 from webhook.report.spool import Spool
 from webhook.report.writer import Totals, Writer
+from webhook.text.wording import counted
 
 _MOST_REMEMBERED: Final = 100_000
 """The most findings and copies that are compared. Later findings are reported separately."""
@@ -53,9 +59,40 @@ class RenderedText(Struct, frozen=True):
         return self.templates[number - 1][1] if number else ""
 
 
+class CopiedFolders:
+    """The folders with copies of other projects: folders with such a name, and the folders that kfctl writes."""
+
+    def __init__(self, named: Sequence[str] = ()) -> None:
+        """`named` are the paths that a user named. Such a folder is not a copy, because its user wants all findings."""
+        self._named = [posixpath.normpath(each) for each in named]
+        self._written: set[str] = set()
+
+    def add_output_of_kfctl(self, file: str) -> None:
+        """Add the folder that kfctl writes for a configuration in this file."""
+        self._written.add(posixpath.join(posixpath.dirname(posixpath.normpath(file)), _OUTPUT_OF_KFCTL))
+
+    def folder_of(self, file: str) -> str:
+        """Return the outermost folder with a copy that contains the file; "" for other files."""
+        path = posixpath.normpath(file)
+        named = [each for each in self._named if each == "." or path.startswith(f"{each}/")]
+        if not named:
+            return ""
+        own, steps = max(named, key=len), path.split("/")
+        for number in range(0 if own == "." else len(own.split("/")), len(steps) - 1):
+            folder = "/".join(steps[: number + 1])
+            if steps[number] in _FOLDERS_OF_COPIES or folder in self._written:
+                return folder
+        return ""
+
+
 RenderedTexts: TypeAlias = Mapping[str, RenderedText]
 """How folders were rendered, by the paths of the folders."""
 _AS_WRITTEN: Final = RenderedText()
+_FOLDERS_OF_COPIES: Final = frozenset(("third-party", "third_party", "upstream", "vendor"))
+_OUTPUT_OF_KFCTL: Final = "kustomize"
+"""The folder that kfctl writes beside its configuration (kubeflow/kfctl v1.2 pkg/kfapp/kustomize/kustomize.go)."""
+_REMOVED: Final = "served-version/removed"
+"""The rule that says best that a copy is too old."""
 _API_VERSION: Final = "apiVersion"
 """The path of findings about the version or the beginning of an object."""
 _HABITS: Final = frozenset(
@@ -97,12 +134,13 @@ Kubernetes 1.30 name their claims in `source`. Later releases do not serve the v
 class CopiesWriter:
     """Passes findings on to another writer at the end. Copies of a mistake are one finding."""
 
-    def __init__(self, writer: Writer[Finding], rendered: RenderedTexts) -> None:
-        """`rendered` says how folders were rendered."""
+    def __init__(self, writer: Writer[Finding], rendered: RenderedTexts, copied: CopiedFolders) -> None:
+        """`rendered` says how folders were rendered, and `copied` which folders are copies of other projects."""
         self._writer = writer
         self._rendered = rendered
+        self._copied = copied
         self._kept: Spool[Finding] = Spool()
-        self._numbers: dict[tuple[bytes, int], int] = {}
+        self._numbers_of_folder: dict[str, dict[tuple[bytes, int], int]] = {}
         self._copies: dict[int, list[Copy]] = {}
         self._repeated: Counter[Result] = Counter()
         self._causes: dict[tuple[str, str], int] = {}
@@ -141,11 +179,15 @@ class CopiesWriter:
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the text of all entries, and the end."""
         self._add_effects_to_causes()
+        folders = self._findings_of_copied_folders()
+        others = {number for numbers in folders.values() for number in numbers[1:]}
+        shown = {numbers[0]: (folder, len(numbers) - 1) for folder, numbers in folders.items()}
         for number, finding in enumerate(self._kept):
-            if number in self._effects:
+            if number in self._effects or number in others:
                 continue
+            told = _finding_of_copied_folder(finding, *shown[number]) if number in shown else finding
             copies = self._copies.get(number)
-            yield from self._writer.entry(replace(finding, also_in=tuple(copies)) if copies else finding)
+            yield from self._writer.entry(replace(told, also_in=tuple(copies)) if copies else told)
         counts = replace(totals.counts, results=totals.counts.results - self._repeated)
         yield from self._writer.end(replace(totals, counts=counts))
 
@@ -157,6 +199,29 @@ class CopiesWriter:
                 places = (Copy(finding.place, finding.subject), *self._copies.get(number, ()))
                 self._copies.setdefault(self._causes[cause], []).extend(places)
                 self._repeated[finding.result] += 1
+
+    def _findings_of_copied_folders(self) -> Mapping[str, Sequence[int]]:
+        """Return the numbers of the warnings of each copy, and count only one of them. The first number is that of the
+        warning to show.
+        """
+        folders: dict[str, list[int]] = {}
+        removed: dict[str, int] = {}
+        for number, finding in enumerate(self._kept):
+            if number not in self._effects and (folder := self._folder_of_copy(finding)):
+                folders.setdefault(folder, []).append(number)
+                if finding.rule.id == _REMOVED:
+                    removed.setdefault(folder, number)
+        for folder, numbers in folders.items():
+            first = removed.get(folder, numbers[0])
+            numbers.remove(first)
+            numbers.insert(0, first)
+            self._repeated[Result.WARN] += len(numbers) - 1
+        return folders
+
+    def _folder_of_copy(self, finding: Finding) -> str:
+        """Return the folder with a copy of another project that a warning is about; "" for other findings."""
+        is_warning = finding.result is Result.WARN and not finding.is_advice
+        return self._copied.folder_of(finding.place.file) if is_warning else ""
 
     def _number_of_first(self, finding: Finding) -> int | None:
         """Return the number of the earlier finding with the same mistake; None if this finding is the first.
@@ -182,16 +247,17 @@ class CopiesWriter:
             mistake = _digest_of_mistake(finding, rendered.affixes, template)
         self._in_file[mistake] += 1
         key = mistake, 1 if template or is_of_version else self._in_file[mistake]
-        if key in self._numbers:
-            return self._numbers[key]
+        numbers = self._numbers_of_folder.setdefault(self._folder_of_copy(finding), {})
+        if key in numbers:
+            return numbers[key]
         series = _digest_of_series(finding) if finding.place.file not in self._rendered else b""
         alike = [(series, 1), (_digest_of_habit(finding), 1), (_digest_of_template(finding), key[1])]
         alike = [each for each in alike if each[0]]
-        first = next((self._numbers[each] for each in alike if each in self._numbers), None)
+        first = next((numbers[each] for each in alike if each in numbers), None)
         number = self._next_number if first is None else first
-        self._numbers[key] = number
+        numbers[key] = number
         for each in alike:
-            self._numbers.setdefault(each, number)
+            numbers.setdefault(each, number)
         return first
 
     def _number_of_nameless(self, finding: Finding) -> int | None:
@@ -203,9 +269,19 @@ class CopiesWriter:
             return None
         self._remembered += 1
         key = habit, 1
-        first = self._numbers.get(key)
-        self._numbers.setdefault(key, self._next_number)
+        numbers = self._numbers_of_folder.setdefault(self._folder_of_copy(finding), {})
+        first = numbers.get(key)
+        numbers.setdefault(key, self._next_number)
         return first
+
+
+def _finding_of_copied_folder(finding: Finding, folder: str, others: int) -> Finding:
+    """Return a finding of a copy of another project, with the fix of the whole copy."""
+    if finding.problem is None:
+        return finding
+    rest = f"run `claimgate audit {shlex.quote(folder)}` to see {counted(others, 'other mistake')}"
+    fix = f"take a newer release of the project that `{folder}` copies, or {rest if others else finding.problem.fix}"
+    return replace(finding, problem=replace(finding.problem, fix=fix))
 
 
 def _digest_of_mistake(finding: Finding, affixes: Sequence[str], template: str) -> bytes:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from webhook.report.copies import CopiesWriter, RenderedTexts
+from webhook.report.copies import CopiedFolders, CopiesWriter, RenderedTexts
 from webhook.report.counts import FINDINGS
 from webhook.report.finding import Finding, Result
 from webhook.report.results import Answer, CaseResult
@@ -181,12 +181,16 @@ def format_names() -> tuple[str, ...]:
     return tuple(each.name for each in FORMATS)
 
 
-def writers_of_findings(shown: Collection[Result] = (), rendered: RenderedTexts | None = None) -> Writers[Finding]:
+def writers_of_findings(
+    shown: Collection[Result] = (), rendered: RenderedTexts | None = None, copied: CopiedFolders | None = None
+) -> Writers[Finding]:
     """Return the writers for an audit. `shown` are the results of `--show`.
 
-    `rendered` says how folders of files were rendered; None for a cluster, because its copies are not joined.
+    `rendered` says how folders of files were rendered; None for a cluster, because its copies are not joined. `copied`
+    says which folders are copies of other projects.
     """
-    return {each.name: partial(_writer_of_rows, each, frozenset(shown), rendered) for each in FORMATS}
+    given = frozenset(shown), rendered, copied or CopiedFolders()
+    return {each.name: partial(_writer_of_rows, each, *given) for each in FORMATS}
 
 
 def writers_of_statistics() -> Writers[Finding]:
@@ -197,9 +201,11 @@ def writers_of_statistics() -> Writers[Finding]:
     }
 
 
-def _writer_of_rows(each: ReportFormat, shown: frozenset[Result], rendered: RenderedTexts | None) -> RowFilter:
+def _writer_of_rows(
+    each: ReportFormat, shown: frozenset[Result], rendered: RenderedTexts | None, copied: CopiedFolders
+) -> RowFilter:
     writer = each.findings()
-    joined = CopiesWriter(writer, rendered) if each.joins_copies and rendered is not None else writer
+    joined = CopiesWriter(writer, rendered, copied) if each.joins_copies and rendered is not None else writer
     return RowFilter(joined, each.rows_with(shown))
 
 
