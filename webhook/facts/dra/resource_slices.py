@@ -141,7 +141,7 @@ class SelectedDevices(Struct, kw_only=True):
     Args:
         at: the path of the request, alternative or class.
         name: the name of the request, alternative or class.
-        of: for an alternative, the name of the request; otherwise "".
+        alternative_of: for an alternative, the name of the request; otherwise "".
         device_class: the class that the request names.
         expressions: the selectors of the request, without the selectors of the class.
         wanted: the number of requested devices; None if the number is not known.
@@ -156,7 +156,7 @@ class SelectedDevices(Struct, kw_only=True):
 
     at: FieldPath
     name: str = ""
-    of: str = ""
+    alternative_of: str = ""
     device_class: str = ""
     expressions: Sequence[str] = ()
     wanted: int | None = None
@@ -218,11 +218,11 @@ def _create_selections_of_requests(requests: Iterable[DeviceRequestOfClaim]) -> 
                 yield _create_selection_of_request(choice, request.name if choice.kind == "choice" else "")
 
 
-def _create_selection_of_request(request: DeviceRequestOfClaim, of: str) -> SelectedDevices:
+def _create_selection_of_request(request: DeviceRequestOfClaim, request_name: str) -> SelectedDevices:
     return SelectedDevices(
         at=request.at,
         name=request.name,
-        of=of,
+        alternative_of=request_name,
         device_class=request.device_class,
         expressions=[selector.expression for selector in request.selectors],
         wanted=request.devices,
@@ -430,18 +430,18 @@ def _unmet_constraint(
         bound = [each for each in selections if not names or not names.isdisjoint(_names_of_selection(each))]
         if not attribute or not bound:
             continue
-        if any(each.of or each.count is None or each.wanted is None for each in bound):
+        if any(each.alternative_of or each.count is None or each.wanted is None for each in bound):
             return f"the constraint on {attribute} is not compared with the devices"
         wanted = sum(each.wanted or 0 for each in bound)
         by_node = _values_on_nodes(bound, attribute, nodes)
         if constraint.match_attribute:
             meets = any(_has_one_value(bound, wanted, values) for values in by_node.values())
-            of = f"with one value of {attribute}"
+            condition = f"with one value of {attribute}"
         else:
             meets = any(len(set(values.values())) >= wanted for values in by_node.values())
-            of = f"with different values of {attribute}"
+            condition = f"with different values of {attribute}"
         if not meets:
-            return f"no node that fits has {counted(wanted, 'matching device')} {of} now"
+            return f"no node that fits has {counted(wanted, 'matching device')} {condition} now"
     return ""
 
 
@@ -482,9 +482,11 @@ def _fewest_devices_of_requests(selections: Items[SelectedDevices]) -> int | Non
         return None
     alternatives: dict[str, int] = {}
     for each in selections:
-        if each.of:
-            alternatives[each.of] = min(each.wanted or 0, alternatives.get(each.of, each.wanted or 0))
-    return sum(each.wanted or 0 for each in selections if not each.of) + sum(alternatives.values())
+        if each.alternative_of:
+            alternatives[each.alternative_of] = min(
+                each.wanted or 0, alternatives.get(each.alternative_of, each.wanted or 0)
+            )
+    return sum(each.wanted or 0 for each in selections if not each.alternative_of) + sum(alternatives.values())
 
 
 def _problems_of_lacking_devices(devices: DeviceInventory, view: ClusterView) -> Iterator[Problem]:
@@ -492,7 +494,7 @@ def _problems_of_lacking_devices(devices: DeviceInventory, view: ClusterView) ->
     for selection in devices.selections:
         if selection.failures:
             yield _failing_selector_problem(selection)
-        elif selection.count == 0 and (not selection.of or most[selection.of] == 0):
+        elif selection.count == 0 and (not selection.alternative_of or most[selection.alternative_of] == 0):
             # an alternative may match no device if another alternative matches a device
             yield _no_device_problem(selection, devices.devices, view)
         if _selects_too_few_devices(selection):
@@ -501,7 +503,7 @@ def _problems_of_lacking_devices(devices: DeviceInventory, view: ClusterView) ->
 
 def _selects_too_few_devices(selection: SelectedDevices) -> bool:
     most = selection.allocatable.most
-    if not selection.count or selection.of or (selection.wanted or 0) <= most:
+    if not selection.count or selection.alternative_of or (selection.wanted or 0) <= most:
         return False
     return most == 0 or not selection.is_shared
 
@@ -515,8 +517,8 @@ def _names_of_constrained_requests(subject: Subject) -> frozenset[str]:
 
 def _names_of_selection(selection: SelectedDevices) -> tuple[str, ...]:
     """Return the names by which a constraint may refer to a request."""
-    if selection.of:
-        return "", selection.of, f"{selection.of}/{selection.name}"
+    if selection.alternative_of:
+        return "", selection.alternative_of, f"{selection.alternative_of}/{selection.name}"
     return "", selection.name
 
 
@@ -525,7 +527,7 @@ def _most_devices_of_alternatives(selections: Items[SelectedDevices]) -> Mapping
     most: dict[str, int] = {}
     for selection in selections:
         count = 1 if selection.count is None else selection.count
-        most[selection.of] = max(most.get(selection.of, 0), count)
+        most[selection.alternative_of] = max(most.get(selection.alternative_of, 0), count)
     return most
 
 
@@ -562,9 +564,9 @@ def _too_few_devices_problem(selection: SelectedDevices) -> Problem:
     wanted, count, left = selection.wanted or 0, selection.count or 0, selection.allocatable
     has, fix = f"all nodes of the cluster together have {count} matching devices now", "ask for fewer devices"
     if wanted <= count:
-        of = f"the {counted(count, 'matching device')} that the cluster has now"
+        devices = f"the {counted(count, 'matching device')} that the cluster has now"
         some = f"more than {left.most} of" if left.most else "any of" if count > 1 else ""
-        has = f"no node can give {f'{some} {of}'.lstrip()}"
+        has = f"no node can give {f'{some} {devices}'.lstrip()}"
         has, fix = f"{has}{_reasons_in_brackets(left)}", _fix_for_few_devices(left)
     message = f"requests {counted(wanted, 'device')}, but {has}, so the pods stay Pending"
     return TOO_FEW_DEVICES.problem(selection.at, message, fix)

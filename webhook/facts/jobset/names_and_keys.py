@@ -73,11 +73,13 @@ _KEYS: Final = (
 
 def validate_name_length(metadata: Metadata, limits: Iterable[NameLimit]) -> Iterator[Problem]:
     """Compare the length of a name that becomes the name of a JobSet with the strictest limit."""
-    most, of, name = min(limits)
+    most, kind_of_name, name = min(limits)
     field = "name" if metadata.has("name") else "generateName"
     given = metadata.name if field == "name" else metadata.generate_name
-    if of and length_of_name(metadata) > most and not is_placeholder(given):
-        message = f"is too long because {_NAMED[of].format(name)}, with at most {LONGEST_NAME} characters in all"
+    if kind_of_name and length_of_name(metadata) > most and not is_placeholder(given):
+        message = (
+            f"is too long because {_NAMED[kind_of_name].format(name)}, with at most {LONGEST_NAME} characters in all"
+        )
         yield NAME_LENGTH.problem(metadata.path(field), message, f"use at most {most} characters", given)
 
 

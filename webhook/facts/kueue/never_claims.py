@@ -293,44 +293,44 @@ class _TemplateDeviceCounter(Struct, frozen=True):
                 self._add_devices_of_request(request, taken)
 
     def _add_devices_of_request(self, request: DeviceRequestOfClaim, taken: set[DeviceID]) -> None:
-        of = f"ResourceClaimTemplate `{self.name}`, whose request `{request.name}`"
+        source_text = f"ResourceClaimTemplate `{self.name}`, whose request `{request.name}`"
         device_class = request.device_class
-        refused = self._refused_request_problem(request, of)
+        refused = self._refused_request_problem(request, source_text)
         if refused is not None:
             self.devices.refused.append(refused)
         elif sources := self.configuration.sources.get(device_class):
             for source in sources:
-                self._charge_counters_or_capacities(_requested_devices(request), source, of)
+                self._charge_counters_or_capacities(_requested_devices(request), source, source_text)
         else:
             self.devices.add(self.configuration.device_classes[device_class], request.devices or 0)
             if request.selectors:
-                self._reserve_devices(_requested_devices(request), of, taken)
+                self._reserve_devices(_requested_devices(request), source_text, taken)
 
-    def _refused_request_problem(self, request: DeviceRequestOfClaim, of: str) -> Problem | None:
+    def _refused_request_problem(self, request: DeviceRequestOfClaim, source_text: str) -> Problem | None:
         if request.kind == "firstAvailable":
-            message = f"uses {of} is a choice (firstAvailable), and Kueue cannot count a choice"
+            message = f"uses {source_text} is a choice (firstAvailable), and Kueue cannot count a choice"
             fix = "in the template, replace firstAvailable with a request for one device class"
             return self._claim_choice_problem(message, fix)
         if request.allocation_mode not in ("", "ExactCount"):
-            message = f"uses {of} has allocationMode {request.allocation_mode}, which Kueue cannot count"
+            message = f"uses {source_text} has allocationMode {request.allocation_mode}, which Kueue cannot count"
             return self._claim_choice_problem(message, "in the template, set allocationMode to ExactCount")
         if request.device_class not in self.configuration.device_classes:
-            return self._unmapped_class_problem(request.device_class, of)
+            return self._unmapped_class_problem(request.device_class, source_text)
         return None
 
     def _claim_choice_problem(self, message: str, fix: str) -> Problem:
         return CLAIM_CHOICE.problem(self.path, message, fix)
 
-    def _unmapped_class_problem(self, device_class: str, of: str) -> Problem:
+    def _unmapped_class_problem(self, device_class: str, source_text: str) -> Problem:
         message = (
-            f"uses {of} asks for DeviceClass `{device_class}`, which is not in deviceClassMappings of Kueue's"
+            f"uses {source_text} asks for DeviceClass `{device_class}`, which is not in deviceClassMappings of Kueue's"
             " Configuration"
         )
         fix = "use another class, or ask the administrator to add the class to the Configuration and to restart Kueue"
         missing = () if self.configuration.is_known else (MISSING_CONFIGURATION,)
         return UNMAPPED_CLASS.problem(self.path, message, fix, missing=missing)
 
-    def _reserve_devices(self, asked: RequestedDevices, of: str, taken: set[DeviceID]) -> None:
+    def _reserve_devices(self, asked: RequestedDevices, source_text: str, taken: set[DeviceID]) -> None:
         """Reserve devices for one request (validateCELSelectorsAgainstDevices). Two requests of a claim never share a
         device.
         """
@@ -341,18 +341,21 @@ class _TemplateDeviceCounter(Struct, frozen=True):
         taken.update(free[: asked.count])
         if len(free) < asked.count:
             has = f"matches only {counted(len(free), 'device')} of the ResourceSlices"
-            message = f"uses {of} asks for {counted(asked.count, 'device')}, but {has}"
+            message = f"uses {source_text} asks for {counted(asked.count, 'device')}, but {has}"
             self.devices.waiting.append(devices_missing_problem(self.path, message))
 
-    def _charge_counters_or_capacities(self, asked: RequestedDevices, source: CountedSource, of: str) -> None:
-        """Count the counters or capacities of the devices; note in the view which objects are missing for this."""
+    def _charge_counters_or_capacities(self, asked: RequestedDevices, source: CountedSource, source_text: str) -> None:
+        """Count a counter or a capacity of the devices.
+
+        The view notes the objects without which the count is not known.
+        """
         outcome = charge_of_request(asked, source, self.view)
         if outcome is None:
             return
         if outcome.waits:
-            self.devices.waiting.append(devices_missing_problem(self.path, f"uses {of} {outcome.waits}"))
+            self.devices.waiting.append(devices_missing_problem(self.path, f"uses {source_text} {outcome.waits}"))
         elif outcome.never:
-            self.devices.refused.append(self._claim_capacity_problem(f"uses {of} {outcome.never}"))
+            self.devices.refused.append(self._claim_capacity_problem(f"uses {source_text} {outcome.never}"))
         else:
             self.devices.add(source.resource, outcome.amount)
 

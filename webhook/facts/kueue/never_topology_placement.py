@@ -105,8 +105,8 @@ def _flavor_with_topology_as_text(flavor: FlavorFields, view: ClusterView) -> st
     topology_place = view.file_of_object_as_text(view.get_without_noting(Topology.gvk, "", flavor.topology))
     nodes = view.files_of_objects_as_text(view.list_visible_json(Node.gvk))
     flavor_place = view.file_of_object_as_text(view.get_without_noting(ResourceFlavor.gvk, "", flavor.name))
-    of = f"flavor `{flavor.name}`{flavor_place}"
-    return f"topology `{flavor.topology}`{topology_place} of {of}{f' with the nodes{nodes}' if nodes else ''}"
+    flavor_text = f"flavor `{flavor.name}`{flavor_place}"
+    return f"topology `{flavor.topology}`{topology_place} of {flavor_text}{f' with the nodes{nodes}' if nodes else ''}"
 
 
 def _too_few_nodes_problem(

@@ -79,9 +79,9 @@ def validate_pod_group_is_complete(subject: Subject, how: KueueManagement, place
     if not group or count is None or fast == "true" or not view.is_whole(PodWithStatus.gvk):
         return
     members = [other for other in view.list_typed(PodWithStatus, subject.namespace) if _is_live_member(other, group)]
-    there = len({pod.name, *(member.name for member in members)})
-    if there < count and not view.missing_objects_by_field():
-        message = f"is more than the {counted(there, 'pod')} of group `{group}` in this namespace"
+    existing = len({pod.name, *(member.name for member in members)})
+    if existing < count and not view.missing_objects_by_field():
+        message = f"is more than the {counted(existing, 'pod')} of group `{group}` in this namespace"
         message = f"{message}, so Kueue waits for the other pods"
         yield POD_GROUP_INCOMPLETE.problem(GROUP_COUNT, message, "create the other pods of the group", written)
 

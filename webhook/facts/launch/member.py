@@ -50,7 +50,9 @@ UNRELATED: Final = frozenset(
 )
 """Kinds with pods that need not train together."""
 _NAMES: Final = re.compile(r"torch|accelerate|deepspeed|\bds\b|[$`]")
-"""Texts in a command that may start a launcher: a launcher's name, or a placeholder."""
+"""Texts in a command that may start a launcher: a launcher's name, or the sign of a variable or of a command in a
+command.
+"""
 
 
 class PyTorchJobSpec(Typed):
@@ -107,7 +109,10 @@ def may_run_launcher(subject: Subject) -> bool:
 
 
 def read_launched_containers(subject: Subject) -> Items[LaunchedContainer]:
-    """Return the containers in the pod templates of an object; call it through `Subject.once`."""
+    """Return the containers in the pod templates of an object, and the entrypoint of a RayJob as a container.
+
+    Call this function through `Subject.once`.
+    """
     listed = list(_launched_containers(subject))
     if _entrypoint_of_ray_job(subject):
         listed.append(_driver_of_ray_job(listed, subject))

@@ -177,12 +177,12 @@ def _read_trainer_number_options(member: LaunchedContainer) -> dict[str, int]:
 
 
 class HostSlots(NamedTuple):
-    """The number of slots in a list of hosts (0 without a list), a clause about these slots for a message, and the fix
-    for too few slots.
+    """The number of slots in a list of hosts, a clause that states this number in a message, and the fix for too few
+    slots. `number` is 0 without a list.
     """
 
     number: int
-    there: str
+    clause: str
     fix: str
 
 
@@ -208,8 +208,8 @@ def sentence_about_lacking_slots(launch: LaunchedProgram, deadline: Deadline) ->
     slots, ranks = slots_of_named_hosts(launch, deadline), launch.ranks or 0
     if slots is None or ranks <= slots or not launch.whole or launch.oversubscribed:
         return ""
-    there = f"the hosts in the command have only {counted(slots, 'slot')}"
-    return f"mpirun should start {counted(ranks, 'rank')}, but {there}, so mpirun fails"
+    clause = f"the hosts in the command have only {counted(slots, 'slot')}"
+    return f"mpirun should start {counted(ranks, 'rank')}, but {clause}, so mpirun fails"
 
 
 def check_ranks_against_task_hosts(
@@ -224,9 +224,11 @@ def check_ranks_against_task_hosts(
         match = _VARIABLE.fullmatch(launch.named_hosts) if launch.by == "mpirun" and launch.whole else None
         name = match[1] if match else ""
         slots = pods.get(hosts.get(name, "")) if name not in member.env else None
-        there = f"Open MPI has only the {counted(slots or 0, 'slot')} of the hosts in ${name}, one for each pod of task"
-        there, fix = f"{there} `{hosts.get(name)}`", _MORE_REPLICAS
-        yield from _check_ranks_and_slots(launch, member.path, deadline, HostSlots(slots or 0, there, fix))
+        clause = (
+            f"Open MPI has only the {counted(slots or 0, 'slot')} of the hosts in ${name}, one for each pod of task"
+        )
+        clause, fix = f"{clause} `{hosts.get(name)}`", _MORE_REPLICAS
+        yield from _check_ranks_and_slots(launch, member.path, deadline, HostSlots(slots or 0, clause, fix))
 
 
 def check_command_against_hostfile(
@@ -234,19 +236,19 @@ def check_command_against_hostfile(
 ) -> Iterator[Problem]:
     """Compare the ranks of a launcher with the slots of a hostfile: `hosts` hosts with `slots` slots each."""
     is_bound = launch.by in MPI and launch.whole and not launch.hosts
-    there = f"{counted(hosts * slots, 'slot')} ({slots} on each of {counted(hosts, 'node')})"
+    slots_text = f"{counted(hosts * slots, 'slot')} ({slots} on each of {counted(hosts, 'node')})"
     fix = f"set -np to at most {hosts * slots}, or raise numProcPerNode or numNodes"
-    of_file = HostSlots(hosts * slots if is_bound else 0, f"the hostfile has only {there}", fix)
-    yield from _check_ranks_and_slots(launch, path, deadline, of_file)
+    slots_of_file = HostSlots(hosts * slots if is_bound else 0, f"the hostfile has only {slots_text}", fix)
+    yield from _check_ranks_and_slots(launch, path, deadline, slots_of_file)
 
 
 def _check_ranks_and_slots(
-    launch: LaunchedProgram, path: FieldPath, deadline: Deadline, of_list: HostSlots
+    launch: LaunchedProgram, path: FieldPath, deadline: Deadline, slots_of_list: HostSlots
 ) -> Iterator[Problem]:
     """Report more ranks than slots: of the hosts that a command names, or of a list of hosts that the command reads."""
     if message := sentence_about_lacking_slots(launch, deadline):
         yield RANKS_AND_SLOTS.problem(path, message, MORE_SLOTS, words=_RANKS)
-    if of_list.number and not launch.oversubscribed and (launch.ranks or 0) > of_list.number:
+    if slots_of_list.number and not launch.oversubscribed and (launch.ranks or 0) > slots_of_list.number:
         asks = f"{launch.by} should start {counted(launch.ranks or 0, 'rank')}"
-        message = f"{asks}, but {of_list.there}, so {launch.by} fails"
-        yield RANKS_AND_SLOTS.problem(path, message, of_list.fix, words=_RANKS)
+        message = f"{asks}, but {slots_of_list.clause}, so {launch.by} fails"
+        yield RANKS_AND_SLOTS.problem(path, message, slots_of_list.fix, words=_RANKS)

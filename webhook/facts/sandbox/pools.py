@@ -217,8 +217,12 @@ def _reasons_not_to_choose_pool(wanted: PodSpec, pool: Pool) -> Iterator[str]:
     images = {container.image for container in wanted.containers} - {""}
     if images and images.isdisjoint(container.image for container in offered.containers):
         yield f"image `{min(images)}`"
-    requests, there = _sum_of_requests(wanted), _sum_of_requests(offered)
-    yield from (f"{amount} {name}" for name, amount in requests.items() if name not in there or there[name] < amount)
+    requests, offered_requests = _sum_of_requests(wanted), _sum_of_requests(offered)
+    yield from (
+        f"{amount} {name}"
+        for name, amount in requests.items()
+        if name not in offered_requests or offered_requests[name] < amount
+    )
     labels = {**pool.metadata.labels, **offered.node_selector}
     for key, value in wanted.node_selector.items():
         if labels.get(key) != value:

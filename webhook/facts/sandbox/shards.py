@@ -242,8 +242,8 @@ def _notes_on_containers(shard: _PatchedShard, pod: JSON) -> Iterator[ShardPatch
 
 def _name_of_overwritten_item(before: Sequence[JSON], place: int, name: str) -> str:
     """Return the name of the template's item at an index; "" if the pod has the same item there."""
-    there = text_or_empty(get(before[place], ("name",))) if place < len(before) else ""
-    return there if there != name else ""
+    name_in_template = text_or_empty(get(before[place], ("name",))) if place < len(before) else ""
+    return name_in_template if name_in_template != name else ""
 
 
 class _UnchangedContainers:

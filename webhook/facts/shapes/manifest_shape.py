@@ -173,8 +173,8 @@ def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
     if not subject.attributes.is_plain or subject.group_kind in POD_KIND or kind.group == _DRA:
         return
     defined = None if is_builtin(kind) else _defined_type(subject)
-    of = type_of(kind) if defined is None else defined.of
-    if of is None:
+    declared = type_of(kind) if defined is None else defined.declared
+    if declared is None:
         return
     has_pods = subject.table.row(kind.group, kind.kind) is not None
     if not has_pods:
@@ -190,7 +190,7 @@ def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
         removed=_REMOVED,
         left_out_at=frozenset(templates),
     )
-    yield from _problems_of_reading(reader, subject, of, _KUBERNETES if defined is None else defined.name)
+    yield from _problems_of_reading(reader, subject, declared, _KUBERNETES if defined is None else defined.name)
     if subject.group_kind == _SERVICE:
         yield from _problems_of_service_ports(subject)
     elif subject.group_kind == _CRON_JOB:
@@ -215,7 +215,7 @@ def _problems_of_service_ports(subject: Subject) -> Iterator[Problem]:
 class _DefinedType(NamedTuple):
     """The type of a custom kind, and the name of its CustomResourceDefinition for messages."""
 
-    of: Type
+    declared: Type
     name: str
 
 
@@ -227,11 +227,11 @@ def _defined_type(subject: Subject) -> _DefinedType | None:
     if definition is None:
         return None
     version = attributes.kind.version
-    of = view.once(
+    declared = view.once(
         (_defined_type, IdentityKey(definition), version),
         lambda: type_of_defined_kind(definition, version, subject.deadline),
     )
-    return None if of is None else _DefinedType(of, view.name_with_file(CRD, name))
+    return None if declared is None else _DefinedType(declared, view.name_with_file(CRD, name))
 
 
 def _problems_of_mounts(pod: PodSpec, claims: Collection[str]) -> Iterator[Problem]:
@@ -277,10 +277,10 @@ def _join_values_of_maps(problems: Iterable[Problem]) -> Iterator[Problem]:
 
 def check_fields_of_pod(subject: Subject) -> Iterator[Problem]:
     """Report unknown fields and invalid quantities of a Pod or a pod template."""
-    of, template_of = type_of(POD), subject.template_of
-    if of is None or not subject.attributes.is_plain or subject.is_patch:
+    declared, template_of = type_of(POD), subject.template_of
+    if declared is None or not subject.attributes.is_plain or subject.is_patch:
         return
-    if subject.written is not subject.object or not has_declared_form(subject.object, of, subject.deadline):
+    if subject.written is not subject.object or not has_declared_form(subject.object, declared, subject.deadline):
         is_open = template_of is not None and template_of.group in _OPEN_GROUPS
         reader = StrictReader(
             subject.deadline,
@@ -290,7 +290,7 @@ def check_fields_of_pod(subject: Subject) -> Iterator[Problem]:
             left_out=(),
             without_amounts=(_AMOUNTS,),
         )
-        yield from _problems_of_reading(reader, subject, of, _KUBERNETES)
+        yield from _problems_of_reading(reader, subject, declared, _KUBERNETES)
     if template_of is None or is_builtin(template_of):
         yield from _mounts_at_one_path(subject)
     if template_of is None:
@@ -306,15 +306,15 @@ def _mounts_at_one_path(subject: Subject) -> Iterator[Problem]:
                 yield MOUNT_PATH.problem(mount.path("mountPath"), message, fix, mount.mount_path)
 
 
-def _problems_of_reading(reader: StrictReader, subject: Subject, of: Type, schema: str) -> Iterator[Problem]:
+def _problems_of_reading(reader: StrictReader, subject: Subject, declared: Type, schema: str) -> Iterator[Problem]:
     """Yield the problems of unknown fields, then the problems of texts that are no quantities.
 
     Unknown fields without a value are only in the object as the user wrote it.
     """
-    reading = reader.read(subject.object, of)
+    reading = reader.read(subject.object, declared)
     fields = Items[UndeclaredFields]((), subject.deadline)
     if subject.written is not subject.object:
-        fields = fields.of(structs.replace(reader, only_nulls=True).read(subject.written, of).fields)
+        fields = fields.of(structs.replace(reader, only_nulls=True).read(subject.written, declared).fields)
     for unknown in (*fields.of(reading.fields), *fields):
         yield from _problems_of_fields(unknown, subject, schema)
     for at, value in fields.of(reading.quantities):

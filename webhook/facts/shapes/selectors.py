@@ -239,11 +239,13 @@ def _mistakes_in_own_selector(spec: SelectingSpec, name: str) -> Iterator[Select
 def _mistakes_in_labels(spec: SelectingSpec, name: str) -> Iterator[SelectorMistake]:
     """Yield pod labels with other values than the API server gives them."""
     labels = spec.template.metadata.labels
-    for keys, of in ((_UID_LABELS, "uid"), (_NAME_LABELS, "name")):
+    for keys, field in ((_UID_LABELS, "uid"), (_NAME_LABELS, "name")):
         for key in keys:
             value = labels.get(key)
-            if value is not None and not is_placeholder(value) and not (of == "name" and value == name):
-                message = f"must be the {of} of the Job, which the API server writes, so the API server refuses the Job"
+            if value is not None and not is_placeholder(value) and not (field == "name" and value == name):
+                message = (
+                    f"must be the {field} of the Job, which the API server writes, so the API server refuses the Job"
+                )
                 yield SelectorMistake(
                     spec.path("template", "metadata", "labels", key), message, "remove the label", value
                 )

@@ -91,17 +91,17 @@ def build_job_set(merged: MergedJobSet, job: TrainJob, runtime: ReferencedRuntim
     jobs = merged.patched.replicated_jobs
     if not jobs:
         return
-    asked, policy = job.spec.trainer, runtime.spec.ml_policy
-    pods_of_jobs = zip(jobs, count_pods_of_each_job(jobs, asked.num_nodes, policy), strict=True)
+    sent_trainer, policy = job.spec.trainer, runtime.spec.ml_policy
+    pods_of_jobs = zip(jobs, count_pods_of_each_job(jobs, sent_trainer.num_nodes, policy), strict=True)
     sets = [pods_of_replicated_job(replicated, count) for replicated, count in pods_of_jobs]
-    for pods in sets if asked else ():
-        _apply_resources(merged, pods, asked, runtime, release)
-    resources = _resources_that_trainer_counts(sets, asked)
-    merged.processes = predict_processes(asked, policy, resources, release)
+    for pods in sets if sent_trainer else ():
+        _apply_resources(merged, pods, sent_trainer, runtime, release)
+    resources = _resources_that_trainer_counts(sets, sent_trainer)
+    merged.processes = predict_processes(sent_trainer, policy, resources, release)
     plugin_input = PluginInput(
         name=job.name or job.metadata.generate_name,
         runtime=runtime.name,
-        trainer=asked.json if asked else None,
+        trainer=sent_trainer.json if sent_trainer else None,
         spec=runtime.spec,
         pod_sets=sets,
         processes=merged.processes,
@@ -117,15 +117,15 @@ def build_job_set(merged: MergedJobSet, job: TrainJob, runtime: ReferencedRuntim
     merged.spec = {**merged.spec, **_coordinator_without_zero_values(merged.spec), "replicatedJobs": jobs_of_sets}
 
 
-def _build_replicated_job(of: ReplicatedJobPods, *, is_own: bool) -> JSON:
+def _build_replicated_job(pods: ReplicatedJobPods, *, is_own: bool) -> JSON:
     """Return a replicated job.
 
     `is_own`: whether a ClusterTrainingRuntime has the job. Then TrainJobs that do not change the pod template share the
     job.
     """
-    if not (is_own and of.is_template_unchanged):
-        return of.build_replicated_job()
-    return cached_unchanged_job_of_runtime(IdentityKey(of.given), of.count, is_step=of.job is not of.given)
+    if not (is_own and pods.is_template_unchanged):
+        return pods.build_replicated_job()
+    return cached_unchanged_job_of_runtime(IdentityKey(pods.given), pods.count, is_step=pods.job is not pods.given)
 
 
 def _coordinator_without_zero_values(spec: JSON) -> JSON:
@@ -165,41 +165,41 @@ def _apply_plugins(plugin_input: PluginInput) -> JSON:
 
 
 def _apply_resources(
-    merged: MergedJobSet, of: ReplicatedJobPods, trainer: Trainer, runtime: ReferencedRuntime, release: Release
+    merged: MergedJobSet, pods: ReplicatedJobPods, trainer: Trainer, runtime: ReferencedRuntime, release: Release
 ) -> None:
     """Apply resourcesPerNode and resourceClaimsPerNode to a container `node`."""
     policy = runtime.spec.ml_policy
-    if of.step != "trainer" and not _is_mpi_node(of, policy):
+    if pods.step != "trainer" and not _is_mpi_node(pods, policy):
         return
-    asked = trainer.resources_per_node
+    per_node = trainer.resources_per_node
     if not policy and release >= WHOLE_JOBSET:
-        if asked:
-            merged.problems.append(ignored_resources_problem(asked, runtime, release))
+        if per_node:
+            merged.problems.append(ignored_resources_problem(per_node, runtime, release))
         return
-    for node in of.node_containers if asked else ():
+    for node in pods.node_containers if per_node else ():
         before = node.get("resources", {})
-        node["resources"] = _merged_resources(before, asked.json, release)
+        node["resources"] = _merged_resources(before, per_node.json, release)
         if not node["resources"].get("claims"):  # Trainer keeps all claims, or drops all claims
             for claim in before.get("claims", []):
                 merged.lost_claims.append(claim.get("name", ""))
-                merged.problems.append(lost_claim_problem(claim.get("name", ""), asked, runtime, release))
+                merged.problems.append(lost_claim_problem(claim.get("name", ""), per_node, runtime, release))
     if release >= KEEPS_CLAIMS:
-        _add_claims(of, [claim.json for claim in trainer.resource_claims_per_node])
+        _add_claims(pods, [claim.json for claim in trainer.resource_claims_per_node])
 
 
-def _is_mpi_node(of: ReplicatedJobPods, policy: MLPolicy) -> bool:
+def _is_mpi_node(pods: ReplicatedJobPods, policy: MLPolicy) -> bool:
     """Return whether a job has the workers of an MPI runtime that also counts the launcher as a node."""
-    return of.name == "node" and policy.mpi.run_launcher_as_node
+    return pods.name == "node" and policy.mpi.run_launcher_as_node
 
 
-def _add_claims(of: ReplicatedJobPods, claims: list[JSON]) -> None:
+def _add_claims(pods: ReplicatedJobPods, claims: list[JSON]) -> None:
     """Add resourceClaimsPerNode (KEP-2782) to the pod and to `node`. Added claims replace claims of the same name."""
     if not claims:
         return
     named = [claim.get("name") for claim in claims]
-    kept = [claim for claim in of.pod.get("resourceClaims", []) if claim.get("name", "") not in named]
-    of.pod["resourceClaims"] = [*kept, *claims]
-    for node in of.node_containers:
+    kept = [claim for claim in pods.pod.get("resourceClaims", []) if claim.get("name", "") not in named]
+    pods.pod["resourceClaims"] = [*kept, *claims]
+    for node in pods.node_containers:
         resources = node.get("resources", {})
         own = resources.get("claims", [])
         names = {claim.get("name", "") for claim in own}
@@ -225,35 +225,35 @@ def _merged_resources(own: Mapping[str, Any], asked: Mapping[str, Any], version:
     return made
 
 
-def _apply_initializer(of: ReplicatedJobPods, initializer: JSON) -> None:
+def _apply_initializer(pods: ReplicatedJobPods, initializer: JSON) -> None:
     """Apply spec.initializer to the labelled step (Initializer of builder.go)."""
-    name = of.step
-    asked = initializer.get(name.removesuffix("-initializer")) if name in _STEPS[1:] else None
-    if asked is None:
+    name = pods.step
+    source = initializer.get(name.removesuffix("-initializer")) if name in _STEPS[1:] else None
+    if source is None:
         return
-    for container in of.containers:
+    for container in pods.containers:
         if container.get("name") == name:
-            uri = asked.get("storageUri")
+            uri = source.get("storageUri")
             upsert_env(container, [*([] if uri is None else [{"name": "STORAGE_URI", "value": uri}])])
-            upsert_env(container, asked.get("env", []))
-            if (secret := asked.get("secretRef")) is not None:
+            upsert_env(container, source.get("env", []))
+            if (secret := source.get("secretRef")) is not None:
                 container["envFrom"] = [*container.get("envFrom", []), {"secretRef": {"name": secret.get("name", "")}}]
 
 
-def _apply_trainer(of: ReplicatedJobPods, trainer: JSON, policy: MLPolicy, release: Release) -> None:
+def _apply_trainer(pods: ReplicatedJobPods, trainer: JSON, policy: MLPolicy, release: Release) -> None:
     """Apply spec.trainer (Trainer of builder.go); since 2.4 the workers of an MPI runtime get the image too."""
-    if of.step in _STEPS:
-        of.job = {**of.job, "replicas": 1}
+    if pods.step in _STEPS:
+        pods.job = {**pods.job, "replicas": 1}
     if trainer is None:
         return
-    is_step = of.step == "trainer"
-    is_worker = of.name == "node" and policy.mpi.is_set
-    for node in of.node_containers:
+    is_step = pods.step == "trainer"
+    is_worker = pods.name == "node" and policy.mpi.is_set
+    for node in pods.node_containers:
         fields: tuple[str, ...] = ("image", "command", "args") if is_step else ()
         if is_worker and release >= IMAGE_EVERYWHERE:
             fields = fields or ("image",)
         node.update({name: trainer[name] for name in fields if trainer.get(name) is not None})
-        if node is not of.settled and (is_step or _is_mpi_node(of, policy)):
+        if node is not pods.settled and (is_step or _is_mpi_node(pods, policy)):
             upsert_env(node, trainer.get("env", []))
 
 

@@ -169,9 +169,9 @@ class PluginInput(Struct, frozen=True, kw_only=True):
 
     def set_env_of_node_container(self, own: Sequence[JSON] = ()) -> None:
         """Set the variables of spec.trainer in `node_container`, and then the variables of a plugin."""
-        of, node = self.trainer_pod_set, self.node_container
-        if of is not None and node is not None and upsert_env(node, self.trainer.get("env", []), own):
-            of.settled = node
+        pods, node = self.trainer_pod_set, self.node_container
+        if pods is not None and node is not None and upsert_env(node, self.trainer.get("env", []), own):
+            pods.settled = node
 
     def find_pod_set(self, name: str) -> ReplicatedJobPods | None:
         """Return the first pod set of a name."""

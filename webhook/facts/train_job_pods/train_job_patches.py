@@ -116,13 +116,13 @@ def check_patched_containers_exist(
     containers = {container.name for container in before.pod.containers}
     init = {container.name for container in before.pod.init_containers}
     for patch in overlay.pod.all_containers():
-        there, elsewhere, what = (
+        names_of_list, elsewhere, what = (
             (init, containers, "an init container") if patch.is_init else (containers, init, "a container")
         )
-        if patch.name and patch.name not in there:
+        if patch.name and patch.name not in names_of_list:
             merged.unknown.add((overlay.name, patch.name))
-            of = f"replicated job `{overlay.name}` of {runtime}"
-            message = f"is not {what} of {of}, so Trainer adds a new container without an image"
+            job_text = f"replicated job `{overlay.name}` of {runtime}"
+            message = f"is not {what} of {job_text}, so Trainer adds a new container without an image"
             fix = f"write the name of {what} of the runtime"
             if patch.name in elsewhere:
                 fix = f"move the entry to {'containers' if patch.is_init else 'initContainers'}"
@@ -161,8 +161,8 @@ def check_lost_toleration(overlay: JobOverlay, before: ReplicatedJob) -> Iterato
     kept = {toleration.key for toleration in overlay.pod.tolerations}
     for lost in before.pod.tolerations:
         if lost.key not in kept and "" not in kept:
-            of = f"for `{lost.key}`" if lost.key else "for every key"
-            message = f"replaces the whole list, so the runtime's toleration {of} is lost"
+            keys = f"for `{lost.key}`" if lost.key else "for every key"
+            message = f"replaces the whole list, so the runtime's toleration {keys} is lost"
             fix = "add that toleration to the patch too, if the pods need it"
             yield LOST_TOLERATION.problem(overlay.pod.path("tolerations"), message, fix)
 

@@ -228,8 +228,8 @@ def check_processes_per_gpu(job: MergedTrainJob, gpus: int) -> Iterator[Problem]
     if job.plugin not in (*NOT_READ, "xgboost") and count != gpus:
         more = "processes without a GPU of their own fail or share a GPU"
         idle = more if count > gpus else "the other GPUs stay idle"
-        there = f"{gpus} GPUs" if gpus > 1 else "one GPU"
-        message = f"differs from the {there} of a node, so {idle}"
+        gpus_text = f"{gpus} GPUs" if gpus > 1 else "one GPU"
+        message = f"differs from the {gpus_text} of a node, so {idle}"
         yield PROCESSES_PER_GPU.problem(_PROCESSES, message, f"set {gpus}", job.processes.per_node)
 
 
@@ -364,9 +364,9 @@ def _advise_kept_gpus(job: MergedTrainJob, gpus: Sequence[NodeDeviceClaim], laun
     if not is_unused and _is_default_process_count_right(job, launcher, devices):
         fix = f"set the field to {devices} to keep that number"
         return f", but the processes per node fit the devices of claim {named}: {fix}"
-    of = f"claim {named}{', which no container uses' if is_unused else ''}"
+    claim_text = f"claim {named}{', which no container uses' if is_unused else ''}"
     what = "device" if devices == 1 else f"{devices} devices" if devices else "devices"
-    uncounted = f"and Trainer does not count the {what} of {of}"
+    uncounted = f"and Trainer does not count the {what} of {claim_text}"
     fix = _fix_for_unset_processes(job, devices, is_unused=is_unused)
     return f", {uncounted}, {_describe_outcome(job, launcher)}: {fix}"
 

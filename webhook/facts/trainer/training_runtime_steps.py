@@ -114,16 +114,16 @@ def _check_step_replicas(job: ReplicatedJob, release: Release) -> Iterator[Probl
     name = step_of_job(job)
     is_launcher = release < STEP_CONTAINERS and job.name == "launcher"
     if job.replicas != 1 and (name in CONTAINERS or is_launcher):
-        of = f"step `{name}`" if name in CONTAINERS else "the launcher"
-        message = f"must be 1 for {of} because mlPolicy.numNodes sets the number of nodes"
+        step_text = f"step `{name}`" if name in CONTAINERS else "the launcher"
+        message = f"must be 1 for {step_text} because mlPolicy.numNodes sets the number of nodes"
         yield STEP_REPLICAS.problem(job.path("replicas"), message, "set 1", job.replicas)
 
 
 def _check_step_container(job: ReplicatedJob) -> Iterator[Problem]:
     name = step_of_job(job)
     if name in CONTAINERS and container_named(job, CONTAINERS[name]) is None:
-        there = ", ".join(f"`{container.name}`" for container in job.pod.containers) or "none"
-        message = f"must have a container `{CONTAINERS[name]}` for step `{name}`, but has {there}"
+        names_text = ", ".join(f"`{container.name}`" for container in job.pod.containers) or "none"
+        message = f"must have a container `{CONTAINERS[name]}` for step `{name}`, but has {names_text}"
         fix = f"rename the main container to `{CONTAINERS[name]}`"
         yield STEP_CONTAINER.problem(job.pod.path("containers"), message, fix)
 

@@ -197,14 +197,14 @@ def validate_slots(job: TrainingJobOfKind) -> Iterator[Problem]:
         return
     by, ranks, each = launch.by, launch.ranks, launch.processes
     names = _workers_as_text(job, hosts)
-    there = f"{counted(slots, 'slot')} to each of {names}"
+    slots_text = f"{counted(slots, 'slot')} to each of {names}"
     if ranks is not None and ranks > hosts * slots:
-        together = f"{there} ({counted(hosts * slots, 'slot')} in all)" if hosts > 1 else there
+        together = f"{slots_text} ({counted(hosts * slots, 'slot')} in all)" if hosts > 1 else slots_text
         message = f"gives {together}, but {by} in the launcher asks for {counted(ranks, 'rank')}, so {by} fails"
         fix = f"set -np to at most {hosts * slots}, or raise slotsPerWorker or the number of workers"
         yield SLOTS_FOR_RANKS.problem(("spec", "slotsPerWorker"), message, fix, excess=ranks - hosts * slots)
     if each is not None and each > slots:
-        message = f"gives {there}, but {by} in the launcher starts {counted(each, 'rank')} on each, so {by} fails"
+        message = f"gives {slots_text}, but {by} in the launcher starts {counted(each, 'rank')} on each, so {by} fails"
         fix = f"set {each} or more"
         yield SLOTS_PER_NODE.problem(("spec", "slotsPerWorker"), message, fix, excess=each - slots)
     if by == "mpirun" and each is not None and ranks is not None and ranks > each * hosts:

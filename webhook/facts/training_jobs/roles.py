@@ -240,10 +240,10 @@ def validate_containers(role: RoleOfJob, job: TrainingJobOfKind) -> Iterator[Pro
         yield CONTAINERS_REQUIRED.problem(role.containers_path, f"must have {wanted}", "add such a container")
     elif not role.has_main:
         shown = [f"`{container.name}`" for container in role.containers[:_MOST_NAMES]]
-        there = " or ".join((*shown, *(["another"] if len(role.containers) > _MOST_NAMES else [])))
+        names_text = " or ".join((*shown, *(["another"] if len(role.containers) > _MOST_NAMES else [])))
         message = f"has no container named `{main}`, the only container that the operator sets up for training"
         yield MAIN_CONTAINER.problem(
-            role.containers_path, message, f"rename the container that trains ({there}) to {main}"
+            role.containers_path, message, f"rename the container that trains ({names_text}) to {main}"
         )
 
 

@@ -213,9 +213,9 @@ def validate_name(job: TrainingJobOfKind) -> Iterator[Problem]:
         yield NAME_FORMAT.problem(("metadata", "name"), message, fix, job.name)
     longest = max(_suffixes_of_pod_names(job), key=len, default="")
     if len(job.name) + len(longest) > _LONGEST:
-        of = "the value of a label" if is_label else "the name of a host" if job.is_beta else "the name of a service"
+        use = "the value of a label" if is_label else "the name of a host" if job.is_beta else "the name of a service"
         message = (
-            f"must have at most {_LONGEST - len(longest)} characters because `{job.name}{longest}` is {of}, which has "
+            f"must have at most {_LONGEST - len(longest)} characters because `{job.name}{longest}` is {use}, which has "
             f"at most {_LONGEST} characters"
         )
         fix = f"remove {counted(len(job.name) + len(longest) - _LONGEST, 'character')}"

@@ -57,7 +57,7 @@ def job_of_template(template: JobTemplate, name: str) -> Job:
 
 
 def _job_with_defaults(sent: JobSpec, name: str) -> Job:
-    """Return the Job with a spec and the defaults that Volcano's webhook sets."""
+    """Return a Job with the sent spec, and with the defaults that Volcano's webhook sets."""
     spec = job_spec_with_webhook_defaults(sent.json, sent.reading.deadline)
     return Job.of({"metadata": {"name": name}, "spec": spec}, sent.at[:-1], sent.reading)
 
@@ -82,31 +82,31 @@ class _SpecComparison:
 
     deadline: Deadline
 
-    def paths_of_changes(self, old: JSON, new: JSON, of: Type, at: FieldPath) -> Iterator[FieldPath]:
+    def paths_of_changes(self, old: JSON, new: JSON, declared: Type, at: FieldPath) -> Iterator[FieldPath]:
         """Yield the paths where two values of a type differ."""
         self.deadline.spend(1)
         if old == new or (_is_omitted_by_go(old) and _is_omitted_by_go(new)):
             return
-        if of == "quantity":
+        if declared == "quantity":
             if (
                 quantity.read_quantity_or_none(old) != quantity.read_quantity_or_none(new)
                 or quantity.read_quantity_or_none(old) is None
             ):
                 yield at
-        elif isinstance(of, Fields) and isinstance(old or {}, dict) and isinstance(new or {}, dict):
-            yield from self._paths_in_fields(old or {}, new or {}, of, at)
-        elif isinstance(of, Items) and isinstance(old or [], list) and isinstance(new or [], list):
+        elif isinstance(declared, Fields) and isinstance(old or {}, dict) and isinstance(new or {}, dict):
+            yield from self._paths_in_fields(old or {}, new or {}, declared, at)
+        elif isinstance(declared, Items) and isinstance(old or [], list) and isinstance(new or [], list):
             for index, (one, other) in enumerate(zip_longest(old or [], new or [])):
-                yield from self.paths_of_changes(one, other, of.item, (*at, index))
+                yield from self.paths_of_changes(one, other, declared.item, (*at, index))
         else:
             yield at
 
     def _paths_in_fields(
-        self, old: Mapping[str, JSON], new: Mapping[str, JSON], of: Fields, at: FieldPath
+        self, old: Mapping[str, JSON], new: Mapping[str, JSON], declared: Fields, at: FieldPath
     ) -> Iterator[FieldPath]:
         for name in dict.fromkeys((*old, *new)):
-            inner = of.fields.get(name, of.others)
-            if name not in of.fields and (name in old) != (name in new) and of.others is not None:
+            inner = declared.fields.get(name, declared.others)
+            if name not in declared.fields and (name in old) != (name in new) and declared.others is not None:
                 yield (*at, name)
             elif inner is not None:
                 yield from self.paths_of_changes(old.get(name), new.get(name), inner, (*at, name))
