@@ -88,8 +88,10 @@ def _words_for_excluded_field(breach: Breach) -> BreachWords:
 
 def _words_for_unknown_field(breach: Breach) -> BreachWords:
     place = breach.expected  # the right path, relative to the parent of the field; or a fix in words; or ""
-    to = path_as_text((*breach.at[:-1], *place.split(".")))
-    move = place if " " in place else f"move the field to {to}" if place else "remove the field, or correct its name"
+    target = path_as_text((*breach.at[:-1], *place.split(".")))
+    move = (
+        place if " " in place else f"move the field to {target}" if place else "remove the field, or correct its name"
+    )
     return BreachWords("is ignored because this field does not exist", _fix_with_nearest(breach, move))
 
 

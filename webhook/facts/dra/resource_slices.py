@@ -331,11 +331,11 @@ def _has_requested_capacities(device: PooledDevice, asks: Mapping[str, Amount]) 
     for name, amount in asks.items():
         if name not in capacities:
             return False
-        needs, has = (
+        needs, available = (
             consumed_capacity(capacities[name], rounded_up_units(amount)),
             rounded_up_units(capacities[name].value),
         )
-        if needs is None or (has is not None and needs > has):
+        if needs is None or (available is not None and needs > available):
             return False
     return True
 
@@ -358,8 +358,8 @@ def _count_devices_within_counters(devices: Items[PooledDevice]) -> int:
     most, shared = len(devices), devices[0].pool.counters() if taken else {}
     for name, counter in devices.of([*taken]):
         amounts = taken[name, counter]
-        if (has := shared.get(name, {}).get(counter)) is not None:
-            fit = sum(total <= has for total in accumulate(sorted(amounts)))
+        if (available := shared.get(name, {}).get(counter)) is not None:
+            fit = sum(total <= available for total in accumulate(sorted(amounts)))
             most = min(most, len(devices) - len(amounts) + fit)
     return most
 
@@ -562,13 +562,13 @@ def _no_device_problem(selection: SelectedDevices, devices: int, view: ClusterVi
 
 def _too_few_devices_problem(selection: SelectedDevices) -> Problem:
     wanted, count, left = selection.wanted or 0, selection.count or 0, selection.allocatable
-    has, fix = f"all nodes of the cluster together have {count} matching devices now", "ask for fewer devices"
+    supply_text, fix = f"all nodes of the cluster together have {count} matching devices now", "ask for fewer devices"
     if wanted <= count:
-        devices = f"the {counted(count, 'matching device')} that the cluster has now"
-        some = f"more than {left.most} of" if left.most else "any of" if count > 1 else ""
-        has = f"no node can give {f'{some} {devices}'.lstrip()}"
-        has, fix = f"{has}{_reasons_in_brackets(left)}", _fix_for_few_devices(left)
-    message = f"requests {counted(wanted, 'device')}, but {has}, so the pods stay Pending"
+        devices_text = f"the {counted(count, 'matching device')} that the cluster has now"
+        amount_text = f"more than {left.most} of" if left.most else "any of" if count > 1 else ""
+        supply_text = f"no node can give {f'{amount_text} {devices_text}'.lstrip()}"
+        supply_text, fix = f"{supply_text}{_reasons_in_brackets(left)}", _fix_for_few_devices(left)
+    message = f"requests {counted(wanted, 'device')}, but {supply_text}, so the pods stay Pending"
     return TOO_FEW_DEVICES.problem(selection.at, message, fix)
 
 

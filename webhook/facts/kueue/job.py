@@ -215,18 +215,20 @@ def immutable_field_problem(path: FieldPath, message: str, fix: str, value: str 
 
 def immutable_label_problem(label: str, subject: Subject, stop: str = _SUSPEND) -> Problem:
     """Return the problem of a label that changed while a job runs, and how to stop the job."""
-    was, now = (job.labels.get(label, "") for job in (subject.typed_old(Object), subject.typed(Object)))
-    return immutable_field_problem((*_LABELS, label), f"{change(was, now)} while the job runs", stop)
+    old_value, new_value = (job.labels.get(label, "") for job in (subject.typed_old(Object), subject.typed(Object)))
+    return immutable_field_problem((*_LABELS, label), f"{change(old_value, new_value)} while the job runs", stop)
 
 
 def validate_priority_update(subject: Subject, stop: str = _SUSPEND, *, is_waiting: bool) -> Iterator[Problem]:
     """Yield changes of the priority class that ValidateUpdateForWorkloadPriorityClassName rejects."""
-    was, now = (job.labels.get(PRIORITY, "") for job in (subject.typed_old(Object), subject.typed(Object)))
-    if now and not was and not is_waiting:
+    old_value, new_value = (job.labels.get(PRIORITY, "") for job in (subject.typed_old(Object), subject.typed(Object)))
+    if new_value and not old_value and not is_waiting:
         yield immutable_label_problem(PRIORITY, subject, stop)
-    if was and not now:
-        message = f"cannot be removed (it was `{was}`)"
-        yield immutable_field_problem((*_LABELS, PRIORITY), message, f"set `{was}` or another WorkloadPriorityClass")
+    if old_value and not new_value:
+        message = f"cannot be removed (it was `{old_value}`)"
+        yield immutable_field_problem(
+            (*_LABELS, PRIORITY), message, f"set `{old_value}` or another WorkloadPriorityClass"
+        )
 
 
 def validate_gates_update(subject: Subject) -> Iterator[Problem]:

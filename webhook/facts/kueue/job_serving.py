@@ -99,12 +99,14 @@ def _validate_queue_update(subject: Subject) -> Iterator[Problem]:
     """Yield changes of the queue while a pod is ready, and removal of the queue."""
     old, new = subject.typed_old(ServingWorkload), subject.typed(ServingWorkload)
     is_waiting = old.status.ready_replicas == 0
-    was, now = old.labels.get(QUEUE_NAME, ""), new.labels.get(QUEUE_NAME, "")
-    if was != now and not is_waiting:
+    old_queue, new_queue = old.labels.get(QUEUE_NAME, ""), new.labels.get(QUEUE_NAME, "")
+    if old_queue != new_queue and not is_waiting:
         yield immutable_label_problem(QUEUE_NAME, subject, _STOP)
-    elif was and not now:
-        message = f"cannot be removed (it was `{was}`)"
-        yield immutable_field_problem(new.metadata.path("labels", QUEUE_NAME), message, f"set `{was}` or another queue")
+    elif old_queue and not new_queue:
+        message = f"cannot be removed (it was `{old_queue}`)"
+        yield immutable_field_problem(
+            new.metadata.path("labels", QUEUE_NAME), message, f"set `{old_queue}` or another queue"
+        )
     yield from validate_priority_update(subject, _STOP, is_waiting=is_waiting)
     yield from validate_gates_update(subject)
 

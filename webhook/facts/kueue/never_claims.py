@@ -135,8 +135,8 @@ def charge_of_request(asked: RequestedDevices, source: CountedSource, view: Clus
     if known is None:
         return None
     if len(known) < asked.count:
-        has = f"matches only {counted(len(known), 'device')} of driver {source.driver}"
-        return ChargedAmount(waits=f"asks for {counted(asked.count, 'device')}, but {has}")
+        match_text = f"matches only {counted(len(known), 'device')} of driver {source.driver}"
+        return ChargedAmount(waits=f"asks for {counted(asked.count, 'device')}, but {match_text}")
     return _charge_of_counter(asked, source, known) if source.counter else _charge_of_capacity(asked, source, known)
 
 
@@ -340,8 +340,8 @@ class _TemplateDeviceCounter(Struct, frozen=True):
         free = [device.id for device in matching if device.id not in taken]
         taken.update(free[: asked.count])
         if len(free) < asked.count:
-            has = f"matches only {counted(len(free), 'device')} of the ResourceSlices"
-            message = f"uses {source_text} asks for {counted(asked.count, 'device')}, but {has}"
+            match_text = f"matches only {counted(len(free), 'device')} of the ResourceSlices"
+            message = f"uses {source_text} asks for {counted(asked.count, 'device')}, but {match_text}"
             self.devices.waiting.append(devices_missing_problem(self.path, message))
 
     def _charge_counters_or_capacities(self, asked: RequestedDevices, source: CountedSource, source_text: str) -> None:

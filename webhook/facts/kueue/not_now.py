@@ -222,10 +222,10 @@ def _cohort_cycle_problem(place: QueuePlace, queue: QueueFields) -> Problem:
 def advise_waiting_for_quota(fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest]) -> Iterator[Problem]:
     """Yield the problem of a job that waits for quota or for other jobs in its queue."""
     before = _number_of_workloads_before(fitting) if fitting.queue.is_strict else 0
-    now = partial(fitting.tree.available_quota, fitting.node)
+    available = partial(fitting.tree.available_quota, fitting.node)
     if before > 0:
         yield _queue_order_problem(fitting, before)
-    elif not _fits_capacity(wanted, now) and not _may_preemption_free_enough(fitting, wanted):
+    elif not _fits_capacity(wanted, available) and not _may_preemption_free_enough(fitting, wanted):
         yield _waiting_for_quota_problem(fitting, wanted)
 
 
@@ -243,9 +243,9 @@ def _queue_order_problem(fitting: JobInClusterQueue, before: int) -> Problem:
 
 
 def _waiting_for_quota_problem(fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest]) -> Problem:
-    now = partial(fitting.tree.available_quota, fitting.node)
-    short = [pods for pods in wanted if not pods.flavors_with_capacity(now)] or [*wanted]
-    reasons = [reason for pods in short for reason in pods.rejected_flavors(now) if reason.resource]
+    available = partial(fitting.tree.available_quota, fitting.node)
+    short = [pods for pods in wanted if not pods.flavors_with_capacity(available)] or [*wanted]
+    reasons = [reason for pods in short for reason in pods.rejected_flavors(available) if reason.resource]
     left = "; ".join(_remaining_quota_as_text(fitting, reason) for reason in reasons[:MOST_TOLD])
     message = (
         f"{fitting.describe_request(short[0], reasons)}, but {left}"

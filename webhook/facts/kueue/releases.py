@@ -104,13 +104,13 @@ def check_resumed(subject: Subject) -> Iterator[Problem]:
     kueue, trainer = _releases_of_kueue_and_trainer(subject)
     if kueue < _RUNTIME_PATCHES:
         return
-    has = f"Trainer {release_as_text(trainer)} is installed"
+    obstacle = f"Trainer {release_as_text(trainer)} is installed"
     if trainer == (0, 0) and _lacks_runtime_patches(subject.cluster_view()):
-        has = "the CustomResourceDefinition of TrainJobs has no runtimePatches"
+        obstacle = "the CustomResourceDefinition of TrainJobs has no runtimePatches"
     elif not (0, 0) < trainer < PATCHES:
         return
     needs = f"Kueue {release_as_text(kueue)} needs Trainer 2.2 or later"
-    message = f"{needs}, but {has}, so the TrainJob is admitted and never starts"
+    message = f"{needs}, but {obstacle}, so the TrainJob is admitted and never starts"
     yield NEVER_RESUMED.problem("", message, "upgrade Trainer, or use Kueue 0.16 with Trainer 2.1")
 
 

@@ -80,8 +80,8 @@ def message_of_overwritten_variables(names: Sequence[str], owner: str) -> str:
     """Return the message about variables of a container that `owner` sets too."""
     if len(names) == 1:
         return f"sets variable {names[0]}, but this value is ignored because {owner} sets the variable too"
-    some = f"{', '.join(names[:-1])} and {names[-1]}"
-    return f"sets variables {some}, but these values are ignored because {owner} sets the variables too"
+    names_text = f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"sets variables {names_text}, but these values are ignored because {owner} sets the variables too"
 
 
 class VariableOwner(Struct, frozen=True, kw_only=True):

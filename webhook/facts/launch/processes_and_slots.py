@@ -99,12 +99,12 @@ def check_processes_match_gpus(member: LaunchedContainer, *, operator_sets_numbe
         return
     if started == 1 and (member.has_ports or _gives_all_gpus(member)):
         return  # a server, and accelerate with all GPUs, divide the model of one process among the GPUs
-    both = f"{counted(started, 'process', 'processes')} on {counted(member.gpus, 'GPU')}"
+    processes_text = f"{counted(started, 'process', 'processes')} on {counted(member.gpus, 'GPU')}"
     outcome = "processes without a GPU fail or share a GPU" if started > member.gpus else "some GPUs stay idle"
     fix = f"set {option}={member.gpus}"
     if member.launch.by == "accelerate":
         fix = f"set {option} to {member.gpus} for each machine"
-    message = f"{member.launch.by} starts {both}, so {outcome}"
+    message = f"{member.launch.by} starts {processes_text}, so {outcome}"
     yield PROCESSES_AND_GPUS.problem(member.path, message, fix, words=(option, member.launch.by))
 
 

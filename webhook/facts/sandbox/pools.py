@@ -177,9 +177,9 @@ def _check_reference_exists(path: FieldPath, kind: type[Object], name: str, view
     if not view.is_whole(kind.gvk):
         yield REFERENCE_EXISTS.problem(path, missing=view.missing_objects_by_field()[""])
         return
-    close = view.nearest_here(name, kind.gvk)
+    nearest = view.nearest_here(name, kind.gvk)
     message = f"names a {kind.gvk.kind} that does not exist in the namespace, so no pod is created"
-    fix = did_you_mean(close, f"create the {kind.gvk.kind}, or correct the name")
+    fix = did_you_mean(nearest, f"create the {kind.gvk.kind}, or correct the name")
     yield REFERENCE_EXISTS.problem(path, message, fix, name)
 
 

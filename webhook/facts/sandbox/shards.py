@@ -384,11 +384,20 @@ def merge_shard_patch(template: JSON, patch: JSON, deadline: Deadline) -> JSON:
         if not key or not given:
             continue
         charged = deadline.items_with_clock_checks
-        had = {str(get(item, (key,))) for item in charged(list_or_empty(get(template, ("spec", name))))}
-        new = {str(get(item, (key,))): item for item in charged(given) if isinstance(item, dict)} if had else {}
-        if new.keys() - had:
+        names_in_template = {str(get(item, (key,))) for item in charged(list_or_empty(get(template, ("spec", name))))}
+        new = (
+            {str(get(item, (key,))): item for item in charged(given) if isinstance(item, dict)}
+            if names_in_template
+            else {}
+        )
+        if new.keys() - names_in_template:
             listed = charged(spec[name])
-            whole = [new.get(now, item) if (now := str(get(item, (key,)))) not in had else item for item in listed]
+            whole = [
+                new.get(name_in_list, item)
+                if (name_in_list := str(get(item, (key,)))) not in names_in_template
+                else item
+                for item in listed
+            ]
             merged = {**merged, "spec": {**merged["spec"], name: whole}}
     return merged
 

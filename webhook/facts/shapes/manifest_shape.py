@@ -344,8 +344,8 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str
     for place, names in moved.items():
         at = (*unknown.at, names[0]) if len(names) == 1 else unknown.at
         owner = "" if subject.template_of is None else " of the pod template"
-        to = f"{path_as_text(place) or 'the object itself'}{owner}"
-        yield UNKNOWN.problem(at, *_message_and_fix_of_moved_fields(unknown, to, names, schema))
+        target = f"{path_as_text(place) or 'the object itself'}{owner}"
+        yield UNKNOWN.problem(at, *_message_and_fix_of_moved_fields(unknown, target, names, schema))
     if not others or (not unknown.at and "metadata" not in subject.object):
         return
     if len(others) == 1:
@@ -358,15 +358,15 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str
 
 
 def _message_and_fix_of_moved_fields(
-    unknown: UndeclaredFields, to: str, names: Sequence[str], schema: str
+    unknown: UndeclaredFields, target: str, names: Sequence[str], schema: str
 ) -> tuple[str, str]:
     """Return the message and the fix of fields that another object should have. A wrong indentation moves several
     fields.
     """
     if len(names) == 1:
-        return _message(unknown, schema), f"move `{names[0]}` to {to}"
+        return _message(unknown, schema), f"move `{names[0]}` to {target}"
     message = f"{_names(names)} {_message(unknown, schema, 'are not fields', 'the fields have')}"
-    return message, f"move the fields to {to}"
+    return message, f"move the fields to {target}"
 
 
 def _fix(unknown: UndeclaredField, template_of: GroupVersionKind | None) -> str:

@@ -263,10 +263,10 @@ def problem_of_breach(breach: Breach, rule: Rule | None = None) -> Problem:
             message = f"are more than the {breach.expected} that are allowed"
             return (rule or LENGTH).problem(breach.at, message, "shorten the text", shown=given)
         case "tooFew":
-            has, least = int(breach.given), int(breach.expected)
-            is_short = f"has {has}" if has else "is empty"
-            message = f"{is_short}, but must have at least {counted(least, 'entry', 'entries')}"
-            fix = f"add {counted(least - has, 'entry', 'entries')}"
+            length, least = int(breach.given), int(breach.expected)
+            length_text = f"has {length}" if length else "is empty"
+            message = f"{length_text}, but must have at least {counted(least, 'entry', 'entries')}"
+            fix = f"add {counted(least - length, 'entry', 'entries')}"
             return (rule or LENGTH).problem(breach.at, message, fix)
         case "notOneOf":
             fix = did_you_mean(breach.nearest, "use one of these")

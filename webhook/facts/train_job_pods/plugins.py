@@ -97,8 +97,8 @@ class ReplicatedJobPods(Struct):
         """Return whether the pod template is unchanged; the number of replicas may differ."""
         pod, metadata = get(self.given, POD_PATH, {}), get(self.given, (*POD_PATH[:-1], "metadata"), {})
         own, first = pod.get("containers", []), pod.get("initContainers", [])
-        now = self.pod, self.metadata, self.containers, self.init_containers
-        return now == (pod, metadata, own, first)
+        current = self.pod, self.metadata, self.containers, self.init_containers
+        return current == (pod, metadata, own, first)
 
     def build_replicated_job(self) -> JSON:
         """Return the replicated job with the changed pod template."""
@@ -212,8 +212,8 @@ def _words_after_tune_run(plugin_input: PluginInput) -> Iterator[str]:
     gpus, _ = gpu_count(plugin_input.resources)
     asked = plugin_input.processes.per_node
     count = read_count(asked)
-    several = (gpus if count is None else count) > 1
-    if plugin_input.number_of_training_pods > 1 or several:
+    has_several_processes = (gpus if count is None else count) > 1
+    if plugin_input.number_of_training_pods > 1 or has_several_processes:
         yield f"--rdzv_endpoint={plugin_input.first_node_address}:{RENDEZVOUS_PORT}"
     is_single = plugin_input.number_of_training_pods == 1 and (asked == "1" or gpus == 1)
     args = plugin_input.trainer.get("args", [])

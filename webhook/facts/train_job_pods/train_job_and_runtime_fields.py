@@ -302,8 +302,8 @@ class _FieldPruner(NamedTuple):
                 is_whole = False
                 continue
             inner = shape.inner.get(name)
-            made[name] = now = held if inner is None and self.is_bare else self.pruned_value(held, inner)
-            is_whole = is_whole and now is held
+            made[name] = pruned = held if inner is None and self.is_bare else self.pruned_value(held, inner)
+            is_whole = is_whole and pruned is held
         return value if is_whole else made
 
 
@@ -378,9 +378,11 @@ class _UnknownFieldFinder(Struct, frozen=True):
         if not self.is_sent:
             assumed = "" if self.is_named else " (the assumed release)"
             return f"is ignored by Trainer {release}{assumed} because {only}", self._fix_for(changed)
-        source, do = ("configured", "correct") if self.is_named else ("assumed", "name the installed release in")
+        source, correction = (
+            ("configured", "correct") if self.is_named else ("assumed", "name the installed release in")
+        )
         message = f"is kept by the API server although {only}, so the {source} release {release} is wrong"
-        return message, f"ask the administrator to {do} `trainer` of ConfigMap `trainer`"
+        return message, f"ask the administrator to {correction} `trainer` of ConfigMap `trainer`"
 
 
 def comparable_specs(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:

@@ -101,10 +101,10 @@ def unknown_patched_job_problem(
     overlay: JobOverlay, jobs_by_name: Mapping[str, JSON], runtime: ReferencedRuntime, release: Release
 ) -> Problem:
     """Return the problem of a patch for an unknown job (kubeflow/trainer#3948)."""
-    does = "refuses a patch of an unknown job"
+    reaction = "refuses a patch of an unknown job"
     if release >= WHOLE_JOBSET:
-        does = "adds a job of this name without containers, which JobSet refuses"
-    message = f"is not a replicated job of {runtime}, and Trainer {release_as_text(release)} {does}"
+        reaction = "adds a job of this name without containers, which JobSet refuses"
+    message = f"is not a replicated job of {runtime}, and Trainer {release_as_text(release)} {reaction}"
     fix = f"write {either(f'`{name}`' for name in jobs_by_name)}" if jobs_by_name else "remove the patch"
     return PATCHED_JOB.problem(overlay.job.path("name"), message, fix, overlay.name)
 

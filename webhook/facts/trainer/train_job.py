@@ -273,12 +273,14 @@ def validate_runtime_exists(job: MergedTrainJob, subject: Subject) -> Iterator[P
     yield RUNTIME_EXISTS.problem("spec.runtimeRef.name", missing=job.missing)
     if shipped := _other_releases_with_runtime(job, subject):
         first, last = shipped[0], shipped[-1]
-        has = f"but Trainer {release_as_text(job.release)} is installed"
+        installed_text = f"but Trainer {release_as_text(job.release)} is installed"
         if first > job.release:
             ships, fix = f"ships with Trainer {release_as_text(first)}", "upgrade Trainer, or create the runtime first"
         else:
             ships, fix = f"ships last with Trainer {release_as_text(last)}", "create the runtime first"
-        yield RUNTIME_RELEASE.problem("spec.runtimeRef.name", f"names {job.runtime}, which {ships}, {has}", fix)
+        yield RUNTIME_RELEASE.problem(
+            "spec.runtimeRef.name", f"names {job.runtime}, which {ships}, {installed_text}", fix
+        )
 
 
 def _other_releases_with_runtime(job: MergedTrainJob, subject: Subject) -> tuple[Release, ...]:

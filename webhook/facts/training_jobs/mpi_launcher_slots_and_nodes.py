@@ -286,8 +286,8 @@ def warn_of_gpus_without_mpi_rank(job: TrainingJobOfKind) -> Iterator[Problem]:
     if is_known and worker is not None and worker.gpus >= 1 and worker.gpus != slots and not starts_more:
         idle = "some GPUs stay idle unless each rank uses several GPUs"
         what = idle if slots < worker.gpus else "ranks share GPUs"
-        both = f"{counted(slots, 'slot')} to each worker, which has {counted(worker.gpus, 'GPU')}"
-        message = f"gives {both}, so {what}"
+        slots_text = f"{counted(slots, 'slot')} to each worker, which has {counted(worker.gpus, 'GPU')}"
+        message = f"gives {slots_text}, so {what}"
         yield SLOTS_AND_GPUS.problem(("spec", "slotsPerWorker"), message, f"set {worker.gpus}")
     is_worker = job.value_at("runLauncherAsWorker") is True or job.is_placeholder_at("runLauncherAsWorker")
     if job.is_beta and launcher is not None and not is_worker and (launcher.gpus or launcher.claims):

@@ -198,8 +198,10 @@ def _check_processes_of_commands(job: TrainingJobOfKind) -> Iterator[Problem]:
     for role in job.roles.values():
         started, by = role.launch.processes, role.launch.by
         if by in _LAUNCHERS and role.gpus and started is not None and started != role.gpus:
-            both = f"{counted(started, 'process', 'processes')} in each pod, which has {counted(role.gpus, 'GPU')}"
-            message = f"{by} starts {both}, so {_describe_outcome(started, role.gpus)}"
+            processes_text = (
+                f"{counted(started, 'process', 'processes')} in each pod, which has {counted(role.gpus, 'GPU')}"
+            )
+            message = f"{by} starts {processes_text}, so {_describe_outcome(started, role.gpus)}"
             fix = f"set --nproc_per_node={role.gpus}" if by == "torchrun" else f"start {role.gpus} in each pod"
             yield PROCESSES_AND_GPUS.problem(role.template_path, message, fix, words=(*_PROCESS_OPTIONS, by))
         if by == "python" and role.gpus > 1 and not has_number and not _may_use_all_gpus(role, job):
@@ -279,8 +281,8 @@ def _process_per_cpu_problem(
             f"{why}"
         )
         return PROCESSES_OF_THE_HOST.problem(_AT, message, f"set --nproc_per_node={fix}")
-    does = "is not set, so torchrun starts" if given is None else "makes torchrun start"
-    return PROCESSES_OF_THE_HOST.problem(_AT, f"{does} {many} because {why}", f"set {fix}", given)
+    effect = "is not set, so torchrun starts" if given is None else "makes torchrun start"
+    return PROCESSES_OF_THE_HOST.problem(_AT, f"{effect} {many} because {why}", f"set {fix}", given)
 
 
 def _check_number_of_processes(job: TrainingJobOfKind, number: int, roles: tuple[RoleOfJob, ...]) -> Iterator[Problem]:

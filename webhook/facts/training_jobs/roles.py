@@ -277,8 +277,8 @@ def _check_variables_of_operator(role: RoleOfJob, owned: Mapping[str, str]) -> I
             by_fix.setdefault(fix, []).append(name)
     for fix, names in by_fix.items():
         message = message_of_overwritten_variables(names, "the operator")
-        some = fix.replace("the variable", "the variables") if names[1:] else fix
-        yield OPERATOR_VARIABLE.problem(role.template_path, message, some, words=(names[0],))
+        shown_fix = fix.replace("the variable", "the variables") if names[1:] else fix
+        yield OPERATOR_VARIABLE.problem(role.template_path, message, shown_fix, words=(names[0],))
 
 
 def _variables_of_operator(job: TrainingJobOfKind) -> Mapping[str, str]:
@@ -292,14 +292,14 @@ def _variables_decided_by_roles(job: TrainingJobOfKind) -> Sequence[str]:
 
     The operator sets some of these variables only for several pods, or only with a master.
     """
-    several, has_master = job.count_pods() not in (None, 1), "Master" in job.roles
+    has_several_pods, has_master = job.count_pods() not in (None, 1), "Master" in job.roles
     match job.kind:
         case "PyTorchJob":
             return (*_RENDEZVOUS, *_OF_TORCH) if has_master else ()
         case "XGBoostJob":
-            return (*_RENDEZVOUS, *(_OF_LIGHT_GBM if several else ())) if has_master else ()
+            return (*_RENDEZVOUS, *(_OF_LIGHT_GBM if has_several_pods else ())) if has_master else ()
         case "TFJob":
-            return ("TF_CONFIG",) if several else ()
+            return ("TF_CONFIG",) if has_several_pods else ()
         case "PaddleJob":
             return _OF_PADDLE
         case "JAXJob":

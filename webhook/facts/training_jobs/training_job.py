@@ -340,8 +340,10 @@ def validate_restart_policy(role: RoleOfJob, job: TrainingJobOfKind) -> Iterator
     """
     choices = _RESTARTS_BETA if job.is_beta else _RESTARTS
     if role.restart_policy and role.restart_policy not in choices:
-        who = "the MPI Operator refuses other values" if job.is_beta else "Kubernetes refuses pods with any other value"
-        message = f"must be {either(choices)} because {who}"
+        reason = (
+            "the MPI Operator refuses other values" if job.is_beta else "Kubernetes refuses pods with any other value"
+        )
+        message = f"must be {either(choices)} because {reason}"
         yield RESTART_POLICY.problem((*role.path, "restartPolicy"), message, "set one of them", role.restart_policy)
 
 

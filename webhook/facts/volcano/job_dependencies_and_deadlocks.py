@@ -127,9 +127,9 @@ def warn_of_gang_deadlock(job: Job, subject: Subject) -> Iterator[Problem]:
         or any(validate_dependencies(job))
     ):
         return
-    late = [task for task in spec.tasks if not _is_created_first(task, job)]
-    if late:
-        yield from _check_deadlock(job, late, is_default=not spec_without_defaults(subject).min_available)
+    created_later = [task for task in spec.tasks if not _is_created_first(task, job)]
+    if created_later:
+        yield from _check_deadlock(job, created_later, is_default=not spec_without_defaults(subject).min_available)
 
 
 def _is_created_first(task: Task, job: Job) -> bool:
@@ -139,14 +139,14 @@ def _is_created_first(task: Task, job: Job) -> bool:
     return any(ready) if task.waits_for_any else all(ready)
 
 
-def _check_deadlock(job: Job, late: Sequence[Task], *, is_default: bool) -> Iterator[Problem]:
-    spec, pods = job.spec, job.spec.pod_count - sum(task.replicas for task in late)
-    needing = next((task for task in late if task.min_available), None)
+def _check_deadlock(job: Job, created_later: Sequence[Task], *, is_default: bool) -> Iterator[Problem]:
+    spec, pods = job.spec, job.spec.pod_count - sum(task.replicas for task in created_later)
+    needing = next((task for task in created_later if task.min_available), None)
     if spec.min_available > pods:
         message = (
             f"keeps the job from starting because only {counted(pods, 'pod')} can be created at first, and "
-            f"{named([f'`{task.name}`' for task in late], 'task')} {'waits' if len(late) == 1 else 'wait'} until "
-            "other tasks run"
+            f"{named([f'`{task.name}`' for task in created_later], 'task')} "
+            f"{'waits' if len(created_later) == 1 else 'wait'} until other tasks run"
         )
         fix = f"set {pods}" if pods else "remove a dependency so that one task can start first"
         shown = f"`{spec.min_available}`" + (", the default," if is_default else "")

@@ -86,17 +86,17 @@ class SiblingExcess:
         return message, f"lower the amount, or raise {field} of `{parent.name}`"
 
 
-def first_excess(field: str, shares: Iterable[Amounts], has: Amounts) -> SiblingExcess | None:
+def first_excess(field: str, shares: Iterable[Amounts], limits: Amounts) -> SiblingExcess | None:
     """Return the first resource for which the children of a queue together exceed the queue, or None.
 
     Args:
         field: the field with the amounts, such as `deserved`.
         shares: the amounts of each child.
-        has: the amounts of the queue.
+        limits: the amounts of the queue.
     """
     total = _sum_of_shares(shares)
-    name = next((name for name, amount in total.items() if _exceeds_share(name, amount, has)), None)
-    return None if name is None else SiblingExcess(field, name, total[name], has.get(name, _NONE))
+    name = next((name for name, amount in total.items() if _exceeds_share(name, amount, limits)), None)
+    return None if name is None else SiblingExcess(field, name, total[name], limits.get(name, _NONE))
 
 
 def _sum_of_shares(children: Iterable[Amounts]) -> Amounts:
@@ -108,12 +108,12 @@ def _sum_of_shares(children: Iterable[Amounts]) -> Amounts:
     return total
 
 
-def _exceeds_share(name: str, total: Quantity, has: Amounts) -> bool:
+def _exceeds_share(name: str, total: Quantity, limits: Amounts) -> bool:
     """Return whether a sum is too large (LessPartly). A device that the parent does not name is too much, even with
     the amount 0.
     """
-    if name in has:
-        return total > has[name]
+    if name in limits:
+        return total > limits[name]
     return bool(total) or name not in ("cpu", "memory")
 
 
