@@ -312,8 +312,8 @@ def _status_of_refusal(response: Any) -> Mapping[str, Any]:
 
 
 def _nested_text_of_status(status: Mapping[str, Any], part: str, name: str) -> str:
-    held = status.get(part)
-    return str(held.get(name) or "") if isinstance(held, dict) else ""
+    section = status.get(part)
+    return str(section.get(name) or "") if isinstance(section, dict) else ""
 
 
 class _HttpPage(Struct):

@@ -174,8 +174,8 @@ class FailureLog:
         if before is not None and before.end and ends:
             self._write("info", before.end, {})
         if outage is not None and begins:
-            told = self._reviews(self._reviews_in_outage()) if outage.level == "warning" else {}
-            self._write(outage.level, outage.begin, {**fields, **told, **({"fix": fix} if fix else {})})
+            about_reviews = self._reviews(self._reviews_in_outage()) if outage.level == "warning" else {}
+            self._write(outage.level, outage.begin, {**fields, **about_reviews, **({"fix": fix} if fix else {})})
 
     def _reviews_in_outage(self) -> str:
         # a replica is ready after it has read namespaces once
@@ -248,8 +248,8 @@ class FailureLog:
         elif gvk not in self._not_installed:  # a kind may have several watches
             self._not_installed.add(gvk)
             if gvk in self._listed:
-                told = {**named, **self._policies(gvk), **self._reviews(NOT_EVALUATED)}
-                self._write("warning", "kind is no longer installed", told)
+                all_fields = {**named, **self._policies(gvk), **self._reviews(NOT_EVALUATED)}
+                self._write("warning", "kind is no longer installed", all_fields)
             else:
                 self._write("info", "kind is not installed", named)
 

@@ -195,15 +195,15 @@ class FileTree:
         for what, files in sorted(self._differing.items()):
             if what in self._recorded:
                 continue
-            told = f"{what} is defined differently in {' and '.join(files)}, so rules that need it are not evaluated"
-            yield f"{told}: choose the file with --context"
+            note = f"{what} is defined differently in {' and '.join(files)}, so rules that need it are not evaluated"
+            yield f"{note}: choose the file with --context"
 
     def pop_new_differences(self) -> tuple[Mapping[str, Sequence[str]], frozenset[str]]:
         """Return and clear the new differences and recorded objects, for `add_differences` in another process."""
-        told = dict(self._differing), frozenset(self._recorded)
+        result = dict(self._differing), frozenset(self._recorded)
         self._differing.clear()
         self._recorded.clear()
-        return told
+        return result
 
     def add_differences(self, differing: Mapping[str, Sequence[str]], recorded: Iterable[str]) -> None:
         """Add what `pop_new_differences` of another process returned."""

@@ -56,10 +56,10 @@ class FilesCluster:
         """Return the objects that an index has under a key in a namespace (None: in all)."""
         if not (listed := self.list(gvk, namespace)):  # no empty index is stored: requests can name any namespace
             return ()
-        asked = (gvk.group, gvk.kind), namespace, index
-        if asked not in self._indexed:
-            self._indexed[asked] = objects_by_key(listed, index)
-        return self._indexed[asked].get(key, ())
+        index_key = (gvk.group, gvk.kind), namespace, index
+        if index_key not in self._indexed:
+            self._indexed[index_key] = objects_by_key(listed, index)
+        return self._indexed[index_key].get(key, ())
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
         """Return whether an object of the kind in the files has a namespace."""

@@ -47,8 +47,8 @@ class LayeredCluster:
         below = self._then.list_indexed(gvk, namespace, index, key)
         above = self._first.list_indexed(gvk, namespace, index, key)
         hidden = {namespace_and_name(obj) for obj in self._first.list(gvk, namespace)} if below else None
-        kept = [obj for obj in below if namespace_and_name(obj) not in hidden] if hidden else below
-        return (*above, *kept) if above else kept
+        visible = [obj for obj in below if namespace_and_name(obj) not in hidden] if hidden else below
+        return (*above, *visible) if above else visible
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
         """Return whether objects of a kind have namespaces in either view; None if neither knows."""

@@ -201,9 +201,9 @@ class Reflector:
             which = min(missing) if namespace is None else namespace
             where = f"of namespace `{which}`" if which else "of the cluster"
             shared = f"all objects that policies look up take more than {most}, most of them in this namespace"
-            told = shared if which else f"the objects without a namespace that policies look up take more than {most}"
+            reason = shared if which else f"the objects without a namespace that policies look up take more than {most}"
             fix = "delete some of them, bound them by a ResourceQuota, or raise --view-memory"
-            raise LookupFailed(f"{self.interest.gvk.kind} {where} are not in the view: {told}; {fix}")
+            raise LookupFailed(f"{self.interest.gvk.kind} {where} are not in the view: {reason}; {fix}")
 
     def _unreadable_object_error(self, place: Place, unreadable: UnreadableObject) -> LookupFailed:
         return LookupFailed(f"{self.interest.gvk.kind} {'/'.join(filter(None, place))}: it {unreadable.why}")

@@ -87,18 +87,18 @@ class WatchCluster:
     def watch(self, interests: Iterable[Interest]) -> None:
         """Replace the watched interests; a replaced watch answers until the new watch is ready."""
         old = self._reflectors
-        made = {each: old.get(each) or self._new_reflector(each) for each in combine_interests(interests)}
+        reflectors = {each: old.get(each) or self._new_reflector(each) for each in combine_interests(interests)}
         kinds: dict[tuple[str, str], tuple[Reflector, ...]] = {}
-        for each, reflector in made.items():
+        for each, reflector in reflectors.items():
             kinds[each.kind] = (*kinds.get(each.kind, ()), reflector)
-        self._reflectors, self._kinds = made, kinds
-        kept = {reflector.before for reflector in made.values()}
+        self._reflectors, self._kinds = reflectors, kinds
+        still_answering = {reflector.before for reflector in reflectors.values()}
         for each, reflector in old.items():
-            if each not in made:
+            if each not in reflectors:
                 self._failed += reflector.failed
-                if reflector not in kept:
+                if reflector not in still_answering:
                     reflector.stop()
-        for each, reflector in made.items() if self._started else ():
+        for each, reflector in reflectors.items() if self._started else ():
             if each not in old:
                 reflector.start()
 
@@ -176,11 +176,11 @@ class WatchCluster:
             for each in self._reflectors.values()
             for place, obj in each.unreadable_objects(_SHOWN)
         }
-        told = (
+        groups = (
             ("not in the view, too large for --view-memory", dropped, len(dropped)),
             ("not in the view, because of size or depth", unreadable, max(len(unreadable), self.unreadable_count)),
         )
-        return [f"{what}: {_some_of(which, count)}" for what, which, count in told if which]
+        return [f"{what}: {_some_of(which, count)}" for what, which, count in groups if which]
 
     @property
     def unreadable_count(self) -> int:

@@ -55,7 +55,7 @@ _OF_SERVER: Final = frozenset(("resourceVersion", "generation"))
 def policies_that_may_concern(candidates: Iterable[Candidate], context: RequestContext) -> list[Candidate]:
     """Return the candidates without policies about resources that the Pod of the request does not have."""
     present: frozenset[str] | None = None
-    kept = []
+    remaining = []
     is_pod, is_update = context.attributes.kind == POD, context.attributes.operation is Operation.UPDATE
     for candidate in candidates:
         if is_update and candidate.policy.ignores_bookkeeping and _is_bookkeeping(context, candidate.policy):
@@ -67,8 +67,8 @@ def policies_that_may_concern(candidates: Iterable[Candidate], context: RequestC
                 if context.options.trace is not None:
                     context.options.trace.record_unconcerned_pod(candidate)
                 continue
-        kept.append(candidate)
-    return kept
+        remaining.append(candidate)
+    return remaining
 
 
 class Invocation(Struct):

@@ -105,25 +105,27 @@ class PartialPod:
     def pod(self, attributes: Attributes, deadline: Deadline) -> JSON:
         """Return the known part of the pod, as an API server would send it."""
         made = self.made
-        told = f"`{{}}` of the pods of {self.kind} is not known, because their controller sets it"
+        error_text = f"`{{}}` of the pods of {self.kind} is not known, because their controller sets it"
         whole = with_api_defaults(pod_as_sent(_decoded_pod(made.pod, attributes, deadline), deadline), POD, deadline)
         spec = whole["spec"]
         containers = [
             PartialObject(
                 {name: each[name] for name in each if name in made.known_in_container}
-                | _partial_resources(each, made, told, f"spec.containers[{index}]."),
+                | _partial_resources(each, made, error_text, f"spec.containers[{index}]."),
                 made.known_in_container.__contains__,
                 f"spec.containers[{index}].",
-                told,
+                error_text,
             )
             for index, each in enumerate(spec["containers"])
         ]
         known = {name: spec[name] for name in spec if name in made.known_in_spec}
-        partial = PartialObject({**known, "containers": containers}, made.known_in_spec.__contains__, "spec.", told)
+        partial = PartialObject(
+            {**known, "containers": containers}, made.known_in_spec.__contains__, "spec.", error_text
+        )
         return {**whole, "spec": partial}
 
 
-def _partial_resources(container: JSON, made: MadePod, told: str, where: str) -> JSON:
+def _partial_resources(container: JSON, made: MadePod, error_text: str, where: str) -> JSON:
     """Return `resources` of a container with its unknown parts; {} if there are no unknown parts."""
     if not made.hidden_limits or "resources" not in made.known_in_container:
         return {}
@@ -133,7 +135,7 @@ def _partial_resources(container: JSON, made: MadePod, told: str, where: str) ->
         return name not in made.hidden_limits
 
     sides = {
-        side: PartialObject(resources.get(side) or {}, is_known, f"{where}resources.{side}.", told)
+        side: PartialObject(resources.get(side) or {}, is_known, f"{where}resources.{side}.", error_text)
         for side in ("limits", "requests")
     }
     return {"resources": {**resources, **sides}}
@@ -204,9 +206,9 @@ class _KnownParts:
                 fields[name] = self.of(each, f"{at}{name}.")
             elif not isinstance(each, list) or at + name in self.whole_lists:
                 fields[name] = each
-        told = "`{}` of these pods is not known, because their controller completes the template"
+        error_text = "`{}` of these pods is not known, because their controller completes the template"
         is_known = self.absent.__contains__ if not at else lambda _: False
-        return PartialObject(fields, is_known, f"{self.where}{at}", told)
+        return PartialObject(fields, is_known, f"{self.where}{at}", error_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,22 +281,22 @@ class PartialObject(dict[str, Any]):
         fields: the fields that are set and known.
         is_known: returns whether a field that is not in `fields` is known to be absent.
         where: the path of the object, with a dot at its end.
-        told: the error text for an unknown field, with `{}` for its path.
+        error_text: the text for an unknown field, with `{}` for its path.
     """
 
-    def __init__(self, fields: JSON, is_known: Callable[[str], bool], where: str, told: str) -> None:
+    def __init__(self, fields: JSON, is_known: Callable[[str], bool], where: str, error_text: str) -> None:
         super().__init__(fields)
         self._is_known = is_known
         self._where = where
-        self._told = told
+        self._error_text = error_text
 
     def with_field(self, name: str, value: JSON) -> PartialObject:
         """Return a copy with another value of a field."""
         fields = {**dict(dict.items(self)), name: value}
-        return PartialObject(fields, self._is_known, self._where, self._told)
+        return PartialObject(fields, self._is_known, self._where, self._error_text)
 
     def _refuse(self, name: str) -> NoReturn:
-        raise NoDecision(self._told.format(f"{self._where}{name}"))
+        raise NoDecision(self._error_text.format(f"{self._where}{name}"))
 
     def __missing__(self, name: str) -> NoReturn:
         if not self._is_known(name):

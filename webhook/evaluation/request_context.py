@@ -272,14 +272,14 @@ class RequestVariables:
         from webhook.cel.library import authorizer
 
         decides = self.authority or authorizer.NO_DECISIONS
-        user, asked = self._attributes.user_info.username, self._attributes.request_resource
+        user, requested = self._attributes.user_info.username, self._attributes.request_resource
         return {
             "authorizer": authorizer.authorizer_of(user, decides),
             REQUEST_RESOURCE: authorizer.check_of_request_resource(
                 user,
                 decides,
-                group=asked.group,
-                resource=asked.resource,
+                group=requested.group,
+                resource=requested.resource,
                 subresource=self._attributes.sub_resource,
                 namespace=self._attributes.namespace,
                 name=self._attributes.name,

@@ -293,9 +293,9 @@ class RequestObjects:
 
     def _merged_target(self, pod: MergedPod | PartialPod, before: MergedPod | PartialPod | None) -> EvaluationTarget:
         attributes, podset = self.attributes, pod.podset
-        made = self._pod_outside_object(pod)
-        now = made if attributes.object is not None else None
-        old = made if now is None else before and self._pod_outside_object(before)
+        new_pod = self._pod_outside_object(pod)
+        now = new_pod if attributes.object is not None else None
+        old = new_pod if now is None else before and self._pod_outside_object(before)
         virtual = request_about_pods(attributes, object=now, old_object=old, is_decoded=False)
         place = path_as_text(podset.path)
         target = EvaluationTarget(virtual, self.sent, now, old, now, podset, place=place, merged=pod)
@@ -306,10 +306,10 @@ class RequestObjects:
     def _pod_outside_object(self, pod: MergedPod | PartialPod) -> JSON:
         if isinstance(pod, PartialPod):
             return pod.pod(self.attributes, self._view.deadline)
-        made = pod_of_template(pod.podset.template, self.attributes)
+        template_pod = pod_of_template(pod.podset.template, self.attributes)
         # the webhook of JobSet sets this in the JobSet of Trainer (kubernetes-sigs/jobset
         # pkg/webhooks/jobset_webhook.go Default)
-        return {**made, "spec": {"restartPolicy": "OnFailure", **made["spec"]}}
+        return {**template_pod, "spec": {"restartPolicy": "OnFailure", **template_pod["spec"]}}
 
     def _target_of_unknown_pods(self, missing: tuple[MissingObject, ...]) -> EvaluationTarget:
         nothing: JSON = {}

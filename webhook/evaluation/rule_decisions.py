@@ -149,13 +149,13 @@ class RuleDecisions:
         listed = self._decisions_for_actions(index, "deny", rule, problems_of_failed_rule(rule, evaluated))
         if listed:
             return (*listed, *self._unchecked_decisions(index, rule))
-        made = self._decision_of_rule(index, "deny", message_of_failed_rule(rule, evaluated), rule)
-        decided = self._context.policies.configured.get(made.rule)  # None means the actions of the binding
+        decision = self._decision_of_rule(index, "deny", message_of_failed_rule(rule, evaluated), rule)
+        decided = self._context.policies.configured.get(decision.rule)  # None means the actions of the binding
         if decided is None or decided == "Deny":
-            return (made,)
+            return (decision,)
         if decided == "Off" or (decided == "Advice" and not self._context.options.advice):
             return ()
-        return (replace(made, actions=actions_within_binding(decided, made.actions)),)
+        return (replace(decision, actions=actions_within_binding(decided, decision.actions)),)
 
     def decisions_of_checks(self) -> Sequence[Decision]:
         """Return the decisions of a policy with checks: about problems that were found, and about problems that could

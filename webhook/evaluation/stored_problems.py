@@ -31,7 +31,7 @@ from webhook.rules.problem import Problem
 SAID: Final = "the stored object has this problem already, so it does not stop the update"
 Ask: TypeAlias = Callable[[RequestContext, Collection[str]], Sequence[Decision]]
 """Returns the decisions of the policies with these names on a request."""
-_Asked: TypeAlias = tuple[str, str, str]
+_DecisionKey: TypeAlias = tuple[str, str, str]
 """The names of a policy, its binding and the parameter."""
 
 
@@ -109,9 +109,9 @@ def _split_new_and_stored(
     decision: Decision, policy: Policy, stored: _StoredProblems, deadline: Deadline
 ) -> Iterator[Decision]:
     """Yield a decision that denies, with the new problems, and a decision that warns, with the stored problems."""
-    asked = _key_of_decision(decision)
+    key = _key_of_decision(decision)
     known = [
-        _is_refused_by_claimgate_alone(each, policy, stored.kind) and stored.has_stored(asked, each)
+        _is_refused_by_claimgate_alone(each, policy, stored.kind) and stored.has_stored(key, each)
         for each in deadline.charge_for_items(decision.problems)
     ]
     new = [each for each, is_stored in zip(decision.problems, known, strict=True) if not is_stored]
@@ -132,7 +132,7 @@ def _add_sentence_about_stored_problem(problem: Problem) -> Problem:
     return structs.replace(problem, fix=f"{problem.fix}; {SAID}" if problem.fix else SAID)
 
 
-def _key_of_decision(decision: Decision) -> _Asked:
+def _key_of_decision(decision: Decision) -> _DecisionKey:
     return decision.policy, decision.binding, decision.param
 
 
@@ -150,24 +150,24 @@ class _StoredProblems:
         self._places: dict[tuple[object, ...], Problem] = {}
         self._moved: Counter[tuple[object, ...]] = Counter()
         for decision in decisions:
-            asked = _key_of_decision(decision)
+            key = _key_of_decision(decision)
             for problem in deadline.charge_for_items(decision.problems):
-                self._places[asked, problem.code, problem.path] = problem
-                self._moved[asked, problem.code_found_and_message] += 1
+                self._places[key, problem.code, problem.path] = problem
+                self._moved[key, problem.code_found_and_message] += 1
 
-    def has_stored(self, asked: _Asked, problem: Problem) -> bool:
+    def has_stored(self, key: _DecisionKey, problem: Problem) -> bool:
         """Return whether the old object has a problem of the new object. Each old problem is matched with at most one
         new problem.
         """
-        old = self._places.get((asked, problem.code, problem.path))
+        old = self._places.get((key, problem.code, problem.path))
         if old is not None and (
             old.code_found_and_message == problem.code_found_and_message
             or 0 < problem.excess <= old.excess
             or self._is_field_unchanged(problem.path)
         ):
-            self._moved[asked, old.code_found_and_message] -= 1
+            self._moved[key, old.code_found_and_message] -= 1
             return True
-        words = asked, problem.code_found_and_message
+        words = key, problem.code_found_and_message
         if self._moved[words] <= 0:
             return False
         self._moved[words] -= 1

@@ -39,10 +39,10 @@ class ReviewTrace:
         self._unmet_condition = ""
 
     def record_skipped_policies(
-        self, policies: Iterable[Policy], asked: Sequence[Candidate], attributes: Attributes
+        self, policies: Iterable[Policy], candidates: Sequence[Candidate], attributes: Attributes
     ) -> None:
         """Record the policies of a phase that are not evaluated at all."""
-        identities = {id(candidate.policy) for candidate in asked}
+        identities = {id(candidate.policy) for candidate in candidates}
         for policy in policies:
             if not policy.bindings:
                 self._add_explanation(policy, None, "not bound", "no binding names it")
@@ -126,17 +126,20 @@ class ReviewTrace:
     def _outcome_of_evaluation(self, policy: Policy, decisions: Sequence[Decision]) -> tuple[Outcome, str]:
         if self._unmet is not None:
             return self._unmet
-        told: dict[Outcome, list[str]] = {}
+        reported: dict[Outcome, list[str]] = {}
         for decision in decisions:
             if (outcome := _outcome_of_decision(decision)) is not None:
-                told.setdefault(outcome, []).extend(_rules_or_objects_of(decision, outcome))
-        spoken = [outcome for outcome in _STRICTEST if outcome in told]
+                reported.setdefault(outcome, []).extend(_rules_or_objects_of(decision, outcome))
+        spoken = [outcome for outcome in _STRICTEST if outcome in reported]
         if not spoken:
             if policy.kind == "validating":
                 return "no problem", ""
             return ("changed", "") if decisions else ("unchanged", "")
         first, *others = spoken
-        texts = [", ".join(dict.fromkeys(told[first])), *(f"{o}: {', '.join(dict.fromkeys(told[o]))}" for o in others)]
+        texts = [
+            ", ".join(dict.fromkeys(reported[first])),
+            *(f"{o}: {', '.join(dict.fromkeys(reported[o]))}" for o in others),
+        ]
         return first, "; ".join(texts)
 
     def drop_explanations(self) -> None:

@@ -75,14 +75,14 @@ def read_assumptions(param: JSON, name: str = "its parameter") -> ClusterAssumpt
     data = param.get("data") if isinstance(param, dict) else None
     if not isinstance(data, dict) or (_WORDS.isdisjoint(data) and "." not in "".join(data)):
         return _DEFAULTS
-    told = [(key, str(text or "")) for key, text in data.items() if is_setting(key)]
-    if not told:
+    settings = [(key, str(text or "")) for key, text in data.items() if is_setting(key)]
+    if not settings:
         return _DEFAULTS
-    key = tuple(told), name
+    key = tuple(settings), name
     assumed = _READ.get(key, None)
     if assumed is None:
         assumed = _assumptions_from_texts(*key)
-        size = 3 * sum(getsizeof(part) for pair in told for part in pair) + getsizeof(name)
+        size = 3 * sum(getsizeof(part) for pair in settings for part in pair) + getsizeof(name)
         equal = _DEFAULTS if assumed == _DEFAULTS else _EQUAL.get(assumed, None)
         if equal is None:
             _EQUAL.put(assumed, assumed, size)
@@ -103,13 +103,13 @@ _EQUAL: Final[TwoGenerationCache[ClusterAssumptions, ClusterAssumptions | None]]
 _DEFAULTS: Final = ClusterAssumptions()
 
 
-def _assumptions_from_texts(told: tuple[tuple[str, str], ...], name: str) -> ClusterAssumptions:
-    texts, kueue = dict(told), _read_release("kueue", dict(told), name)
+def _assumptions_from_texts(settings: tuple[tuple[str, str], ...], name: str) -> ClusterAssumptions:
+    texts, kueue = dict(settings), _read_release("kueue", dict(settings), name)
     return ClusterAssumptions(
         kubernetes=_read_release("kubernetes", texts, name) or _DEFAULTS.kubernetes,
         trainer=_read_release("trainer", texts, name),
         device_claims=texts["dynamicResourceAllocation"] == "true" if "dynamicResourceAllocation" in texts else None,
-        resources=tuple((key, text) for key, text in told if key == "resource" or key.startswith(_RESOURCES)),
+        resources=tuple((key, text) for key, text in settings if key == "resource" or key.startswith(_RESOURCES)),
         feature_gates=frozenset(_enabled_feature_gates(texts.get("featureGates", ""))),
         kueue=kueue or _DEFAULTS.kueue,
         knows_kueue=kueue is not None,
@@ -130,15 +130,15 @@ def _read_release(of: str, texts: Mapping[str, str], name: str) -> Release | Non
     release = releases.parse_release(text.strip())
     if text and release is None:
         example = releases.release_as_text(_EXAMPLES[of])
-        told = f"the policy cannot be evaluated: data.{of} of {name} is `{text}`"
-        raise LookupFailed(f"{told}: write a release such as {example}")
+        message = f"the policy cannot be evaluated: data.{of} of {name} is `{text}`"
+        raise LookupFailed(f"{message}: write a release such as {example}")
     return release
 
 
 def installed_release(view: ClusterView, controller: Controller) -> Release | None:
     """Return the release of a controller; None if its Deployment is missing, or if no tag of an image is a release."""
-    held = view.get_without_noting(Deployment.gvk, controller.place.namespace, controller.place.name)
-    for container in Deployment.of(held).spec.template.spec.containers:
+    deployment = view.get_without_noting(Deployment.gvk, controller.place.namespace, controller.place.name)
+    for container in Deployment.of(deployment).spec.template.spec.containers:
         release = release_of_image(container.image, controller)
         if release is not None:
             return release

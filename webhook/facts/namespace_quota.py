@@ -254,16 +254,16 @@ def problems_of_quotas(subject: Subject) -> Iterator[Problem]:
         return
     requests = _simultaneous_requests([(pods.podset, pods.devices) for pods in using], subject)
     for quota in quotas:
-        told = f"`{quota.name}`{view.file_of_object_as_text(quota.json)}"
+        quota_text = f"`{quota.name}`{view.file_of_object_as_text(quota.json)}"
         for name, request in requests.items():
             allowed = quantity.read_quantity_or_none(quota.spec.hard.get(f"requests.{name}"))
             if allowed is not None and allowed.value() < request.amount:
                 yield from without_repeated_problems(
-                    (_quota_exceeded_problem(name, request, allowed.value(), told),), subject
+                    (_quota_exceeded_problem(name, request, allowed.value(), quota_text),), subject
                 )
-        yield from without_repeated_problems(_check_pods_and_amounts(quota, told, subject), subject)
-        yield from without_repeated_problems(_check_unset_amounts(quota, told, subject), subject)
-        yield from _check_objects(quota, told, subject)
+        yield from without_repeated_problems(_check_pods_and_amounts(quota, quota_text, subject), subject)
+        yield from without_repeated_problems(_check_unset_amounts(quota, quota_text, subject), subject)
+        yield from _check_objects(quota, quota_text, subject)
 
 
 def may_run_elsewhere(subject: Subject) -> bool:
@@ -286,7 +286,7 @@ def is_managed_by_kueue(subject: Subject) -> bool:
     return not subject.once(how_kueue_manages).why_not
 
 
-def _check_objects(quota: ResourceQuota, told: str, subject: Subject) -> Iterator[Problem]:
+def _check_objects(quota: ResourceQuota, quota_text: str, subject: Subject) -> Iterator[Problem]:
     """Report the first kind of objects that a quota limits to fewer objects than the workload needs."""
     created = subject.once(_created_objects)
     for name in quota.spec.hard:
@@ -294,7 +294,7 @@ def _check_objects(quota: ResourceQuota, told: str, subject: Subject) -> Iterato
         if allowed is not None and count > allowed.value():
             refused = "it" if count == 1 else "some of them" if allowed.sign() else "them"
             message = f"needs {counted(count, 'object')} of {_counted_resource(name)}"
-            but = f"but ResourceQuota {told} of the namespace allows {allowed} `{name}`"
+            but = f"but ResourceQuota {quota_text} of the namespace allows {allowed} `{name}`"
             fix = "use another namespace, or ask the administrator to raise the quota"
             yield OBJECTS.problem("", f"{message}, {but}, so the API server refuses {refused}", fix)
             return
@@ -389,9 +389,9 @@ def quotas_in_use(subject: Subject) -> Iterator[str]:
             if allowed is None or used is None or amount > allowed.milli_value():
                 continue
             if amount > allowed.milli_value() - used.milli_value():
-                told = f"`{quota.name}`{view.file_of_object_as_text(quota.json)}"
+                quota_text = f"`{quota.name}`{view.file_of_object_as_text(quota.json)}"
                 refused = "objects of this kind" if _counted_resource(name) not in ("", "pods") else "pods"
-                yield f"ResourceQuota {told} has {used} of {allowed} {name} in use, so it refuses {refused} now"
+                yield f"ResourceQuota {quota_text} has {used} of {allowed} {name} in use, so it refuses {refused} now"
                 break
 
 
@@ -454,7 +454,7 @@ def _quota_exceeded_problem(name: str, request: _SimultaneousRequest, allowed: i
     )
 
 
-def _check_pods_and_amounts(quota: ResourceQuota, told: str, subject: Subject) -> Iterator[Problem]:
+def _check_pods_and_amounts(quota: ResourceQuota, quota_text: str, subject: Subject) -> Iterator[Problem]:
     """Report a number of pods above a quota. If the quota allows the number, report amounts of CPU, memory and storage
     above the quota, in one problem.
     """
@@ -469,7 +469,7 @@ def _check_pods_and_amounts(quota: ResourceQuota, told: str, subject: Subject) -
     request, allowed = above[name]
     at, raised = path_as_text(request.path), "ask the administrator to raise the quota"
     refused = "the pod" if request.pods == 1 else "some of the pods" if allowed.sign() else "the pods"
-    but = f", but ResourceQuota {told} of the namespace allows"
+    but = f", but ResourceQuota {quota_text} of the namespace allows"
     if name in _OF_PODS:
         message = f"runs {counted(request.pods, 'pod')} at a time{but} {allowed.value()}"
         fewer = (
@@ -527,7 +527,7 @@ def _amounts_of_pods(subject: Subject) -> Mapping[str, _SimultaneousRequest]:
     return _simultaneous_requests(of_pods, subject)
 
 
-def _check_unset_amounts(quota: ResourceQuota, told: str, subject: Subject) -> Iterator[Problem]:
+def _check_unset_amounts(quota: ResourceQuota, quota_text: str, subject: Subject) -> Iterator[Problem]:
     """Yield containers that do not set an amount that a quota of the namespace counts."""
     view, required = subject.cluster_view(), [name for name in _REQUIRED if name in quota.spec.hard]
     if not required or not view.is_whole(LimitRange.gvk) or subject.group_kind in _COMPLETED:
@@ -540,7 +540,7 @@ def _check_unset_amounts(quota: ResourceQuota, told: str, subject: Subject) -> I
             name = next((each for each in required if _REQUIRED[each][1] not in sides[_REQUIRED[each][0]]), None)
             if name is not None:
                 side, resource = _REQUIRED[name]
-                message = f"sets no {side} of {resource}, but ResourceQuota {told} of the namespace counts {name}"
+                message = f"sets no {side} of {resource}, but ResourceQuota {quota_text} of the namespace counts {name}"
                 fix = f"set a {side} of {resource}"
                 at = podset.locate(listed.container.at)
                 yield UNSET_AMOUNT.problem(at, f"{message}, so the API server refuses the pods", fix)

@@ -186,7 +186,7 @@ def _demands_as_text(breaches: Iterable[Breach]) -> str:
     demands: dict[str, list[str]] = {}
     for each in breaches:
         demands.setdefault(each.of, []).append(each.demand)
-    places = [f"in {of} {', '.join(told)}" for of, told in demands.items()]
+    places = [f"in {of} {', '.join(demanded)}" for of, demanded in demands.items()]
     more = f"; and {counted(len(places) - _MOST_PLACES, 'other')}" if len(places) > _MOST_PLACES else ""
     return f"{'; '.join(places[:_MOST_PLACES])}{more}"
 
@@ -359,13 +359,13 @@ def _check_keys(wanted: ConfigurationReference, view: ClusterView) -> Iterator[P
     """Report the first key that an object lacks. An object without any key is not reported, because it is probably
     filled later.
     """
-    held = view.get_without_noting(wanted.kind, view.namespace, wanted.name)
-    filled = FilledObject.of(held, (), ReadingContext(view.deadline))
+    existing = view.get_without_noting(wanted.kind, view.namespace, wanted.name)
+    filled = FilledObject.of(existing, (), ReadingContext(view.deadline))
     keys = {*filled.data, *filled.string_data, *filled.binary_data}
     lacking = next((key for key in wanted.keys if key not in keys and not is_placeholder(key)), None)
     if keys and lacking is not None:
         near = view.nearest(lacking, keys)
-        lacks = f"{wanted.text}{view.file_of_object_as_text(held)} has no key `{lacking}`"
+        lacks = f"{wanted.text}{view.file_of_object_as_text(existing)} has no key `{lacking}`"
         fix = f"write `{near}`, or add the key" if near else "add the key, or set optional: true"
         yield CONFIGURATION_KEY.problem(wanted.path, f"{lacks}, {_effect_on_pods([wanted])}", fix)
 

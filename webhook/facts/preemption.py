@@ -415,14 +415,14 @@ def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
     if not queue or labels.get(PRIORITY) or not name:
         return
     view = subject.cluster_view()
-    held = view.find(PriorityClass, name, namespaced=False)
-    if held.preemption_policy != "Never":
+    priority_class = view.find(PriorityClass, name, namespaced=False)
+    if priority_class.preemption_policy != "Never":
         return
     of = view.find(LocalQueue, queue).spec.cluster_queue
     if of and _does_queue_preempt(view.find(ClusterQueue, of, namespaced=False)):
         message = (
-            f"is a PriorityClass with preemptionPolicy Never{view.file_of_object_as_text(held.json)}, but Kueue "
-            "ignores this policy, "
+            f"is a PriorityClass with preemptionPolicy Never{view.file_of_object_as_text(priority_class.json)}, "
+            "but Kueue ignores this policy, "
             f"so Kueue may preempt other jobs of {view.name_with_file(ClusterQueue.gvk, of)} for this job"
         )
         fix = f"set the label {PRIORITY} to a WorkloadPriorityClass with a low value"

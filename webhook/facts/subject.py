@@ -207,10 +207,10 @@ class FactRegistry:
 
         This look-up raises InputError for mistakes in the rules, and for an id that several rules have.
         """
-        asked, declared = _packages_with_groups(self.packages, groups), self.declared().rules
+        selected, declared = _packages_with_groups(self.packages, groups), self.declared().rules
         ids = None
-        if all(package.module in declared for package in asked):
-            modules = dict.fromkeys(package.module for package in asked)
+        if all(package.module in declared for package in selected):
+            modules = dict.fromkeys(package.module for package in selected)
             ids = [rule for module in modules for rule in declared[module] if rule.partition("/")[0] in groups]
         return LazyCatalogue(partial(_import_catalogue, self.packages, groups), ids)
 
@@ -273,8 +273,8 @@ def _packages_with_groups(packages: Iterable[FactPackage], groups: Iterable[str]
 
 @cache
 def _import_catalogue(packages: tuple[FactPackage, ...], groups: tuple[str, ...]) -> Catalogue:
-    asked = _packages_with_groups(packages, groups)
-    rules = catalogue_of_rules(rule for package in asked for rule in rules_of_package(package))
+    selected = _packages_with_groups(packages, groups)
+    rules = catalogue_of_rules(rule for package in selected for rule in rules_of_package(package))
     return {name: rule for name, rule in rules.items() if rule.group in groups}
 
 

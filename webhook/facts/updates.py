@@ -306,8 +306,8 @@ def check_budget(subject: Subject) -> Iterator[Problem]:
 def _scaled_objects(view: ClusterView) -> Iterator[tuple[GroupVersionKind, Deployment]]:
     """Yield the Deployments and StatefulSets of the namespace. Both are read with the fields of a Deployment."""
     for kind in _SCALED.values():
-        held = view.copy_without_missing_objects().list_json(kind, view.namespace)
-        for obj in charge_for_objects(held, view.deadline):
+        objects = view.copy_without_missing_objects().list_json(kind, view.namespace)
+        for obj in charge_for_objects(objects, view.deadline):
             yield kind, Deployment.of(obj, (), ReadingContext(view.deadline))
 
 
@@ -344,8 +344,8 @@ def _check_triggers(subject: Subject, spec: ScaledObjectSpec, kind: str) -> Iter
     view, name = subject.cluster_view(), spec.scale_target_ref.name
     if kind not in _SCALED or view.has_any(LimitRange.gvk, view.namespace):
         return  # a LimitRange may give containers a request
-    held = view.get_without_noting(_SCALED[kind], view.namespace, name)
-    pods = Deployment.of(held, (), ReadingContext(view.deadline)).spec.template.spec
+    scaled = view.get_without_noting(_SCALED[kind], view.namespace, name)
+    pods = Deployment.of(scaled, (), ReadingContext(view.deadline)).spec.template.spec
     for trigger in spec.triggers:
         resource, container = trigger.resource_and_container
         lacking = next((each for each in pods.containers if _lacks(each, resource, container)), None)

@@ -78,13 +78,13 @@ _EXCLUSIVE: Final = "/exclusive-topology"
 _PERSISTENT_VOLUME: Final = GroupVersionKind("", "v1", "PersistentVolume")
 
 
-def open_questions(subject: Subject, cluster: Cluster, told: Collection[str]) -> tuple[OpenQuestion, ...]:
+def open_questions(subject: Subject, cluster: Cluster, reported_rules: Collection[str]) -> tuple[OpenQuestion, ...]:
     """Return the open questions about a job.
 
     Args:
         subject: the job.
         cluster: the other objects of the cluster.
-        told: the ids of rules with a finding.
+        reported_rules: the ids of rules with a finding.
     """
     if not isinstance(subject.object, dict):
         return ()
@@ -104,14 +104,14 @@ def open_questions(subject: Subject, cluster: Cluster, told: Collection[str]) ->
     return (
         *queue_questions(subject),
         *_part_questions(subject),
-        *_pod_security_questions(subject, told),
-        *_prerequisite_questions(subject, told),
-        *_absent_volume_questions(subject, told),
+        *_pod_security_questions(subject, reported_rules),
+        *_prerequisite_questions(subject, reported_rules),
+        *_absent_volume_questions(subject, reported_rules),
         *_server_questions(subject),
-        *_quota_questions(subject, told),
+        *_quota_questions(subject, reported_rules),
         *_claim_questions(subject),
         *_volume_questions(subject),
-        *_node_questions(subject, cluster, told),
+        *_node_questions(subject, cluster, reported_rules),
     )
 
 
@@ -142,12 +142,12 @@ def _part_questions(subject: Subject) -> Iterator[OpenQuestion]:
             return
 
 
-def _absent_volume_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
+def _absent_volume_questions(subject: Subject, reported_rules: Collection[str]) -> Iterator[OpenQuestion]:
     """Yield a question about each PersistentVolumeClaim that does not exist, if no rule reports it for this job. The
     policy about volumes applies only to objects that create pods with devices.
     """
     view, claim = subject.cluster_view(), PersistentVolumeClaim.gvk
-    if CLAIM_EXISTS.id in told or not view.namespace or not view.cluster.is_whole():
+    if CLAIM_EXISTS.id in reported_rules or not view.namespace or not view.cluster.is_whole():
         return
     names: dict[str, None] = {}
     for _, template in subject.once(located_templates):
@@ -159,14 +159,14 @@ def _absent_volume_questions(subject: Subject, told: Collection[str]) -> Iterato
             yield OpenQuestion(aspects=("storage",), what=what)
 
 
-def _pod_security_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
+def _pod_security_questions(subject: Subject, reported_rules: Collection[str]) -> Iterator[OpenQuestion]:
     """Yield a question about the level of Pod Security that the namespace enforces, if no rule compared the level with
     the pods.
     The rule about Pod Security skips some kinds, Pods with nodeName, and Pods with a controller. A site may also turn
     the rule off.
     """
     enforced = enforced_level(subject)
-    if enforced is None or POD_SECURITY.id in told:
+    if enforced is None or POD_SECURITY.id in reported_rules:
         return
     templates = (template_of(each, subject) for each in subject.once(pod_sets).all)
     if subject.group_kind not in WORKLOADS or any(breaches_of_pods(each, enforced) for each in templates):
@@ -174,23 +174,23 @@ def _pod_security_questions(subject: Subject, told: Collection[str]) -> Iterator
         yield OpenQuestion(aspects=("admission",), what=what)
 
 
-def _prerequisite_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
+def _prerequisite_questions(subject: Subject, reported_rules: Collection[str]) -> Iterator[OpenQuestion]:
     """Yield questions about objects that the pods need and that do not exist, if no rule reports them for this job.
     Also yield a question about ConfigMaps and Secrets that no file has.
 
     Policies skip Pods with a node, and Pods without devices.
     """
     for problem in check_prerequisites(subject):
-        if problem.code not in told and problem.code != POD_SECURITY.id:
+        if problem.code not in reported_rules and problem.code != POD_SECURITY.id:
             yield _question_of_problem(problem)
-    yield from _questions_of_named_node(subject, told)
+    yield from _questions_of_named_node(subject, reported_rules)
     if names := configuration_in_no_file(subject):
         told_names = some_of(names, _MOST_NAMES)
         what = f"the files have other objects of namespace {subject.namespace}, but not {told_names}"
         yield OpenQuestion(aspects=("launcher",), what=what)
 
 
-def _questions_of_named_node(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
+def _questions_of_named_node(subject: Subject, reported_rules: Collection[str]) -> Iterator[OpenQuestion]:
     """Yield questions about a Pod with nodeName that requests a share of a GPU. Only a special scheduler or webhook
     gives shares. Policies skip Pods with nodeName.
     """
@@ -198,7 +198,7 @@ def _questions_of_named_node(subject: Subject, told: Collection[str]) -> Iterato
         return
     for check in (check_pods_of_hami, check_amounts, check_kai_fractions):
         for problem in check(subject):
-            if problem.code not in told and not problem.missing:
+            if problem.code not in reported_rules and not problem.missing:
                 yield _question_of_problem(problem, is_obstacle=True)
 
 
@@ -260,13 +260,13 @@ def _claim_on_other_nodes(claims: Sequence[ClaimOfPods], offers: Sequence[NodeOf
     return ""
 
 
-def _quota_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
+def _quota_questions(subject: Subject, reported_rules: Collection[str]) -> Iterator[OpenQuestion]:
     """Yield questions about ResourceQuotas and LimitRanges: problems that no policy reported for this job,
     ResourceQuotas with too little free now, and limits that no rule compares with the pods.
     """
     view = subject.cluster_view()
     for problem in (*problems_of_quotas(subject), *problems_of_limit_ranges(subject)):
-        if problem.code not in told:
+        if problem.code not in reported_rules:
             yield _question_of_problem(problem)
     for what in (*quotas_in_use(subject), *quotas_not_compared(subject)):
         yield OpenQuestion(aspects=("quota",), what=what)
@@ -313,7 +313,7 @@ def _is_on_other_nodes(volume: str, subject: Subject) -> bool:
     return bool(terms and fitting) and not any(term_matches(term, offer) for offer in fitting for term in terms)
 
 
-def _node_questions(subject: Subject, cluster: Cluster, told: Collection[str]) -> Iterator[OpenQuestion]:
+def _node_questions(subject: Subject, cluster: Cluster, reported_rules: Collection[str]) -> Iterator[OpenQuestion]:
     """Yield a question about requirements of the pods that are not compared with nodes."""
     nodes = _objects_of_cluster(cluster, NODE)
     if not nodes:
@@ -327,9 +327,9 @@ def _node_questions(subject: Subject, cluster: Cluster, told: Collection[str]) -
     elif subject.group_kind in _OTHER_RULES or any(each.partial for each in subject.once(pod_sets).all):
         what = f"not compared with pods of {_with_article(subject.attributes.kind.kind)}"
     else:
-        yield from _obstacles_of_nodes(subject, told)
+        yield from _obstacles_of_nodes(subject, reported_rules)
         yield from _flavor_questions(subject)
-        yield from _capacity_questions(subject, told)
+        yield from _capacity_questions(subject, reported_rules)
         left = dict.fromkeys(_requirements_not_compared(subject, cluster))
         what = f"not compared for {', '.join(left)}" if left else ""
     if what:
@@ -358,7 +358,7 @@ def _questions_of_amounts(subject: Subject, cluster: Cluster) -> Iterator[OpenQu
                 return
 
 
-def _obstacles_of_nodes(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
+def _obstacles_of_nodes(subject: Subject, reported_rules: Collection[str]) -> Iterator[OpenQuestion]:
     """Yield why no existing node takes the pods, if no rule reports the reason. Rules skip Pods without extended
     resources, Pods with nodeName, kinds of some other projects, and temporary states of nodes.
     """
@@ -368,8 +368,12 @@ def _obstacles_of_nodes(subject: Subject, told: Collection[str]) -> Iterator[Ope
             said.update((_obstacle(reason), None) for reason in _problems_of_named_node(each))
         elif not each.fits_a_node:
             problems = [*without_repeated_problems(problems_without_node(each), subject)]
-            said.update((_question_of_problem(one, is_obstacle=True), None) for one in problems if one.code not in told)
-            if not problems and not any(rule.startswith(f"{NODE_POOL.name}/") for rule in told):
+            said.update(
+                (_question_of_problem(one, is_obstacle=True), None)
+                for one in problems
+                if one.code not in reported_rules
+            )
+            if not problems and not any(rule.startswith(f"{NODE_POOL.name}/") for rule in reported_rules):
                 said[_obstacle("no node of today takes the pods, and no NodePool adds a node for them")] = None
         elif states := each.states_of_nodes_today:
             said[_obstacle(f"no node of today takes the pods: {some_of(states, _MOST_NAMES)}")] = None
@@ -380,9 +384,9 @@ def _obstacle(what: str) -> OpenQuestion:
     return OpenQuestion(aspects=("nodes",), what=what, is_obstacle=True)
 
 
-def _capacity_questions(subject: Subject, told: Collection[str]) -> Iterator[OpenQuestion]:
+def _capacity_questions(subject: Subject, reported_rules: Collection[str]) -> Iterator[OpenQuestion]:
     """Yield a question about pods that run at the same time, if the nodes have too little room for all of them."""
-    for each in () if ALL_PODS.id in told else subject.once(all_pods_and_nodes):
+    for each in () if ALL_PODS.id in reported_rules else subject.once(all_pods_and_nodes):
         count, most = each.pods.pod_count, each.most_pods
         if each.fitting and most < count:
             yield OpenQuestion(aspects=("nodes",), what=f"have room for {most} of {count} pods at the same time")

@@ -90,7 +90,7 @@ class Simulation:
         besides: other findings, which do not prevent the start.
         unknown: the rules about the start that were not evaluated.
         questions: open questions on which the start depends.
-        asked: the requests of the job, and its queue.
+        request: the demands of the job, and its queue.
         looked_at: the view that recorded the look-ups.
         left_out: what the configuration and annotations left out.
         excepted: the findings with an exception.
@@ -104,7 +104,7 @@ class Simulation:
     besides: tuple[Finding, ...]
     unknown: tuple[Finding, ...]
     questions: tuple[OpenQuestion, ...]
-    asked: JobRequest
+    request: JobRequest
     looked_at: RecordingCluster
     left_out: LeftOut = field(default_factory=LeftOut)
     excepted: tuple[Finding, ...] = ()
@@ -154,7 +154,7 @@ def simulation(
     about: Subject,
     place: Place,
     operation: str,
-    asked: JobRequest,
+    request: JobRequest,
     questions: tuple[OpenQuestion, ...],
     looked_at: RecordingCluster,
 ) -> Simulation:
@@ -166,7 +166,7 @@ def simulation(
         about: the job.
         place: the place of the job.
         operation: the operation of its request.
-        asked: the demands of the job.
+        request: the demands of the job.
         questions: open questions on which the start depends.
         looked_at: the view that recorded the look-ups.
     """
@@ -194,7 +194,7 @@ def simulation(
         besides=tuple(besides),
         unknown=tuple(unknown),
         questions=questions,
-        asked=asked,
+        request=request,
         looked_at=looked_at,
     )
 
@@ -277,26 +277,26 @@ def simulate_job(
     outcome = run_phases(attributes, "auto", door)
     about = subject_of_request(attributes)
     decisions = (*outcome.decisions, *outcome.further)
-    told = findings_of_object(decisions, about, located.locate, RulesOfPolicies(policies))
-    made = outcome.patched_object if outcome.verdict.allowed else attributes.object
-    subject = subject_of_job(attributes, made, cluster, policies)
+    findings = findings_of_object(decisions, about, located.locate, RulesOfPolicies(policies))
+    obj = outcome.patched_object if outcome.verdict.allowed else attributes.object
+    subject = subject_of_job(attributes, obj, cluster, policies)
     if isinstance(subject.object, dict) and may_run_elsewhere(subject):
-        told = tuple(each for each in told if not _is_of_this_cluster(each))
-    questions = open_questions(subject, cluster, {each.rule.id for each in told})
+        findings = tuple(each for each in findings if not _is_of_this_cluster(each))
+    questions = open_questions(subject, cluster, {each.rule.id for each in findings})
     further = tuple(_findings_of_questions(questions, about, located.locate, policies, when))
     reported = {each.problem for each in further}
     made_simulation = simulation(
-        (*told, *further),
+        (*findings, *further),
         when,
         about=about,
         place=located.place,
         operation=attributes.operation,
-        asked=read_job_request(subject),
+        request=read_job_request(subject),
         questions=tuple(each for each in questions if each.problem is None or each.problem not in reported),
         looked_at=cluster,
     )
     configuration = policies.configuration
-    excepted = tuple(each for each in told if each.exception_reason)
+    excepted = tuple(each for each in findings if each.exception_reason)
     left_out = left_out_by_configuration(
         configuration,
         Counter(each.exception_reason for each in excepted),

@@ -98,7 +98,7 @@ def _is_partly_known(simulation: Simulation, aspect: Aspect) -> bool:
     """Return whether an aspect has a result in addition to its open question."""
     if aspect == "nodes":
         return _count(simulation, "Node") > 0 and simulation.looked_at.is_whole()
-    return bool(simulation.asked.queue or simulation.asked.volcano_queue)
+    return bool(simulation.request.queue or simulation.request.volcano_queue)
 
 
 def _problem(finding: Finding, head: str, screen: Screen) -> Iterator[str]:
@@ -115,13 +115,13 @@ def _problem(finding: Finding, head: str, screen: Screen) -> Iterator[str]:
 
 def _sentence_about_fine_aspect(simulation: Simulation, aspect: Aspect) -> str:
     """Return a sentence about an aspect without obstacles."""
-    asked = simulation.asked
+    request = simulation.request
     if aspect == "queue":
         return _queue(simulation)
     if aspect == "quota":
-        return "nothing found against it" if asked.queue or asked.volcano_queue else "no queue counts it"
+        return "nothing found against it" if request.queue or request.volcano_queue else "no queue counts it"
     if aspect == "claims":
-        claims = dict.fromkeys(name for each in asked.pod_sets for name in each.claims)
+        claims = dict.fromkeys(name for each in request.pod_sets for name in each.claims)
         return f"nothing found against {', '.join(claims)}" if claims else "none"
     if aspect == "nodes":
         nodes = counted(_count(simulation, "Node"), "node")
@@ -130,12 +130,12 @@ def _sentence_about_fine_aspect(simulation: Simulation, aspect: Aspect) -> str:
 
 
 def _queue(simulation: Simulation) -> str:
-    asked = simulation.asked
-    if asked.queue:
-        parts = (("LocalQueue", asked.queue), ("ClusterQueue", asked.cluster_queue), ("cohort", asked.cohort))
+    request = simulation.request
+    if request.queue:
+        parts = (("LocalQueue", request.queue), ("ClusterQueue", request.cluster_queue), ("cohort", request.cohort))
         return ", ".join(f"{kind} {name}" for kind, name in parts if name)
-    if asked.volcano_queue:
-        return f"Volcano's queue {asked.volcano_queue}"
+    if request.volcano_queue:
+        return f"Volcano's queue {request.volcano_queue}"
     return "none: pods go to the scheduler at once"
 
 
@@ -147,10 +147,10 @@ def titled_details(simulation: Simulation) -> Iterator[tuple[str, str]]:
     """Yield, each with a title, the demands of the job, the objects that were read, the unknowns, and other
     findings.
     """
-    if simulation.asked.pod_sets:
+    if simulation.request.pod_sets:
         yield "asks for", _requests_as_text(simulation)
-    if simulation.asked.assumed:
-        yield "assuming", simulation.asked.assumed
+    if simulation.request.assumed:
+        yield "assuming", simulation.request.assumed
     if looked_at := looked_at_names(simulation):
         yield "looked at", _first_names_as_text(looked_at)
     for said, rules in missing_things_with_rules(simulation.unknown):
@@ -169,9 +169,9 @@ def titled_details(simulation: Simulation) -> Iterator[tuple[str, str]]:
 
 def _requests_as_text(simulation: Simulation) -> str:
     """Return a text about the pods with their devices, and the amounts that count against their queue."""
-    requests = dict(simulation.asked.requests)
+    requests = dict(simulation.request.requests)
     sets = []
-    for each in simulation.asked.pod_sets:
+    for each in simulation.request.pod_sets:
         pods = "pods" if each.pods is None else counted(each.pods, "pod")
         amounts = ", ".join(f"{value} {name}" for name, value in requests.get(each.name, ()))
         each_pod = "" if each.pods == 1 else "each "
@@ -207,7 +207,7 @@ def _first_names_as_text(names: Sequence[str]) -> str:
 
 def simulation_as_json(simulation: Simulation) -> dict[str, Any]:
     """Return the answer as plain JSON values."""
-    asked = simulation.asked
+    request = simulation.request
     return {
         "object": str(simulation.about),
         **records.record_of_place(simulation.place),
@@ -225,17 +225,17 @@ def simulation_as_json(simulation: Simulation) -> dict[str, Any]:
                 "pods": each.pods,
                 "devices": each.devices,
                 "claims": list(each.claims),
-                "requests": dict(dict(asked.requests).get(each.name, ())),
+                "requests": dict(dict(request.requests).get(each.name, ())),
             }
-            for each in asked.pod_sets
+            for each in request.pod_sets
         ],
         "queue": {
-            "localQueue": asked.queue,
-            "clusterQueue": asked.cluster_queue,
-            "cohort": asked.cohort,
-            "volcanoQueue": asked.volcano_queue,
+            "localQueue": request.queue,
+            "clusterQueue": request.cluster_queue,
+            "cohort": request.cohort,
+            "volcanoQueue": request.volcano_queue,
         },
-        "assumed": [asked.assumed] if asked.assumed else [],
+        "assumed": [request.assumed] if request.assumed else [],
         "lookedAt": list(looked_at_names(simulation)),
         "unknown": [
             *({"what": each.sentence, "aspects": list(each.aspects), "rules": []} for each in simulation.questions),

@@ -72,9 +72,9 @@ class Why(Struct, frozen=True, kw_only=True):
 def without_waiting(simulation: Simulation) -> Simulation:
     """Return the simulation without findings about waiting for other jobs."""
     against = {
-        aspect: kept
+        aspect: remaining
         for aspect, findings in simulation.against.items()
-        if (kept := tuple(each for each in findings if each.rule.id not in WAITS))
+        if (remaining := tuple(each for each in findings if each.rule.id not in WAITS))
     }
     answer: Answer = simulation.answer
     if answer == "waits":

@@ -177,7 +177,7 @@ def _decisive(root: JSON, statements: Sequence[Statement], tree: OwnedObjects) -
     above = {about, *map(name_of, tree.owners)}
     has_workload = any(text_at(each, ("kind",)) == "Workload" for each in tree.objects)
     newest = _newest_objects(tree)
-    kept: dict[tuple[ObjectName, str], Statement] = {}
+    by_text: dict[tuple[ObjectName, str], Statement] = {}
     for each in statements:
         if each.turn is Turn.SUSPENDED and (each.about not in above or has_workload):
             continue
@@ -186,8 +186,8 @@ def _decisive(root: JSON, statements: Sequence[Statement], tree: OwnedObjects) -
         if each.last_seen and each.last_seen < newest.get(each.about, ""):
             continue  # out of date, because the controller created an object after this event
         is_part = each.turn is Turn.ENDED and each.about not in above
-        kept[each.about, each.says] = replace(each, turn=Turn.CONTAINER) if is_part else each
-    return sorted(kept.values(), key=lambda each: (each.turn, each.about.kind == "Pod"))
+        by_text[each.about, each.says] = replace(each, turn=Turn.CONTAINER) if is_part else each
+    return sorted(by_text.values(), key=lambda each: (each.turn, each.about.kind == "Pod"))
 
 
 def _newest_objects(tree: OwnedObjects) -> Mapping[ObjectName, str]:

@@ -254,8 +254,8 @@ def _used_quota(workload: JSON, more: list[re.Match[str]], reading: ClusterReadi
     """Name the missing quota of the flavor that Kueue tried last, and the jobs that use this quota."""
     resource, flavor, amount = more[-1].groups()
     wanted = _requested(workload, resource)
-    asked = f"{wanted} of {resource}" if wanted else resource
-    said = f"Kueue has no free quota for {asked} in flavor {flavor}: {amount} more needed"
+    amount_text = f"{wanted} of {resource}" if wanted else resource
+    said = f"Kueue has no free quota for {amount_text} in flavor {flavor}: {amount} more needed"
     queue = name_of(_cluster_queue(workload, reading)).name
     users = sorted(
         _users(workload, queue, resource, flavor, reading), reverse=True, key=lambda user: (user[0], user[1])

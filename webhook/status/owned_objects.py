@@ -110,16 +110,16 @@ def owned_objects(root: JSON, reading: ClusterReading) -> OwnedObjects:
     while waiting:
         owner, kinds, level = waiting.popleft()
         for kind in kinds:
-            for made in indexes.owned(kind, owner):
-                if id(made) in seen or _is_replaced(made):
+            for created in indexes.owned(kind, owner):
+                if id(created) in seen or _is_replaced(created):
                     continue
                 if len(tree.objects) >= MOST_OBJECTS:
                     tree.is_cut = True
                     return tree
-                seen.add(id(made))
-                tree.objects.append(made)
+                seen.add(id(created))
+                tree.objects.append(created)
                 if level < MOST_LEVELS:
-                    waiting.append((made, _kinds_made_of(made), level + 1))
+                    waiting.append((created, _kinds_made_of(created), level + 1))
     return tree
 
 

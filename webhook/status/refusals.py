@@ -200,14 +200,14 @@ def _reasons(text: str) -> Iterator[tuple[int, str, str]]:
     """Yield the number of nodes, the text and the fix of each reason. The most frequent reason comes first."""
     for end in (". preemption", ", preemption", ". no new claims", "; "):
         text = text.partition(end)[0]
-    made: list[tuple[int, str]] = []
+    reasons: list[tuple[int, str]] = []
     for part in text.rstrip(". ").split(", ")[:_MOST_REASONS]:
         match = _COUNT.match(part)
-        if match is None and made:
-            made[-1] = (made[-1][0], f"{made[-1][1]}, {part}")  # the comma belongs to the reason
+        if match is None and reasons:
+            reasons[-1] = (reasons[-1][0], f"{reasons[-1][1]}, {part}")  # the comma belongs to the reason
         else:
-            made.append((int(match[1]) if match else 0, part[match.end() :] if match else part))
-    for count, reason in sorted(made, key=lambda each: -each[0]):
+            reasons.append((int(match[1]) if match else 0, part[match.end() :] if match else part))
+    for count, reason in sorted(reasons, key=lambda each: -each[0]):
         yield (count, *_reason(reason))
 
 

@@ -94,10 +94,10 @@ class ClusterReading:
 
         `selector` has the labels of the wanted objects, such as `a=b,c=d`. Other objects may also be returned.
         """
-        asked = kind, namespace, selector if self._source.selects else ""
-        if asked not in self._listed:
-            self._listed[asked] = tuple(self._read_list(*asked))
-        return self._listed[asked]
+        key = kind, namespace, selector if self._source.selects else ""
+        if key not in self._listed:
+            self._listed[key] = tuple(self._read_list(*key))
+        return self._listed[key]
 
     def events(self, obj: JSON, *normal: str) -> Sequence[JSON]:
         """Return the warnings about an object, and normal events with these reasons. The last event comes first."""

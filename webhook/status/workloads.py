@@ -173,8 +173,8 @@ def _suspended(job: JSON, path: tuple[str, ...]) -> Iterator[Statement]:
 def read_pods_of_set(owner: JSON, reading: ClusterReading) -> Iterator[Statement]:
     """Yield statements about why a ReplicaSet, StatefulSet or DaemonSet lacks pods."""
     wanted = get(owner, ("spec", "replicas"), get(owner, ("status", "desiredNumberScheduled"), 1))
-    made = number_at(owner, ("status", "replicas")) or number_at(owner, ("status", "currentNumberScheduled"))
-    if wanted != made:
+    current = number_at(owner, ("status", "replicas")) or number_at(owner, ("status", "currentNumberScheduled"))
+    if wanted != current:
         yield from read_refused_creation(owner, reading)
 
 

@@ -177,22 +177,22 @@ def _launch_of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -
     return _cached_launch(_CommandLine(argv, env.pairs()), until)
 
 
-def _cached_launch(asked: _CommandLine, until: Deadline) -> LaunchedProgram:
+def _cached_launch(command_line: _CommandLine, until: Deadline) -> LaunchedProgram:
     """Return what a command line starts. The result is cached: roles of a job often have the same command, and
     `/mutate` and `/validate` both need the result.
     """
-    if asked.length_of_texts() > _LONGEST_KEPT:
-        return _follow_command_line(asked, until)
-    started = _KEPT.get(asked, None)
+    if command_line.length_of_texts() > _LONGEST_KEPT:
+        return _follow_command_line(command_line, until)
+    started = _KEPT.get(command_line, None)
     if started is None:
-        started = _follow_command_line(asked, until)
-        _KEPT.put(asked, started, asked.memory_bytes())
+        started = _follow_command_line(command_line, until)
+        _KEPT.put(command_line, started, command_line.memory_bytes())
     return started
 
 
-def _follow_command_line(asked: _CommandLine, until: Deadline) -> LaunchedProgram:
+def _follow_command_line(command_line: _CommandLine, until: Deadline) -> LaunchedProgram:
     reading = ReadingBudget(until)
-    words, env = until.items_with_clock_checks(asked.words), asked.env
+    words, env = until.items_with_clock_checks(command_line.words), command_line.env
     try:
         known = _certain_variables(env, reading)
         started = list(
@@ -215,7 +215,7 @@ def _follow_command_line(asked: _CommandLine, until: Deadline) -> LaunchedProgra
             launchers[0], " ".join(each or "" for variable in env for each in variable), until
         )
         return said._replace(
-            hosts=said.hosts or (said.by in MPI and any(map(_is_script_that_changes_hosts, asked.words)))
+            hosts=said.hosts or (said.by in MPI and any(map(_is_script_that_changes_hosts, command_line.words)))
         )
     return LaunchedProgram(by=PYTHON, whole=True) if len(programs) == 1 else _NOTHING
 

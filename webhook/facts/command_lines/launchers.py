@@ -198,16 +198,16 @@ def _program_name(word: str) -> str:
 
 def _script_of_option_c(words: Sequence[str]) -> str:
     """Return the script after a shell's `-c`; "" if the shell reads a file."""
-    asked = takes = False
+    has_option_c = takes = False
     for word in words:
         if takes:
             takes = False
         elif word.startswith(("-", "+")) and len(word) > 1:
             short = not word.startswith("--")
-            asked = asked or (short and word[0] == "-" and "c" in word)
+            has_option_c = has_option_c or (short and word[0] == "-" and "c" in word)
             takes = (short and word[-1] in "oO") or word in ("--rcfile", "--init-file")
         else:
-            return word if asked else ""
+            return word if has_option_c else ""
     return ""
 
 

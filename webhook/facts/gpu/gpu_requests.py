@@ -388,22 +388,22 @@ def _is_monitor(container: Container, subject: Subject) -> bool:
     return container.is_found_in(_MONITORS, (container.image, container.name, subject.metadata.name))
 
 
-def _check_doubtful_device(asked: RequestedDevice, requesting: DeviceContainer, subject: Subject) -> Iterator[Problem]:
-    name, kind = asked.name, asked.device.kind
+def _check_doubtful_device(device: RequestedDevice, requesting: DeviceContainer, subject: Subject) -> Iterator[Problem]:
+    name, kind = device.name, device.device.kind
     if not kind:
         if not parse_resource_name(name).is_qualified:
             return  # pod-resources reports this name, which the API server refuses
         message = f"no known device plugin offers `{name}`, so the pod stays Pending"
         yield UNKNOWN_DEVICE.problem(
-            requesting.path_of(asked), message, f"write `{asked.nearest_known_resource}` if that is meant"
+            requesting.path_of(device), message, f"write `{device.nearest_known_resource}` if that is meant"
         )
-    elif kind == "shared" and asked.whole_amount > 1 and name.startswith("nvidia.com/"):
+    elif kind == "shared" and device.whole_amount > 1 and name.startswith("nvidia.com/"):
         message = "must be 1 because more shares do not give more of the GPU, and the device plugin may refuse them"
-        yield SEVERAL_SHARES.problem(requesting.path_of(asked), message, "set 1", asked.whole_amount)
+        yield SEVERAL_SHARES.problem(requesting.path_of(device), message, "set 1", device.whole_amount)
     elif kind == "monitor" and not _is_monitor(requesting.container, subject):
         message = "gives the container every GPU of the node because this is the resource for monitoring"
         fix = f"to compute on a GPU, request {name.removesuffix('_monitoring')}"
-        yield MONITORING_RESOURCE.problem(requesting.path_of(asked), message, fix)
+        yield MONITORING_RESOURCE.problem(requesting.path_of(device), message, fix)
 
 
 def check_gpus_of_several_vendors(subject: Subject) -> Iterator[Problem]:

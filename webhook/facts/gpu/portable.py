@@ -414,9 +414,9 @@ def _state_of_amounts(written: Sequence[JSON], chosen: JSON, *, is_all: bool, is
 
 def _describe_amounts_after_translation(place: ResourcePlace, own: Mapping[str, JSON]) -> str:
     """Return what is requested after `gpu` is removed, as a clause for messages."""
-    kept = next((each for each in own.values() if each["isSet"] and not (each["isNull"] or each["isKept"])), None)
-    if kept:
-        return f"{kept['path']} stays `{kept['text']}`"
+    remaining = next((each for each in own.values() if each["isSet"] and not (each["isNull"] or each["isKept"])), None)
+    if remaining:
+        return f"{remaining['path']} stays `{remaining['text']}`"
     return "the shard gets what the template requests" if place.is_patch else "no GPU is requested"
 
 

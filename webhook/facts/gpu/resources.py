@@ -197,11 +197,11 @@ def _containers_as_json(podset: PodSet, reading: ReadingContext) -> list[JSON]:
 def _pod_set_outside_template(field: ResourceField) -> tuple[PodSet, JSON]:
     """Return a pod set of one container for resources outside a template."""
     path = field.path if field.is_device else field.path[:-1]
-    made = PodSet(name=field.podset, path=path, template={}, count=field.count, elsewhere=True)
-    container = _container_as_json(Container.of({"name": field.container, "resources": field.resources}), made)
+    pod_set = PodSet(name=field.podset, path=path, template={}, count=field.count, elsewhere=True)
+    container = _container_as_json(Container.of({"name": field.container, "resources": field.resources}), pod_set)
     if field.is_device:
         container["resources"] = [{**each, "path": container["path"]} for each in container["resources"]]
-    return made, container
+    return pod_set, container
 
 
 def _pod_set_as_json(podset: PodSet, own: Sequence[JSON]) -> JSON:

@@ -94,8 +94,8 @@ def _data_of_config_map(name: Any, subject: Subject) -> Mapping[str, str]:
     """Return the texts of a ConfigMap; an empty map if the ConfigMap is not known."""
     if not isinstance(name, str) or not name:
         return {}
-    held = subject.cluster_view().get_without_noting(ConfigMap.gvk, subject.namespace, name)
-    data = ConfigMap.of(held).data
+    config_map = subject.cluster_view().get_without_noting(ConfigMap.gvk, subject.namespace, name)
+    data = ConfigMap.of(config_map).data
     return dict(subject.deadline.charge_for_items(list(data.items())))
 
 

@@ -309,8 +309,8 @@ def _loopback_of_server(member: ServerContainer) -> str:
 
 
 def _check_probes(member: ServerContainer, ports: Sequence[int], *, has_service: bool) -> Iterator[Problem]:
-    asked = list(_asked_ports(member))
-    connected = [each for each in asked if not _is_elsewhere(member, each[1], ports)]
+    probed = list(_probed_ports(member))
+    connected = [each for each in probed if not _is_elsewhere(member, each[1], ports)]
     arguments, name = member.server.arguments, member.server.name
     if arguments.has("headless") and not arguments.is_open:
         if connected or has_service:
@@ -333,7 +333,7 @@ def _check_probes(member: ServerContainer, ports: Sequence[int], *, has_service:
     if not ports:
         return
     wrong = chain(
-        _wrong_scheme(member, ports[0], asked), _wrong_port(member, ports, asked), _wrong_port_of_path(member)
+        _wrong_scheme(member, ports[0], probed), _wrong_port(member, ports, probed), _wrong_port_of_path(member)
     )
     for probe, message, fix in wrong:
         at = member.locate((*member.container.at, probe))
@@ -345,7 +345,7 @@ def check_probes_of_frontend(member: ServerContainer, at: FieldPath) -> Iterator
     path with the probes.
     """
     ports = _ports_of_server(member)
-    for probe, message, fix in _wrong_port(member, ports, _asked_ports(member)) if ports else ():
+    for probe, message, fix in _wrong_port(member, ports, _probed_ports(member)) if ports else ():
         yield _problem_of_probe((*at, probe), f"{message}, so the probe never succeeds", fix)
 
 
@@ -358,10 +358,10 @@ def _problem_of_service(path: FieldPath, message: str, fix: str, words: tuple[st
 
 
 def _wrong_port(
-    member: ServerContainer, ports: Sequence[int], asked: Iterable[tuple[str, int, str]]
+    member: ServerContainer, ports: Sequence[int], probed: Iterable[tuple[str, int, str]]
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the first probe that connects to another port than the server's, with the message and the fix."""
-    wrong = next(((probe, number) for probe, number, _ in asked if number not in ports), None)
+    wrong = next(((probe, number) for probe, number, _ in probed if number not in ports), None)
     if wrong is not None and not (_may_be_elsewhere(member, wrong[1]) or _has_port_of_flag(member, wrong[1])):
         message = f"connects to port {wrong[1]}, but {member.server.name} listens on {_words_for_ports(ports)}"
         off = member.server.arguments.written("allow-http")
@@ -389,14 +389,14 @@ def _wrong_port_of_path(member: ServerContainer) -> Iterator[tuple[str, str, str
 
 
 def _wrong_scheme(
-    member: ServerContainer, port: int, asked: Iterable[tuple[str, int, str]]
+    member: ServerContainer, port: int, probed: Iterable[tuple[str, int, str]]
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the first probe that uses HTTP for a server with TLS, or HTTPS for a server without TLS."""
     arguments, name = member.server.arguments, member.server.name
     if name not in _SPEAKS_TLS or arguments.is_open:
         return
     has_tls = arguments.has("certificate")
-    for probe, number, scheme in asked:
+    for probe, number, scheme in probed:
         if number != port or not scheme:
             continue
         if (scheme == "HTTPS") != has_tls and not _may_be_elsewhere(member, port):
@@ -497,12 +497,19 @@ def _check_added_probe(member: ServerContainer, ports: Sequence[int], by: str) -
     is_probed = container.name == _OF_KSERVE if by == _KSERVE else container.ports or not has_others
     if not is_probed or container.readiness_probe or container.is_omitted("ports"):
         return
-    asked = next((each.container_port for each in container.ports), _PORT_OF_KSERVE)
-    if asked is None or asked in ports or _may_be_elsewhere(member, asked) or _has_port_of_flag(member, asked):
+    probed_port = next((each.container_port for each in container.ports), _PORT_OF_KSERVE)
+    if (
+        probed_port is None
+        or probed_port in ports
+        or _may_be_elsewhere(member, probed_port)
+        or _has_port_of_flag(member, probed_port)
+    ):
         return
     where = f"{member.server.name} listens on {_words_for_ports(ports)}"
-    message = f"{where}, but {by} adds a readinessProbe of port {asked}, so the pod is never ready"
-    yield _problem_of_probe(member.path, message, f"list containerPort {ports[0]}, or set {_port_flag(member)} {asked}")
+    message = f"{where}, but {by} adds a readinessProbe of port {probed_port}, so the pod is never ready"
+    yield _problem_of_probe(
+        member.path, message, f"list containerPort {ports[0]}, or set {_port_flag(member)} {probed_port}"
+    )
 
 
 def _advise_container_ports(member: ServerContainer, ports: Sequence[int]) -> Iterator[Problem]:
@@ -516,7 +523,7 @@ def _advise_container_ports(member: ServerContainer, ports: Sequence[int]) -> It
     yield CONTAINER_PORT.problem(member.path, message, f"list {ports[0]}, or set {_port_flag(member)} {listed[0]}")
 
 
-def _asked_ports(member: ServerContainer) -> Iterator[tuple[str, int, str]]:
+def _probed_ports(member: ServerContainer) -> Iterator[tuple[str, int, str]]:
     """Yield each probe of a container that connects to a port: the name of the probe, the number of the port, and the
     scheme of an HTTP probe; "" for other probes.
     """
@@ -620,12 +627,12 @@ def _check_pools(
             yield POOL_SELECTOR.problem(member.path, message, f"write {key}: {held} in the selector")
 
 
-def _is_misspelt(wanted: str, held: JSON) -> bool:
+def _is_misspelt(wanted: str, actual: JSON) -> bool:
     """Return whether a value is probably the other value with a letter too many or too few."""
-    if not isinstance(held, str) or max(len(wanted), len(held)) > _LONGEST_LABEL or len(wanted) == len(held):
+    if not isinstance(actual, str) or max(len(wanted), len(actual)) > _LONGEST_LABEL or len(wanted) == len(actual):
         return False
-    has_other_digits = [each for each in wanted if each.isdigit()] != [each for each in held if each.isdigit()]
-    return not has_other_digits and bool(get_close_matches(wanted, [held], 1, 0.85))
+    has_other_digits = [each for each in wanted if each.isdigit()] != [each for each in actual if each.isdigit()]
+    return not has_other_digits and bool(get_close_matches(wanted, [actual], 1, 0.85))
 
 
 def _check_port_variable(member: ServerContainer, view: ClusterView) -> Iterator[Problem]:

@@ -99,10 +99,10 @@ def check_parts_of_inference_service(subject: Subject) -> Iterator[Problem]:
 def _runtime_of_model(model: Model, view: ClusterView) -> tuple[ServingRuntime | None, bool]:
     """Return the runtime of a model, and whether the model names a runtime. The runtime is None if it is not known."""
     if name := model.runtime:
-        held = view.get_without_noting(ServingRuntime.gvk, view.namespace, name) or view.get_without_noting(
+        runtime = view.get_without_noting(ServingRuntime.gvk, view.namespace, name) or view.get_without_noting(
             ClusterServingRuntime.gvk, "", name
         )
-        return (ServingRuntime.of(held, (), ReadingContext(view.deadline)) if held else None), True
+        return (ServingRuntime.of(runtime, (), ReadingContext(view.deadline)) if runtime else None), True
     wanted = get(model.json, ("modelFormat", "name"), "")
     listed = (*view.typed_here(ServingRuntime), *view.typed_here(ClusterServingRuntime))
     fitting = [each for each in listed if _selects_format(each, wanted)]

@@ -111,8 +111,8 @@ def text_of_mounted_file(path: str, container: Container, spec: PodSpec, subject
     if mount is None or volume is None or mount.sub_path_expr:
         return ""
     name, key = volume.config_map.name, _key_of_file(path, mount, volume)
-    held = subject.cluster_view().get_without_noting(ConfigMap.gvk, subject.namespace, name) if name else None
-    text = ConfigMap.of(held).data.get(key, "")
+    config_map = subject.cluster_view().get_without_noting(ConfigMap.gvk, subject.namespace, name) if name else None
+    text = ConfigMap.of(config_map).data.get(key, "")
     return text if len(text) <= _LONGEST_SCRIPT else ""
 
 

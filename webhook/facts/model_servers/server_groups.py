@@ -338,8 +338,8 @@ def _check_published_addresses(member: ServerContainer, subject: Subject) -> Ite
     name, address = _subdomain(subject), member.server.arguments.values.get("address", "")
     if not name or f".{name}" not in address:
         return
-    held = subject.cluster_view().get_without_noting(Service.gvk, subject.namespace, name)
-    service = Service.of(held)
+    existing = subject.cluster_view().get_without_noting(Service.gvk, subject.namespace, name)
+    service = Service.of(existing)
     if service and service.spec.cluster_ip == "None" and not service.spec.publish_not_ready_addresses:
         message = f"the pods meet at {address[:80]}, which Service `{name}` publishes only when pod 0 is ready, but "
         message += "pod 0 waits for the other pods"

@@ -233,22 +233,27 @@ def check_cards(subject: Subject) -> Iterator[Problem]:
     """Report containers that request more cards, or more memory of a card, than the nodes that fit the pod have."""
     for each in subject.once(pods_and_nodes):
         is_of_volcano = _is_placed_by_volcano(each.pods.template, subject)
-        asking = [
-            asked for container in each.pods.template.spec.all_containers() for asked in _requested_cards(container)
+        requests = [
+            requested
+            for container in each.pods.template.spec.all_containers()
+            for requested in _requested_cards(container)
         ]
         placed = [
-            asked
-            for asked in asking
+            requested
+            for requested in requests
             if (
                 is_of_volcano
-                if asked.annotation == VOLCANO_CARDS
-                else not why_hami_ignores(asked.container, each, subject)
+                if requested.annotation == VOLCANO_CARDS
+                else not why_hami_ignores(requested.container, each, subject)
             )
         ]
-        cards = {annotation: _cards_of_nodes(each, annotation) for annotation in {asked.annotation for asked in placed}}
-        for asked in placed:
-            if (of_nodes := cards[asked.annotation]) is not None:
-                yield from without_repeated_problems(_check_container(asked, of_nodes, each), subject)
+        cards = {
+            annotation: _cards_of_nodes(each, annotation)
+            for annotation in {requested.annotation for requested in placed}
+        }
+        for requested in placed:
+            if (of_nodes := cards[requested.annotation]) is not None:
+                yield from without_repeated_problems(_check_container(requested, of_nodes, each), subject)
 
 
 def check_pods_of_hami(subject: Subject) -> Iterator[Problem]:
@@ -340,17 +345,17 @@ def _requested_cards(container: Container) -> Iterator[RequestedCards]:
             )
 
 
-def _check_container(asked: RequestedCards, cards: CardsOfNodes, each: PodsAndNodes) -> Iterator[Problem]:
-    count, memory = asked.count, asked.memory
+def _check_container(requested: RequestedCards, cards: CardsOfNodes, each: PodsAndNodes) -> Iterator[Problem]:
+    count, memory = requested.count, requested.memory
     if cards.most < count and not cards.have_parts:
         message = (
             f"requests shares of {count} different cards, but no node has more than {counted(cards.most, 'card')}: "
             f"node {cards.node_with_most} shares {counted(cards.most, 'card')}"
         )
-        path = each.pods.locate(path_of_amount(asked.container, asked.number))
-        yield CARDS.problem(path, message, f"request {cards.most}", count if asked.is_counted else None)
+        path = each.pods.locate(path_of_amount(requested.container, requested.number))
+        yield CARDS.problem(path, message, f"request {cards.most}", count if requested.is_counted else None)
     elif memory and not cards.have_memory(memory, count, each.view.deadline):
-        path = each.pods.locate(path_of_amount(asked.container, asked.memory_name))
+        path = each.pods.locate(path_of_amount(requested.container, requested.memory_name))
         has = f"the largest card has {cards.largest} MiB"
         if cards.largest >= memory:
             has = f"no node has {count} cards with this memory"
@@ -378,12 +383,12 @@ def _check_container_of_hami(container: Container, each: PodsAndNodes, subject: 
 def _check_node_name(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
     """Report nodeName in pods with a share of HAMi that HAMi's webhook does not ignore."""
     spec = each.pods.template.spec
-    taken = (
+    sharing = (
         container
         for container in spec.all_containers()
         if any(map(_is_of_hami, _amounts(container))) and not why_hami_ignores(container, each, subject)
     )
-    if spec.node_name and next(taken, None) is not None:
+    if spec.node_name and next(sharing, None) is not None:
         message = f"names node {spec.node_name}, but HAMi has to choose node and card, so its webhook refuses the pod"
         yield NODE_NAME.problem(each.pods.locate(spec.path("nodeName")), message, _BY_HOST_NAME)
 

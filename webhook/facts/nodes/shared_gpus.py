@@ -177,8 +177,8 @@ class _SeveralSlices:
     container: Container
 
 
-def _check_time_slices(asked: _SeveralSlices, each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
-    offers, view, path = each.fitting, each.view, asked.path
+def _check_time_slices(slices: _SeveralSlices, each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
+    offers, view, path = each.fitting, each.view, slices.path
     name = offers[0].name
     if all(_is_refusal_on(offer, view) for offer in offers):
         message = (
@@ -186,9 +186,9 @@ def _check_time_slices(asked: _SeveralSlices, each: PodsAndNodes, subject: Subje
             "a container, so each pod fails on the node"
         )
         yield REFUSED.problem(path, message, "request 1, or use nodes with GPUs that are not shared")
-    elif all(offer.labels.get(f"{asked.base}.count") == "1" for offer in offers):
-        message = f"the GPUs that node {name} offers are time slices of one card, so {asked.count} shares are 1 GPU"
-        launch = cached_launch_of_container(asked.container, subject)
+    elif all(offer.labels.get(f"{slices.base}.count") == "1" for offer in offers):
+        message = f"the GPUs that node {name} offers are time slices of one card, so {slices.count} shares are 1 GPU"
+        launch = cached_launch_of_container(slices.container, subject)
         if launch.by in LAUNCHERS:
             problem = f"{message}, and the processes of {launch.by} find no second GPU"
             yield PROCESSES.problem(path, problem, "request 1, and start one process")

@@ -103,8 +103,8 @@ def gang_of_pods(pods: Sequence[KaiPods], subject: Subject) -> Gang:
     members = _least_members(subject, sum(count for count, _ in sizes))
     left, gpus = members, 0.0
     for count, of_pod in sorted(sizes, key=lambda size: size[1]):
-        taken = min(left, count)
-        left, gpus = left - taken, gpus + taken * of_pod
+        counted = min(left, count)
+        left, gpus = left - counted, gpus + counted * of_pod
     return Gang(members, gpus) if gpus > one.gpus else one
 
 

@@ -99,8 +99,8 @@ def unread_pods(obj: JSON, table: Table, deadline: Deadline) -> Iterator[Missing
     for kind, reason in reasons.items():
         yield MissingObject(kind=kind, name="", why=reason, is_absent=False)
     for kind, places in patches.items():
-        told = f"patches some of its pods at {_some_paths(places, deadline)}, which is not read"
-        yield MissingObject(kind=kind, name="", why=told, is_absent=False)
+        text = f"patches some of its pods at {_some_paths(places, deadline)}, which is not read"
+        yield MissingObject(kind=kind, name="", why=text, is_absent=False)
 
 
 def _some_paths(places: list[FieldPath], deadline: Deadline) -> str:

@@ -178,10 +178,10 @@ def _gpus_of_group(group: Group) -> tuple[int | None, int]:
             limit += quantity.read_count(written) or 0
         elif "/" in name and ("gpu" in name or "mig" in name or "tpu" in name):
             return None, 0
-    told = group.resources.get("GPU", group.ray_start_params.num_gpus or None)
-    if told is None:
+    number_for_ray = group.resources.get("GPU", group.ray_start_params.num_gpus or None)
+    if number_for_ray is None:
         return limit, limit
-    return quantity.read_count(told), limit
+    return quantity.read_count(number_for_ray), limit
 
 
 def _most_pods_of_group(group: Group, cluster: RayClusterSpec) -> int | None:
@@ -431,8 +431,8 @@ def _most_cpus_of_a_pod(cluster: RayClusterSpec) -> int | None:
     for group in cluster.groups():
         container = next(iter(group.template.spec.containers), None)
         amounts = {} if container is None else {**container.resources.requests, **container.resources.limits}
-        told = group.resources.get("CPU", group.ray_start_params.json.get("num-cpus", amounts.get("cpu")))
-        read = quantity.read_quantity_or_none(told) if told is not None else None
+        number_for_ray = group.resources.get("CPU", group.ray_start_params.json.get("num-cpus", amounts.get("cpu")))
+        read = quantity.read_quantity_or_none(number_for_ray) if number_for_ray is not None else None
         if read is None:
             return None
         most = max(most, read.value())

@@ -240,7 +240,7 @@ def validate_parameter_types(subject: Subject) -> Iterator[Problem]:
     """Report the first parameter of each group that is not a string, as the CustomResourceDefinition requires."""
     for group in ray_cluster_spec_of(subject).groups():
         written = (("rayStartParams", group.ray_start_params.json), ("resources", group.resources))
-        values = ((at, *item) for at, held in written for item in held.items())
+        values = ((at, *item) for at, parameters in written for item in parameters.items())
         wrong = next((each for each in values if each[2] is not None and not isinstance(each[2], str)), None)
         if wrong is not None:
             at, name, value = wrong
@@ -272,11 +272,11 @@ def ray_cluster_spec_of(subject: Subject) -> RayClusterSpec:
 def validate_num_gpus(subject: Subject) -> Iterator[Problem]:
     """Report groups that set more GPUs for Ray than the container has."""
     for group in ray_cluster_spec_of(subject).groups():
-        told = _num_gpus_of_group(group)
+        num_gpus = _num_gpus_of_group(group)
         container = next(iter(group.template.spec.containers), None)
-        if told is None or container is None or container.resources.claims:
+        if num_gpus is None or container is None or container.resources.claims:
             continue
-        at, written = told
+        at, written = num_gpus
         gpus = _gpu_limit_of_container(container)
         if 0 < gpus < int(written):
             message = (
@@ -296,8 +296,8 @@ def _num_gpus_of_group(group: Group) -> tuple[FieldPath, str] | None:
     written = {name: str(value) for name, value in group.resources.items() if name.lower().endswith("gpu")}
     params = group.ray_start_params
     named = [(group.path("resources", name), value) for name, value in written.items()]
-    told = named or [(params.path("num-gpus"), params.num_gpus)]
-    return told[0] if len(told) == 1 and _COUNT.fullmatch(told[0][1]) else None
+    numbers = named or [(params.path("num-gpus"), params.num_gpus)]
+    return numbers[0] if len(numbers) == 1 and _COUNT.fullmatch(numbers[0][1]) else None
 
 
 def _gpu_limit_of_container(container: Container) -> int:

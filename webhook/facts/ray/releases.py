@@ -242,8 +242,8 @@ def _cluster_spec(subject: Subject) -> RayClusterSpec:
 def _check_fields(spec: Typed, fields: tuple[tuple[str, Release], ...], installed: KubeRay) -> Iterator[Problem]:
     for name, release in fields:
         above, _, below = name.partition(".")
-        held = spec.json.get(above)
-        is_written = isinstance(held, dict) and below in held if below else spec.has(above)
+        outer = spec.json.get(above)
+        is_written = isinstance(outer, dict) and below in outer if below else spec.has(above)
         if is_written and installed.release < release:
             message = (
                 f"`{name}` exists since KubeRay {release_as_text(release)}, so the CustomResourceDefinition of "

@@ -173,11 +173,13 @@ def _check_pod_spec(spec: Any, at: FieldPath, subject: Subject) -> Iterator[Prob
         message = "is a field that Knative never accepts"
         yield _problem_of_field((*at, _NEVER), message, "remove the field, and set timeoutSeconds")
     features = _features(subject)
-    asked = [(name, key) for name, key in _FEATURES.items() if spec.get(name)]
+    wanted_fields = [(name, key) for name, key in _FEATURES.items() if spec.get(name)]
     volumes = spec.get("volumes")
     for volume in subject.deadline.charge_for_items(volumes if isinstance(volumes, list) else ()):
-        asked += [("volumes", key) for name, key in _VOLUMES.items() if isinstance(volume, dict) and volume.get(name)]
-    for name, key in dict.fromkeys(asked):
+        wanted_fields += [
+            ("volumes", key) for name, key in _VOLUMES.items() if isinstance(volume, dict) and volume.get(name)
+        ]
+    for name, key in dict.fromkeys(wanted_fields):
         state = None if features is None else str(features.get(key, "disabled")).lower()
         if state in _ON:
             continue

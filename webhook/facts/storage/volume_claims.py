@@ -138,8 +138,8 @@ def validate_claims(subject: Subject) -> Iterator[Problem]:
             yield from _check_class_of_pending_claim(claim, name, mounting, view)
             origin = view.file_of_object_as_text(claim.json)
             for problem in validate_access_modes(claim.spec, f"claim `{name}`", mounting, view):
-                told = f"{problem.message} (claim `{name}`{origin})" if origin else problem.message
-                problem_of_claim = replace(problem, message=told)
+                text = f"{problem.message} (claim `{name}`{origin})" if origin else problem.message
+                problem_of_claim = replace(problem, message=text)
                 if problem.code == READ_WRITE_ONCE.id:
                     alike.setdefault(problem.message.replace(f"`{name}`", ""), []).append((name, problem_of_claim))
                 else:

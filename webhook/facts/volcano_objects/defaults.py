@@ -78,10 +78,10 @@ def _with_job_defaults_at_path(value: Mapping[str, Any], path: tuple[str, str]) 
 
 def _job_spec_with_schema_defaults(spec: Mapping[str, Any]) -> JSON:
     """Return the spec of a Job with the defaults of its CustomResourceDefinition."""
-    made = {"queue": DEFAULT_QUEUE, "maxRetry": _RETRIES, **_with_topology_default(spec)}
-    if "tasks" in made:
-        made["tasks"] = [_task_with_schema_defaults(task) for task in made["tasks"]]
-    return made
+    completed = {"queue": DEFAULT_QUEUE, "maxRetry": _RETRIES, **_with_topology_default(spec)}
+    if "tasks" in completed:
+        completed["tasks"] = [_task_with_schema_defaults(task) for task in completed["tasks"]]
+    return completed
 
 
 def _task_with_schema_defaults(task: Mapping[str, Any]) -> JSON:
@@ -100,33 +100,33 @@ def job_spec_with_webhook_defaults(spec: Mapping[str, Any], deadline: Deadline) 
     """Return the spec of a Job with the defaults of its mutating webhook (createPatch): zero and "" count as
     not set.
     """
-    made = dict(spec)
-    made["queue"] = spec.get("queue") or DEFAULT_QUEUE
-    made["schedulerName"] = spec.get("schedulerName") or types.SCHEDULER
-    made["maxRetry"] = spec.get("maxRetry") or _RETRIES
+    completed = dict(spec)
+    completed["queue"] = spec.get("queue") or DEFAULT_QUEUE
+    completed["schedulerName"] = spec.get("schedulerName") or types.SCHEDULER
+    completed["maxRetry"] = spec.get("maxRetry") or _RETRIES
     tasks = deadline.items_with_clock_checks(spec.get("tasks", []))
-    made["tasks"] = [_task_with_webhook_defaults(task, index) for index, task in enumerate(tasks)]
-    made["minAvailable"] = spec.get("minAvailable") or sum(task["minAvailable"] for task in made["tasks"])
+    completed["tasks"] = [_task_with_webhook_defaults(task, index) for index, task in enumerate(tasks)]
+    completed["minAvailable"] = spec.get("minAvailable") or sum(task["minAvailable"] for task in completed["tasks"])
     if "tasks" not in spec:
-        del made["tasks"]
+        del completed["tasks"]
     if spec.get("plugins") is not None:
-        made["plugins"] = _with_plugin_defaults(spec["plugins"])
-    return made
+        completed["plugins"] = _with_plugin_defaults(spec["plugins"])
+    return completed
 
 
 def _task_with_webhook_defaults(task: Mapping[str, Any], index: int) -> dict[str, Any]:
     """Return a task with the webhook's defaults and without empty values (mutateSpec)."""
-    made = {name: value for name, value in task.items() if value != ""}
-    made["name"] = task.get("name") or f"default{index}"
-    made["maxRetry"] = task.get("maxRetry") or _RETRIES
+    completed = {name: value for name, value in task.items() if value != ""}
+    completed["name"] = task.get("name") or f"default{index}"
+    completed["maxRetry"] = task.get("maxRetry") or _RETRIES
     policy = task.get("partitionPolicy") or {}
     partitions = policy.get("minPartitions") or 0
     fallback = partitions * policy.get("partitionSize", 0) if partitions > 0 else task.get("replicas", 0)
-    made["minAvailable"] = task.get("minAvailable", fallback)
+    completed["minAvailable"] = task.get("minAvailable", fallback)
     pod = get(task, ("template", "spec"), {})
     if pod.get("hostNetwork") and not pod.get("dnsPolicy"):
-        made["template"] = {**task["template"], "spec": {**pod, "dnsPolicy": "ClusterFirstWithHostNet"}}
-    return made
+        completed["template"] = {**task["template"], "spec": {**pod, "dnsPolicy": "ClusterFirstWithHostNet"}}
+    return completed
 
 
 def _with_plugin_defaults(plugins: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,26 +137,26 @@ def _with_plugin_defaults(plugins: Mapping[str, Any]) -> dict[str, Any]:
 
 def _queue_with_defaults(obj: JSON, spec: Mapping[str, Any], *, is_new: bool) -> JSON:
     """Return a Queue with the defaults of its mutating webhook (createQueuePatch) and its schema."""
-    made = {**_QUEUE, **({"reclaimable": True} if is_new else {}), **spec}
-    if is_new and not made["weight"]:
-        made["weight"] = 1
+    completed = {**_QUEUE, **({"reclaimable": True} if is_new else {}), **spec}
+    if is_new and not completed["weight"]:
+        completed["weight"] = 1
     annotations = get(obj, ("metadata", "annotations"), {})
     path, weights = annotations.get(types.HIERARCHY, ""), annotations.get(types.HIERARCHY_WEIGHTS, "")
     if not (is_new and path and weights) or path.startswith("root"):
-        return {**obj, "spec": made}
+        return {**obj, "spec": completed}
     rooted = {**annotations, types.HIERARCHY: f"root/{path}", types.HIERARCHY_WEIGHTS: f"1/{weights}"}
-    return {**obj, "metadata": {**obj["metadata"], "annotations": rooted}, "spec": made}
+    return {**obj, "metadata": {**obj["metadata"], "annotations": rooted}, "spec": completed}
 
 
 def _pod_group_with_defaults(spec: Mapping[str, Any], subject: Subject, *, is_new: bool) -> JSON:
     """Return a PodGroup with the webhook's defaults; a namespace may set another default queue."""
-    made = {"queue": DEFAULT_QUEUE, **_with_topology_default(spec)}
-    if is_new and made["queue"] == DEFAULT_QUEUE:
+    completed = {"queue": DEFAULT_QUEUE, **_with_topology_default(spec)}
+    if is_new and completed["queue"] == DEFAULT_QUEUE:
         namespace = subject.cluster_view().get(NAMESPACE, subject.namespace, namespaced=False)
-        made["queue"] = get(namespace, ("metadata", "annotations", types.QUEUE_NAME), DEFAULT_QUEUE)
-    policies = made.get("subGroupPolicy")
+        completed["queue"] = get(namespace, ("metadata", "annotations", types.QUEUE_NAME), DEFAULT_QUEUE)
+    policies = completed.get("subGroupPolicy")
     if policies is not None:
-        made["subGroupPolicy"] = [
+        completed["subGroupPolicy"] = [
             {"subGroupSize": 1, "minSubGroups": 0, **_with_topology_default(each)} for each in policies
         ]
-    return made
+    return completed
