@@ -1,4 +1,5 @@
-"""Finds the version and the path of a kind on an API server: the wanted version if served, else the preferred version.
+"""Finds the version and the path of a kind on an API server: the wanted version if the server has it, otherwise the
+preferred version.
 
 Source of the paths and documents: the API server's discovery (meta/v1 APIResourceList, APIGroup).
 """

@@ -334,7 +334,7 @@ class ObjectStore:
         return [(index, key) for index in self._indexes for key in index.keys(obj)]
 
     def reuse_equal_object(self, place: Place, obj: HeldObject) -> HeldObject:
-        """Return the stored object if it equals `obj`, else `obj`."""
+        """Return the stored object if it equals `obj`; otherwise `obj`."""
         held = self.get(place)
         return held if held is not None and _is_same_json(held, obj) else obj
 

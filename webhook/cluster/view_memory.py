@@ -37,8 +37,8 @@ _LONGEST_SHARED: Final = 64
 class SharedKeys:
     """The keys that objects of a view share: the first keys that arrive, for as long as the view lives.
 
-    There are about a hundred field names. Users may write any number of other keys, so keys that are not shared count
-    for their objects.
+    There are about a hundred field names. Users may write any number of other keys, so the bytes of keys that are not
+    shared are counted with their objects.
     """
 
     __slots__ = ("_keys",)
@@ -84,7 +84,8 @@ class ViewMemory:
         self._totals: dict[str, int] = {}
 
     def add_bytes(self, keeper: EvictableStore, namespace: str, size: int) -> None:
-        """Count bytes of a watch for a namespace, negative for removed objects; the caller holds the lock.
+        """Add to the bytes of a watch for a namespace. `size` is negative for removed objects. The caller holds the
+        lock.
 
         Objects are dropped until the bytes fit the bound, perhaps also the object that was just added.
         """

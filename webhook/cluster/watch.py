@@ -160,7 +160,7 @@ class WatchCluster:
         return _some_of(missing, len(missing))
 
     def why_never_listed(self, gvk: GroupVersionKind) -> str:
-        """Return why a watched kind was never listed; "" if it was."""
+        """Return why a watched kind was never listed; "" if the kind was listed."""
         unread = (each.failure for each in self._reflectors.values() if each.interest.gvk == gvk and not each.is_synced)
         return next(unread, "")
 

@@ -38,8 +38,8 @@ def problems_as_cel_value(invocation: Invocation) -> list[JSON]:
 
 
 def shows_advice(invocation: Invocation) -> bool:
-    """Return whether `problems` includes advice: only if the caller wants it, and no validation can deny because of
-    it.
+    """Return whether `problems` includes advice. The caller must want advice, and no validation may deny because of
+    advice.
     """
     rules = invocation.policy.rules
     return invocation.context.options.advice and all(each.lists_problems for each in rules if PROBLEMS in each.facts)

@@ -66,7 +66,7 @@ def may_conditions_hold(invocation: Invocation) -> bool:
 
 
 def _match_as_requested(target: EvaluationTarget, context: RequestContext) -> Match:
-    """Return the match for the variable `request`: in matchConditions it has the requested resource
+    """Return the match for the variable `request`: in matchConditions, `request` has the requested resource
     (matchconditions/matcher.go).
     """
     resource, match = context.attributes.request_resource, target.match

@@ -207,9 +207,9 @@ _CREATED: Final[Mapping[tuple[str, str], Mapping[str, int]]] = {
 }
 """The least number of objects that the controller of a kind creates, by resource."""
 _OF_KUBERNETES: Final = ("", "apps", "batch")
-"""API groups of kinds whose controllers create only objects that are counted here."""
+"""API groups of kinds with controllers that create only objects that are counted here."""
 _COMPLETED: Final = frozenset((("serving.kserve.io", "InferenceService"), ("serving.knative.dev", "Service")))
-"""Kinds whose controllers set amounts that the object omits."""
+"""Kinds with controllers that set amounts if the object omits the amounts."""
 
 
 def check_portable_gpu_in_quota(subject: Subject) -> Iterator[Problem]:

@@ -75,7 +75,7 @@ def groups() -> frozenset[str]:
 
 
 def aspect_of(rule: str) -> Aspect:
-    """Return the aspect of a rule. For a rule or policy of a site, it is admission."""
+    """Return the aspect of a rule. Rules and policies of a site have the aspect admission."""
     return _RULES.get(rule) or _OF_GROUP.get(rule.partition("/")[0], "admission")
 
 

@@ -49,8 +49,8 @@ class Why(Struct, frozen=True, kw_only=True):
 
     @property
     def headline(self) -> str:
-        """Return the state of the job and what decides it. If only rules say why the job does not run, the headline
-        has the state alone.
+        """Return the state of the job and its cause. If only rules say why the job does not run, the headline has the
+        state alone.
         """
         is_silent = self.explanation.state == "unknown" and not self.explanation.statements
         if is_silent and self.next is not None and self.next.against:

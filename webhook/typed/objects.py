@@ -29,7 +29,7 @@ _SUFFIX: Final = "xxxxx"
 
 
 class _LabelAndAnnotationKeys(Field[str]):
-    """The keys of labels and annotations as one text, to search names in it."""
+    """The keys of labels and annotations as one text, in which checks search for names."""
 
     def read(self, value: Any, owner: Typed) -> str:
         """Return the keys of the labels `value` and of the annotations, a line each."""

@@ -292,7 +292,7 @@ class Container(Typed):
         return self.is_found_in(pattern, (self.command_line,))
 
     def mentions(self, sign: str) -> bool:
-        """Return whether the container's command line has a text in it."""
+        """Return whether the container's command line contains a text."""
         self.reading.deadline.spend_text(self.command_line)
         return sign in self.command_line
 

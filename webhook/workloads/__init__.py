@@ -1,4 +1,4 @@
-"""Reads a table of the kinds that have pods, with the places of the pods, and applies it to objects.
+"""Reads a table of the kinds that have pods, with the places of the pods, and applies the table to objects.
 
 table     kinds.yaml and rows of a site's own -> Table of Rows
 podsets   object + Table -> PodSets: name, path, template, count

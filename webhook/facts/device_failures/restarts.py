@@ -130,7 +130,7 @@ _FEW_STEPS: Final = re.compile(r"(?i)(?<![a-z])max[_-](?:num[_-]|train[_-])?step
 _SHORT_S: Final = 3600
 """A job that runs at most this number of seconds is short. An eviction costs at most this time."""
 _BACKOFF_LIMIT: Final = 6
-"""The default without backoffLimitPerIndex: pkg/apis/batch/v1/defaults.go SetDefaults_Job."""
+"""The default of backoffLimit in a Job without backoffLimitPerIndex: pkg/apis/batch/v1/defaults.go SetDefaults_Job."""
 
 
 _SERVERS: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
@@ -285,7 +285,7 @@ def _is_failure_costly(pods: DevicePods, subject: Subject) -> bool:
 
 
 def _looks_like_training(pods: DevicePods, subject: Subject) -> bool:
-    """Return whether a launcher starts the program, or a name, image or command shows that it trains."""
+    """Return whether a launcher starts the program, or a name, image or command shows that the pods train."""
     if any(is_training_container(container, subject) for container in pods.containers):
         return True
     return _SAYS_TRAINING.search(subject.typed(Object).name) is not None or any(

@@ -25,7 +25,7 @@ COUNTED = frozenset(("device", "shared", "slice"))
 
 
 class DeviceCatalogueRow(Struct, frozen=True, kw_only=True):
-    """The meaning of a name. The top of devices.yaml explains `kind`; it is "" for a name that no row matches."""
+    """The meaning of a name. The top of devices.yaml explains `kind`, which is "" for a name that no row matches."""
 
     name: str = ""
     vendor: str = ""

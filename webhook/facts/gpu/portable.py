@@ -44,11 +44,11 @@ OWN: Final = "own"
 """The value of the label if the params name a resource for this namespace. Other values name a vendor."""
 AMOUNT: Final = declare_structure(
     "PortableAmount",
-    path=(STRING, 'its path below the resources of the ask: `limits["nvidia.com/gpu"]`'),
-    pointer=(STRING, "the same path as a JSON Pointer, below the pointer of the ask: `/limits/nvidia.com~1gpu`"),
+    path=(STRING, 'the path of the amount below the limits and requests: `limits["nvidia.com/gpu"]`'),
+    pointer=(STRING, "the same path as a JSON Pointer: `/limits/nvidia.com~1gpu`"),
     isSet=(BOOL, "whether the key exists"),
     isNull=(BOOL, "whether the key exists and is null"),
-    isKept=(BOOL, "whether the update did not change it"),
+    isKept=(BOOL, "whether the update leaves the amount unchanged"),
     text=(STRING, 'the amount as the user wrote it, an empty text with its quotes; `""` for null'),
     count=(STRING, 'number of devices in plain digits; `""` if the amount is not a number'),
 )
@@ -58,8 +58,8 @@ ASK: Final = declare_structure(
     resources=(STRING, "the path of the limits and requests"),
     pointer=(STRING, "the same path as a JSON Pointer"),
     isPatch=(BOOL, "whether null removes an amount of the template, as in shardPatches"),
-    isWindows=(BOOL, "whether the pod runs on Windows, where this name gives no GPU"),
-    isNull=(BOOL, "whether `gpu` is null in all places"),
+    isWindows=(BOOL, "whether the pod runs on Windows, where `gpu` gives no GPU"),
+    isNull=(BOOL, "whether every limit and request of `gpu` is null"),
     outcome=(STRING, "the result if the key is removed without a replacement: `no GPU is requested`"),
     isInvalid=(BOOL, "whether the amount is neither a positive whole number nor the word `all`; not on Windows"),
     isZero=(BOOL, "whether the amount is 0, which requests nothing; not on Windows, nor in a patch of a template"),
@@ -78,15 +78,17 @@ ASK: Final = declare_structure(
     contradicting=(list_of(AMOUNT.type), "`ownLimit` and `ownRequest`, if their count differs from the count of `gpu`"),
 )
 DEVICE: Final = declare_structure(
-    "PortableDevice", path=(STRING, "its path"), pointer=(STRING, "its name, as JSON Pointer")
+    "PortableDevice",
+    path=(STRING, "the path of the field"),
+    pointer=(STRING, "the field with the name of the device, as a JSON Pointer"),
 )
 MISPLACED: Final = declare_structure(
     "MisplacedGpu",
-    path=(STRING, "its path"),
-    isEphemeral=(BOOL, "whether the place is an ephemeral container; otherwise it is the pod-level resources"),
+    path=(STRING, "the path of the request"),
+    isEphemeral=(BOOL, "whether the request is in an ephemeral container; otherwise it is for the pod as a whole"),
 )
 MISTYPED: Final = declare_structure(
-    "MistypedGpu", path=(STRING, "its path"), found=(STRING, "its value in short: `a list`")
+    "MistypedGpu", path=(STRING, "the path of the value"), found=(STRING, "the type of the value: `a list`")
 )
 PORTABLE: Final = declare_structure(
     "PortableGpu",

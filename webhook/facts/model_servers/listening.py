@@ -186,9 +186,9 @@ _ADDS_PROBE: Final = {
     ("serving.kserve.io", "InferenceService"): _KSERVE,
     ("serving.knative.dev", "Service"): "Knative",
 }
-"""Kinds whose controllers add a readinessProbe to a container without one."""
+"""Kinds with controllers that add a readinessProbe to a container without a readinessProbe."""
 _WITH_OWN_PORTS: Final = SERVING | {LEADER_WORKER_SET}
-"""Kinds whose controllers add no ports to containers."""
+"""Kinds with controllers that add no ports to containers."""
 _OF_KSERVE: Final = "kserve-container"
 _PORT_OF_KSERVE: Final = 8080
 _WORKER_SET: Final = "leaderworkerset.sigs.k8s.io/"

@@ -169,7 +169,7 @@ _REQUESTS_ITS_GPUS: Final = SERVING | frozenset(
         ),
     )
 )
-"""Kinds whose controllers add no GPUs to their pod templates."""
+"""Kinds with controllers that add no GPUs to pod templates."""
 _ON_CPUS: Final = re.compile(r"(?i)(?<![a-z])cpu(?![a-z])")
 _DEVICE_FILES: Final = ("/dev", "/proc", "/run/nvidia", "/usr/local/nvidia")
 """Folders of a node through which a container reaches devices or their driver."""

@@ -28,7 +28,9 @@ _LONGEST_PREFIX: Final = 244
 
 
 class ResourceName(Struct, frozen=True):
-    """The name of a resource. `page` is the page size of hugepages in bytes, 0 for an invalid size; otherwise None."""
+    """The name of a resource. `page` is the page size of hugepages in bytes, or 0 for an invalid size; None for other
+    resources.
+    """
 
     text: str
     is_qualified: bool
@@ -43,7 +45,7 @@ class ResourceName(Struct, frozen=True):
 
 @cache_for_short_texts(1 << 20)
 def parse_resource_name(text: str) -> ResourceName:
-    """Return a resource's name with its properties: qualified, native, or huge pages."""
+    """Return a resource's name with its properties: whether the name is qualified and extended, and the page size."""
     is_extended = "/" in text and "kubernetes.io/" not in text
     is_qualified = not qualified_name_errors(text)
     if is_extended and (text.startswith("requests.") or text.index("/") > _LONGEST_PREFIX):
