@@ -1,7 +1,8 @@
-"""Finds which release of a controller the files of a tree install, as the Deployment that its manifests create.
+"""Finds which release of a controller the files of a tree install. The result is the Deployment of the controller, as
+the published manifests create it.
 
-A live cluster has this Deployment. For files, it is built from a release that a file states: in a chart, a dependency
-of a chart, an image of a kustomization, or an object that installs a chart. Views then treat the Deployment
+A live cluster has this Deployment. For files, the Deployment is built from a release that a file states: in a chart, a
+dependency of a chart, an image of a kustomization, or an object that installs a chart. Views then treat the Deployment
 as an object of this file. Releases in tests and in copies of other projects are not used. The release is unknown if a
 folder is named after another release.
 """
@@ -35,8 +36,8 @@ class Controller(Struct, frozen=True, kw_only=True):
 
     Args:
         place: namespace and name of the Deployment in the published manifests.
-        image: the path of its image without the registry.
-        chart: the name of its Helm chart.
+        image: the path of the controller's image without the registry.
+        chart: the name of the controller's Helm chart.
     """
 
     place: ObjectScope

@@ -36,7 +36,7 @@ class Factor(_StrictModel):
     default: int = 1
     less: int = 0
     floor: int = 0
-    atLeast: str = ""  # noqa: N815  the file's own spelling
+    atLeast: str = ""  # noqa: N815  spelled as in kinds.yaml
     atMost: str = ""  # noqa: N815
 
     @property
@@ -77,7 +77,7 @@ class CompletionRule(_StrictModel):
     container: str = ""
     sets: tuple[str, ...] = ()
     device: str = ""
-    setsInPod: tuple[str, ...] = ()  # noqa: N815  the file's own spelling
+    setsInPod: tuple[str, ...] = ()  # noqa: N815  spelled as in kinds.yaml
     labels: tuple[str, ...] = ()
     annotations: tuple[str, ...] = ()
     nodeSelector: tuple[str, ...] = ()  # noqa: N815
@@ -141,7 +141,7 @@ class MadePodRule(_StrictModel):
     labels: tuple[str, ...] = ()
     annotations: tuple[str, ...] = ()
     resources: str = ""
-    resourcesNeed: str = ""  # noqa: N815  the file's own spelling
+    resourcesNeed: str = ""  # noqa: N815  spelled as in kinds.yaml
     device: str = ""
     pod: Mapping[str, str] = field(default_factory=dict, hash=False)
     fields: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -175,7 +175,7 @@ class ResourceRule(_StrictModel):
 
     path: str
     holds: Literal["resources", "device"] = "resources"
-    podSet: str = ""  # noqa: N815  the file's own spelling
+    podSet: str = ""  # noqa: N815  spelled as in kinds.yaml
     container: str = ""
     when: str = ""
     unless: str = ""
@@ -184,7 +184,8 @@ class ResourceRule(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectRule(_StrictModel):
-    """One place of whole objects without apiVersion and kind. The objects have this kind, and the group of the row.
+    """One place of whole objects without apiVersion and kind. The objects have the kind `kind` and the group of the
+    row.
 
     `groups` is as in PodSetRule: the number of these objects that the outer object creates at a time.
     """
@@ -242,7 +243,7 @@ class Row(_StrictModel):
     makes: tuple[str, ...] = ("Pod",)
     between: tuple[MadeKind, ...] = ()
     conversion: Literal["none", "webhook"] = "none"
-    podSets: tuple[PodSetRule, ...] = ()  # noqa: N815  the file's own spelling
+    podSets: tuple[PodSetRule, ...] = ()  # noqa: N815  spelled as in kinds.yaml
     made: tuple[MadePodRule, ...] = ()
     fragments: tuple[PartialTemplateRule, ...] = ()
     resources: tuple[ResourceRule, ...] = ()

@@ -88,7 +88,7 @@ MISPLACED: Final = declare_structure(
     isEphemeral=(BOOL, "whether the request is in an ephemeral container; otherwise it is for the pod as a whole"),
 )
 MISTYPED: Final = declare_structure(
-    "MistypedGpu", path=(STRING, "the path of the value"), found=(STRING, "the type of the value: `a list`")
+    "MistypedGpu", path=(STRING, "the path of the value"), found=(STRING, "the value in short, such as `a list`")
 )
 PORTABLE: Final = declare_structure(
     "PortableGpu",
