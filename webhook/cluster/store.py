@@ -391,15 +391,17 @@ class ObjectStore:
         return place[1] if self._are_namespaces else place[0]
 
 
-def _is_same_json(held: JSON, obj: JSON) -> bool:
+def _is_same_json(stored: JSON, obj: JSON) -> bool:
     # CEL distinguishes 1, 1.0 and true, which are equal in Python. Values are compared one by one, because a single
     # call of C, such as `json.dumps`, would block the event loop.
-    if type(held) is not type(obj):
+    if type(stored) is not type(obj):
         return False
-    if isinstance(held, PackedObject):
-        return bool(held == obj)
-    if isinstance(held, dict):
-        return len(held) == len(obj) and all(key in obj and _is_same_json(held[key], obj[key]) for key in held)
-    if isinstance(held, list):
-        return len(held) == len(obj) and all(map(_is_same_json, held, obj))
-    return repr(held) == repr(obj) if isinstance(held, float) else bool(held == obj)  # CEL distinguishes 0.0 and -0.0
+    if isinstance(stored, PackedObject):
+        return bool(stored == obj)
+    if isinstance(stored, dict):
+        return len(stored) == len(obj) and all(key in obj and _is_same_json(stored[key], obj[key]) for key in stored)
+    if isinstance(stored, list):
+        return len(stored) == len(obj) and all(map(_is_same_json, stored, obj))
+    return (
+        repr(stored) == repr(obj) if isinstance(stored, float) else bool(stored == obj)
+    )  # CEL distinguishes 0.0 and -0.0

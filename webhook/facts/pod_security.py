@@ -134,10 +134,10 @@ def _demands_of_pod(template: PodTemplate, minor: int, *, is_restricted: bool) -
     yield from _demands_of_context(context, minor)
     yield from _demands_of_profile(context, minor, needed=False)
     if unsafe := [each.name for each in context.sysctls if minor < _SYSCTLS.get(each.name, _NEVER)]:
-        yield f"securityContext.sysctls must not list {_some(unsafe)}"
+        yield f"securityContext.sysctls must not list {_first_names(unsafe)}"
     profiles = {key: value for key, value in annotations.items() if key.startswith(_APP_ARMOR) and value}
     if wrong := _keys_of_other_profiles(profiles, "runtime/default"):
-        yield f"the value of annotation {_some(wrong)} must be runtime/default or begin with localhost/"
+        yield f"the value of annotation {_first_names(wrong)} must be runtime/default or begin with localhost/"
     if minor < 19:
         yield from _demands_of_old_seccomp(annotations, spec)
     if is_restricted:
@@ -152,7 +152,7 @@ def _demands_of_old_seccomp(annotations: Entries[str], spec: PodSpec) -> Iterato
     names = (_SECCOMP_OF_POD, *(f"{_SECCOMP_OF_CONTAINER}{each.name}" for each in _all_containers(spec)))
     profiles = {name: annotations[name] for name in names if name in annotations}
     if wrong := _keys_of_other_profiles(profiles, "runtime/default", "docker/default"):
-        yield f"the value of annotation {_some(wrong)} must be runtime/default or begin with localhost/"
+        yield f"the value of annotation {_first_names(wrong)} must be runtime/default or begin with localhost/"
 
 
 def _keys_of_other_profiles(profiles: Mapping[str, str], *allowed: str) -> list[str]:
@@ -194,13 +194,13 @@ def _baseline_of_container(container: Container, spec: PodSpec, minor: int, is_r
         yield from _demands_of_profile(context, minor, needed=is_restricted and not has_profile)
         allowed = _RESTRICTED_CAPABILITIES if is_restricted and minor >= 22 else _CAPABILITIES
         if added := [each for each in context.capabilities.add if each not in allowed]:
-            yield f"securityContext.capabilities.add must not list {_some(added)}"
+            yield f"securityContext.capabilities.add must not list {_first_names(added)}"
     is_unmasked = context.proc_mount not in ("", "Default")
     if is_unmasked and (is_restricted or minor < 35 or spec.host_users is not False):
         yield "securityContext.procMount must be Default"
     if any(each.host_port for each in container.ports):
         yield "ports must not have hostPort"
-    if minor >= 34 and any(_names_a_host(each) for each in _actions(container)):
+    if minor >= 34 and any(_names_a_host(each) for each in _probes_and_hooks(container)):
         yield "probes and lifecycle must not name a host"
 
 
@@ -233,7 +233,7 @@ def _may_be_root(spec: PodSpec, minor: int) -> bool:
     return minor >= 35 and spec.host_users is False
 
 
-def _actions(container: Container) -> Iterable[Probe | LifecycleHandler]:
+def _probes_and_hooks(container: Container) -> Iterable[Probe | LifecycleHandler]:
     lifecycle = container.lifecycle
     probes = (container.liveness_probe, container.readiness_probe, container.startup_probe)
     return (*probes, lifecycle.post_start, lifecycle.pre_stop)
@@ -243,6 +243,6 @@ def _names_a_host(action: Probe | LifecycleHandler) -> bool:
     return bool(action.http_get.host or action.tcp_socket.host)
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     """Return the first names for a message, and the number of the other names."""
     return some_of([*map(shown, names[:_MOST_NAMES]), *names[_MOST_NAMES:]], _MOST_NAMES)

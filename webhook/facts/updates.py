@@ -294,7 +294,7 @@ def check_budget(subject: Subject) -> Iterator[Problem]:
         if (
             replicas > 0
             and is_selected_here
-            and _is_closed(spec, replicas)
+            and _allows_no_eviction(spec, replicas)
             and needs_of_pod(template.spec, view).devices
         ):
             pods = counted(replicas, "pod")
@@ -311,7 +311,7 @@ def _scaled_objects(view: ClusterView) -> Iterator[tuple[GroupVersionKind, Deplo
             yield kind, Deployment.of(obj, (), ReadingContext(view.deadline))
 
 
-def _is_closed(spec: PodDisruptionBudgetSpec, replicas: int) -> bool:
+def _allows_no_eviction(spec: PodDisruptionBudgetSpec, replicas: int) -> bool:
     """Return whether a budget allows no eviction; percentages are rounded up."""
     if spec.max_unavailable is not None:
         return amount_of_replicas(spec.max_unavailable, replicas, is_rounded_up=True) == 0
@@ -348,7 +348,9 @@ def _check_triggers(subject: Subject, spec: ScaledObjectSpec, kind: str) -> Iter
     pods = Deployment.of(scaled, (), ReadingContext(view.deadline)).spec.template.spec
     for trigger in spec.triggers:
         resource, container = trigger.resource_and_container
-        lacking = next((each for each in pods.containers if _lacks(each, resource, container)), None)
+        lacking = next(
+            (each for each in pods.containers if _is_counted_without_request(each, resource, container)), None
+        )
         if resource and lacking is not None:
             message = f"scales by a share of {resource}, but container `{lacking.name}` of {kind} {name} requests none"
             fix = f"request {resource} in the container, or scale by the server's own metrics"
@@ -356,7 +358,7 @@ def _check_triggers(subject: Subject, spec: ScaledObjectSpec, kind: str) -> Iter
             return
 
 
-def _lacks(container: Container, resource: str, name: str) -> bool:
+def _is_counted_without_request(container: Container, resource: str, name: str) -> bool:
     """Return whether an autoscaler counts a container that does not request the resource. With the name "", the
     autoscaler counts all containers.
     """

@@ -112,7 +112,7 @@ def explain(root: JSON, reading: ClusterReading) -> tuple[Explanation, OwnedObje
         *_statements_of_pods(current, reading),
         *(replace(each, turn=Turn.SILENCE) for each in _statements_of_pods(replaced, reading)),
     ]
-    ordered = _decisive(root, statements, tree)
+    ordered = _statements_in_deciding_order(root, statements, tree)
     made = Counter(text_at(each, ("kind",)) for each in tree.objects)
     cut = (f"only {MOST_OBJECTS} of the objects that controllers created for it are read",) if tree.is_cut else ()
     pods_ready = len(current), sum(map(is_ready, current))
@@ -171,7 +171,7 @@ def _statements_of_pods(pods: Sequence[JSON], reading: ClusterReading) -> Iterat
             yield replace(each, alike=len(alike) - 1) if each.about == statement.about else each
 
 
-def _decisive(root: JSON, statements: Sequence[Statement], tree: OwnedObjects) -> list[Statement]:
+def _statements_in_deciding_order(root: JSON, statements: Sequence[Statement], tree: OwnedObjects) -> list[Statement]:
     """Return the statements in the order in which they decide. Old and redundant statements are left out."""
     about = name_of(root)
     above = {about, *map(name_of, tree.owners)}

@@ -100,12 +100,12 @@ def read_workload(workload: JSON, reading: ClusterReading) -> Iterator[Statement
     if true_condition(conditions, "Finished"):
         return
     if get(workload, ("spec", "active"), True) is False:
-        yield _deactivated(workload, conditions)
+        yield _statement_about_deactivated_workload(workload, conditions)
     elif not true_condition(conditions, "Admitted"):
         if true_condition(conditions, "QuotaReserved"):
-            yield _waiting_for_checks(workload)
+            yield _statement_about_admission_checks(workload)
         else:
-            yield _without_quota(workload, conditions, reading)
+            yield _statement_about_missing_quota(workload, conditions, reading)
 
 
 def is_admitted(workload: JSON) -> bool:
@@ -113,7 +113,7 @@ def is_admitted(workload: JSON) -> bool:
     return true_condition(conditions_of(workload), "Admitted") is not None
 
 
-def _deactivated(workload: JSON, conditions: Mapping[str, Condition]) -> Statement:
+def _statement_about_deactivated_workload(workload: JSON, conditions: Mapping[str, Condition]) -> Statement:
     evicted = true_condition(conditions, "Evicted", "DeactivationTarget")
     reason = evicted.reason if evicted else ""
     said = "Kueue deactivated it"
@@ -133,7 +133,7 @@ def _deactivated(workload: JSON, conditions: Mapping[str, Condition]) -> Stateme
     )
 
 
-def _waiting_for_checks(workload: JSON) -> Statement:
+def _statement_about_admission_checks(workload: JSON) -> Statement:
     """Return the statement about a Workload that has quota and waits for its admission checks."""
     checks = [each for each in items_at(workload, ("status", "admissionChecks")) if each.get("state") != "Ready"]
     for state in ("Rejected", "Retry", "Pending"):
@@ -157,7 +157,9 @@ def _waiting_for_checks(workload: JSON) -> Statement:
     )
 
 
-def _without_quota(workload: JSON, conditions: Mapping[str, Condition], reading: ClusterReading) -> Statement:
+def _statement_about_missing_quota(
+    workload: JSON, conditions: Mapping[str, Condition], reading: ClusterReading
+) -> Statement:
     quota = conditions.get("QuotaReserved")
     standing, says, fix = _why_without_quota(workload, quota, reading)
     evicted = true_condition(conditions, "Evicted")
@@ -253,12 +255,14 @@ def _cluster_queue(workload: JSON, reading: ClusterReading) -> JSON | None:
 def _used_quota(workload: JSON, more: list[re.Match[str]], reading: ClusterReading) -> str:
     """Name the missing quota of the flavor that Kueue tried last, and the jobs that use this quota."""
     resource, flavor, amount = more[-1].groups()
-    wanted = _requested(workload, resource)
+    wanted = _requested_amount(workload, resource)
     amount_text = f"{wanted} of {resource}" if wanted else resource
     said = f"Kueue has no free quota for {amount_text} in flavor {flavor}: {amount} more needed"
     queue = name_of(_cluster_queue(workload, reading)).name
     users = sorted(
-        _users(workload, queue, resource, flavor, reading), reverse=True, key=lambda user: (user[0], user[1])
+        _workloads_using_quota(workload, queue, resource, flavor, reading),
+        reverse=True,
+        key=lambda user: (user[0], user[1]),
     )
     if not users:
         return said
@@ -271,7 +275,7 @@ def _used_quota(workload: JSON, more: list[re.Match[str]], reading: ClusterReadi
     return f"{said}, {total} in use by {named}{others}"
 
 
-def _requested(workload: JSON, resource: str) -> str:
+def _requested_amount(workload: JSON, resource: str) -> str:
     """Return how much of a resource a Workload asks for, as Kueue wrote it, or ""."""
     total = from_int(0)
     for each in items_at(workload, ("status", "resourceRequests")):
@@ -280,7 +284,7 @@ def _requested(workload: JSON, resource: str) -> str:
     return str(total) if total else ""
 
 
-def _users(
+def _workloads_using_quota(
     workload: JSON, queue: str, resource: str, flavor: str, reading: ClusterReading
 ) -> Iterator[tuple[Quantity, str]]:
     """Yield the Workloads that use quota of a flavor, with the amounts. If the queue is unknown, all ClusterQueues

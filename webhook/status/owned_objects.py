@@ -111,7 +111,7 @@ def owned_objects(root: JSON, reading: ClusterReading) -> OwnedObjects:
         owner, kinds, level = waiting.popleft()
         for kind in kinds:
             for created in indexes.owned(kind, owner):
-                if id(created) in seen or _is_replaced(created):
+                if id(created) in seen or _is_old_replica_set(created):
                     continue
                 if len(tree.objects) >= MOST_OBJECTS:
                     tree.is_cut = True
@@ -192,7 +192,7 @@ def _kinds_made_of(obj: JSON) -> Sequence[GroupVersionKind]:
     return _OF_KIND.get(group_kind(obj), _OF_OTHERS)
 
 
-def _is_replaced(obj: JSON) -> bool:
+def _is_old_replica_set(obj: JSON) -> bool:
     """Return whether an object is a ReplicaSet of an earlier template, which a Deployment keeps with 0 replicas."""
     return group_kind(obj) == ("apps", "ReplicaSet") and number_at(obj, ("spec", "replicas")) == 0
 

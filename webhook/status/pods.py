@@ -112,12 +112,12 @@ def read_pod(pod: JSON) -> Statement | None:
     if phase == "Succeeded":
         return None
     if phase == "Failed":
-        failed = _failed_pod(pod)
+        failed = _statement_about_failed_pod(pod)
         return replace(failed, standing="stuck") if makes_pods_again(pod) else failed
     if text_at(pod, ("metadata", "deletionTimestamp")):
-        return _deleted_pod(pod)
+        return _statement_about_deleted_pod(pod)
     if phase == "Running":
-        return _container_statement(pod) or _not_ready(pod)
+        return _container_statement(pod) or _statement_about_unready_pod(pod)
     if text_at(pod, ("spec", "nodeName")):
         return _container_statement(pod) or statement_about(pod, "starting", Turn.CONTAINER, _how_it_starts(pod))
     return _pod_without_node(pod)
@@ -126,15 +126,15 @@ def read_pod(pod: JSON) -> Statement | None:
 def explain_pod(pod: JSON, statement: Statement, reading: ClusterReading) -> Iterator[Statement]:
     """Yield a pod's statement with details from its events, and statements about the claims that it waits for."""
     if text_at(pod, ("metadata", "deletionTimestamp")):
-        yield _lost_node(pod, reading) or statement
+        yield _statement_about_lost_node(pod, reading) or statement
         return
     if statement.turn is Turn.NODE:
         yield from _unbound_claims(pod, reading)
-    if statement.turn in (Turn.CONTAINER, Turn.PROGRESS) and (killed := _killed_by_probe(pod, reading)):
+    if statement.turn in (Turn.CONTAINER, Turn.PROGRESS) and (killed := _statement_about_failing_probe(pod, reading)):
         yield killed
         return
     is_starting = statement.standing == "starting"
-    if is_starting and (problem := _silent_node(pod, reading) or _problem_of_start(pod, reading)):
+    if is_starting and (problem := _statement_about_silent_node(pod, reading) or _problem_of_start(pod, reading)):
         yield problem
     else:
         yield statement
@@ -188,14 +188,14 @@ def _how_it_starts(pod: JSON) -> str:
     return "a node has the pod, and its containers are being created"
 
 
-def _deleted_pod(pod: JSON) -> Statement:
+def _statement_about_deleted_pod(pod: JSON) -> Statement:
     finalizers = get(pod, ("metadata", "finalizers"), None)
     by = next((each for each in finalizers if isinstance(each, str)), "") if isinstance(finalizers, list) else ""
     says = f"the pod is being deleted{f', and waits for finalizer {by}' if by else ''}"
     return statement_about(pod, "starting", Turn.PROGRESS, says)
 
 
-def _lost_node(pod: JSON, reading: ClusterReading) -> Statement | None:
+def _statement_about_lost_node(pod: JSON, reading: ClusterReading) -> Statement | None:
     """Return the statement that a deleted pod stays because the kubelet of its node does not answer; None if it
     answers.
     """
@@ -208,7 +208,7 @@ def _lost_node(pod: JSON, reading: ClusterReading) -> Statement | None:
     return statement_about(pod, "stuck", Turn.NODE, says, fix, words=f"Node {name}: {ready.words}")
 
 
-def _silent_node(pod: JSON, reading: ClusterReading) -> Statement | None:
+def _statement_about_silent_node(pod: JSON, reading: ClusterReading) -> Statement | None:
     """Return the statement that a pod is not ready because the kubelet of its node does not answer."""
     name = text_at(pod, ("spec", "nodeName"))
     ready = conditions_of(reading.get(_NODE, "", name)).get("Ready") if name else None
@@ -219,7 +219,7 @@ def _silent_node(pod: JSON, reading: ClusterReading) -> Statement | None:
     return statement_about(pod, "stuck", Turn.CONTAINER, says, fix, words=f"Node {name}: {ready.words}")
 
 
-def _failed_pod(pod: JSON) -> Statement:
+def _statement_about_failed_pod(pod: JSON) -> Statement:
     reason, message = text_at(pod, ("status", "reason")), text_at(pod, ("status", "message")).strip()
     words = ": ".join(filter(None, (reason, message)))
     disrupted = true_condition(conditions_of(pod), "DisruptionTarget")
@@ -245,12 +245,12 @@ def _container_statement(pod: JSON) -> Statement | None:
     """Explain the first container that cannot start, or that ended with a failure."""
     for field in ("initContainerStatuses", "containerStatuses"):
         for status in items_at(pod, ("status", field)):
-            if statement := _about_container(pod, status):
+            if statement := _statement_about_container(pod, status):
                 return statement
     return None
 
 
-def _about_container(pod: JSON, status: Mapping[str, JSON]) -> Statement | None:
+def _statement_about_container(pod: JSON, status: Mapping[str, JSON]) -> Statement | None:
     name = text_at(status, ("name",))
     waiting = map_at(status, ("state", "waiting"))
     reason, message = text_at(waiting, ("reason",)), text_at(waiting, ("message",)).strip()
@@ -299,7 +299,7 @@ def _memory_limit(pod: JSON, name: str) -> str:
     return ""
 
 
-def _not_ready(pod: JSON) -> Statement | None:
+def _statement_about_unready_pod(pod: JSON) -> Statement | None:
     """Return the statement about a pod that runs but is not ready; None for other pods."""
     conditions = conditions_of(pod)
     ready = conditions.get("Ready")
@@ -313,7 +313,7 @@ def _not_ready(pod: JSON) -> Statement | None:
     return statement_about(pod, "starting", Turn.PROGRESS, said, "", words=ready.words)
 
 
-def _killed_by_probe(pod: JSON, reading: ClusterReading) -> Statement | None:
+def _statement_about_failing_probe(pod: JSON, reading: ClusterReading) -> Statement | None:
     """Return the statement that the kubelet kills a container because of a probe. Only an event says this."""
     late = [
         each
@@ -419,12 +419,12 @@ def without_replaced_pods(pods: Sequence[JSON], tree: OwnedObjects) -> tuple[Seq
         owner = owners.get(_controller(pod)[1])
         is_replaced = pod is not tree.root and not _is_active(pod) and makes_pods_again(pod)
         is_replaced = is_replaced and text_at(pod, ("status", "phase")) != "Succeeded"
-        has_others = owner is not None and active[_controller(pod)[1]] >= _wanted(owner)
+        has_others = owner is not None and active[_controller(pod)[1]] >= _wanted_pods(owner)
         (replaced if is_replaced and has_others else current).append(pod)
     return current, replaced
 
 
-def _wanted(owner: JSON) -> int:
+def _wanted_pods(owner: JSON) -> int:
     """Return the number of active pods from which the ended pods of a controller count as replaced; at least 1."""
     if group_kind(owner) == _JOB:
         return max(number_at(owner, ("status", "active")), 1)

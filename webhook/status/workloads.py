@@ -70,11 +70,11 @@ def read_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
     conditions = conditions_of(job)
     if failed := true_condition(conditions, "Failed", "FailureTarget"):
         says, fix = _FAILED_JOB.get(failed.reason, ("the job failed", "look at its pods, then create it again"))
-        yield _ended(job, failed, says, fix)
+        yield _statement_about_failed_job(job, failed, says, fix)
     elif done := true_condition(conditions, "Complete", "SuccessCriteriaMet"):
-        yield _done(job, done)
+        yield _statement_about_complete_job(job, done)
     else:
-        yield from _suspended(job, ("spec", "suspend"))
+        yield from _statement_about_suspended_job(job, ("spec", "suspend"))
         if number_at(job, ("status", "active")) == 0:
             yield from read_refused_creation(job, reading)
 
@@ -84,11 +84,13 @@ def read_job_set(job_set: JSON, reading: ClusterReading) -> Iterator[Statement]:
     conditions = conditions_of(job_set)
     if failed := true_condition(conditions, "Failed"):
         says = _FAILED_JOB_SET.get(failed.reason, "the JobSet failed")
-        yield _ended(job_set, failed, says, "fix the cause of its failed pods, then create it again")
+        yield _statement_about_failed_job(
+            job_set, failed, says, "fix the cause of its failed pods, then create it again"
+        )
     elif done := true_condition(conditions, "Completed"):
-        yield _done(job_set, done)
+        yield _statement_about_complete_job(job_set, done)
     else:
-        yield from _suspended(job_set, ("spec", "suspend"))
+        yield from _statement_about_suspended_job(job_set, ("spec", "suspend"))
         yield from read_refused_creation(job_set, reading)
 
 
@@ -101,9 +103,9 @@ def read_train_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
         says, fix = _FAILED_TRAIN_JOB.get(
             failed.reason, ("the TrainJob failed", "fix the cause of its failed pods, then create it again")
         )
-        yield _ended(job, failed, says.format(runtime=runtime), fix)
+        yield _statement_about_failed_job(job, failed, says.format(runtime=runtime), fix)
     elif done := true_condition(conditions, "Complete"):
-        yield _done(job, done)
+        yield _statement_about_complete_job(job, done)
     elif without_runtime := next(filter(_says_no_runtime, reading.events(job)), None):
         fix = "name a runtime that exists in spec.runtimeRef, or create this one"
         yield Statement(
@@ -116,7 +118,7 @@ def read_train_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
             last_seen=time_of_event(without_runtime),
         )
     else:
-        yield from _suspended(job, ("spec", "suspend"))
+        yield from _statement_about_suspended_job(job, ("spec", "suspend"))
         yield from read_refused_creation(job, reading)
 
 
@@ -132,11 +134,13 @@ def read_training_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]
     """Yield the statements from the status of a PyTorchJob or a similar kind, such as an MPIJob."""
     conditions = conditions_of(job)
     if failed := true_condition(conditions, "Failed"):
-        yield _ended(job, failed, "the job failed", "fix the cause of its failed pods, then create it again")
+        yield _statement_about_failed_job(
+            job, failed, "the job failed", "fix the cause of its failed pods, then create it again"
+        )
     elif done := true_condition(conditions, "Succeeded"):
-        yield _done(job, done)
+        yield _statement_about_complete_job(job, done)
     else:
-        yield from _suspended(job, ("spec", "runPolicy", "suspend"))
+        yield from _statement_about_suspended_job(job, ("spec", "runPolicy", "suspend"))
         yield from read_refused_creation(job, reading)
         if restarting := true_condition(conditions, "Restarting"):
             says = "the job starts its pods again, because some of them failed"
@@ -145,15 +149,15 @@ def read_training_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]
             )
 
 
-def _ended(job: JSON, condition: Condition, says: str, fix: str) -> Statement:
+def _statement_about_failed_job(job: JSON, condition: Condition, says: str, fix: str) -> Statement:
     return Statement(about=name_of(job), standing="failed", turn=Turn.ENDED, says=says, fix=fix, words=condition.words)
 
 
-def _done(job: JSON, condition: Condition) -> Statement:
+def _statement_about_complete_job(job: JSON, condition: Condition) -> Statement:
     return Statement(about=name_of(job), standing="done", turn=Turn.ENDED, says="it is complete", words=condition.words)
 
 
-def _suspended(job: JSON, path: tuple[str, ...]) -> Iterator[Statement]:
+def _statement_about_suspended_job(job: JSON, path: tuple[str, ...]) -> Iterator[Statement]:
     """Yield the statement about a suspended job. Kueue suspends a job that names a queue. Otherwise, the author
     suspended the job.
     """

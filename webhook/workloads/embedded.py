@@ -33,10 +33,10 @@ def embedded_objects(obj: JSON, table: Table, deadline: Deadline | None = None) 
     """Yield the objects inside an object, down to four levels, if their kinds are in the table."""
     row = table.row(*group_kind(obj))
     if row is not None and row.holds_objects:
-        yield from _inside(EmbeddedObject((), obj, row), table, deadline or Deadline(), 0)
+        yield from _nested_objects(EmbeddedObject((), obj, row), table, deadline or Deadline(), 0)
 
 
-def _inside(outer: EmbeddedObject, table: Table, deadline: Deadline, depth: int) -> Iterator[EmbeddedObject]:
+def _nested_objects(outer: EmbeddedObject, table: Table, deadline: Deadline, depth: int) -> Iterator[EmbeddedObject]:
     for rule in object_rules(outer.row):
         for place in places_of_path(outer.object, rule.template, deadline=deadline):
             if not isinstance(place.value, dict) or depth == _DEEPEST:
@@ -46,7 +46,7 @@ def _inside(outer: EmbeddedObject, table: Table, deadline: Deadline, depth: int)
                 groups = outer.groups * product_of_factors(outer.object, rule.groups)
                 nested = EmbeddedObject((*outer.path, *place.path), inner, own, groups)
                 yield nested
-                yield from _inside(nested, table, deadline, depth + 1)
+                yield from _nested_objects(nested, table, deadline, depth + 1)
 
 
 def holds_objects(obj: JSON, table: Table) -> bool:

@@ -159,7 +159,7 @@ def _podsets_of_row(obj: JSON, row: Row, table: Table, deadline: Deadline, depth
     wrapped = 0
     for rule in row.podSets:
         for place in places_of_path(obj, rule.template, rule.named, deadline):
-            if not _applies(place, rule):
+            if not _does_rule_apply(place, rule):
                 continue
             if rule.embeds != "object":
                 partial = partial_template(obj, rule.completion, deadline) if row.pods == "parts" else None
@@ -171,7 +171,7 @@ def _podsets_of_row(obj: JSON, row: Row, table: Table, deadline: Deadline, depth
                 wrapped += 1
 
 
-def _applies(place: TemplatePlace, rule: PodSetRule) -> bool:
+def _does_rule_apply(place: TemplatePlace, rule: PodSetRule) -> bool:
     if not isinstance(place.value, dict):
         return False
     if rule.when and not is_set(place.element, rule.when):
@@ -232,12 +232,12 @@ def _podsets_of_inner_object(
     sets of the inner object's row.
     """
     if rule.declared and (items := _field(place.element, rule.declared.items)) and isinstance(items, list):
-        yield from _declared(place, rule.declared, deadline.charge_for_items(items))
+        yield from _declared_pod_sets(place, rule.declared, deadline.charge_for_items(items))
     elif depth < _DEEPEST and (row := table.row(*group_kind(place.value))):
         yield from _podsets_of_row(place.value, row, table, deadline, depth + 1)
 
 
-def _declared(place: TemplatePlace, declared: DeclaredTemplates, items: Iterable[JSON]) -> Iterator[PodSet]:
+def _declared_pod_sets(place: TemplatePlace, declared: DeclaredTemplates, items: Iterable[JSON]) -> Iterator[PodSet]:
     """Yield the templates that an element declares. The paths in its declaration are relative to the element."""
     for item in items:
         text = _field(item, declared.path)

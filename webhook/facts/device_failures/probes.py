@@ -421,7 +421,7 @@ def _serves_model(container: Container, subject: Subject, silent: re.Pattern[str
     """Return whether a name, variable or command shows that the container serves a model in every pod. If a part of
     the command matches `silent`, some pods do not answer requests.
     """
-    if container.runs(silent) or _only_waits(container) or _pretends(container, subject):
+    if container.runs(silent) or _only_waits(container) or _only_simulates_server(container, subject):
         return False
     loads_none = _loads_model_later(container) or _is_triton_without_models(container)
     if loads_none or _IS_TRIAL.search(subject.metadata.name):
@@ -467,7 +467,7 @@ def _only_waits(container: Container) -> bool:
     return not ("&&" in container.command_line and container.runs(read_model_server_patterns().commands))
 
 
-def _pretends(container: Container, subject: Subject) -> bool:
+def _only_simulates_server(container: Container, subject: Subject) -> bool:
     """Return whether a name, label or command shows that a container only simulates a server and loads no model."""
     metadata = subject.metadata
     texts = (metadata.name, metadata.namespace, *metadata.labels.values(), container.name, container.image)

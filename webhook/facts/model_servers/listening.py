@@ -310,7 +310,7 @@ def _loopback_of_server(member: ServerContainer) -> str:
 
 def _check_probes(member: ServerContainer, ports: Sequence[int], *, has_service: bool) -> Iterator[Problem]:
     probed = list(_probed_ports(member))
-    connected = [each for each in probed if not _is_elsewhere(member, each[1], ports)]
+    connected = [each for each in probed if not _may_other_container_listen(member, each[1], ports)]
     arguments, name = member.server.arguments, member.server.name
     if arguments.has("headless") and not arguments.is_open:
         if connected or has_service:
@@ -362,7 +362,7 @@ def _wrong_port(
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the first probe that connects to another port than the server's, with the message and the fix."""
     wrong = next(((probe, number) for probe, number, _ in probed if number not in ports), None)
-    if wrong is not None and not (_may_be_elsewhere(member, wrong[1]) or _has_port_of_flag(member, wrong[1])):
+    if wrong is not None and not (_may_other_process_listen(member, wrong[1]) or _has_port_of_flag(member, wrong[1])):
         message = f"connects to port {wrong[1]}, but {member.server.name} listens on {_words_for_ports(ports)}"
         off = member.server.arguments.written("allow-http")
         yield wrong[0], message, f"remove {off[0]}, or ask port {ports[0]}" if off else f"use port {ports[0]} in both"
@@ -399,7 +399,7 @@ def _wrong_scheme(
     for probe, number, scheme in probed:
         if number != port or not scheme:
             continue
-        if (scheme == "HTTPS") != has_tls and not _may_be_elsewhere(member, port):
+        if (scheme == "HTTPS") != has_tls and not _may_other_process_listen(member, port):
             has = "uses HTTP, but with --ssl-certfile" if has_tls else "uses HTTPS, but without --ssl-certfile"
             accepts = f"{name} accepts only TLS" if has_tls else f"{name} does not accept TLS"
             fix = "set httpGet.scheme: HTTPS" if has_tls else "remove httpGet.scheme, or add --ssl-certfile"
@@ -416,7 +416,7 @@ def _has_port_of_flag(member: ServerContainer, number: int) -> bool:
     return str(number) in _PORT_OF_FLAG.findall(text)
 
 
-def _may_be_elsewhere(member: ServerContainer, *numbers: int) -> bool:
+def _may_other_process_listen(member: ServerContainer, *numbers: int) -> bool:
     """Return whether another process may listen on one of the ports. The process may be in a container that lists the
     port, or in a container that lists no ports. It may also be Ray, if this container starts Ray too.
     """
@@ -426,7 +426,7 @@ def _may_be_elsewhere(member: ServerContainer, *numbers: int) -> bool:
     return any(name != own for number in (None, *numbers) for name in names.get(number, ()))
 
 
-def _is_elsewhere(member: ServerContainer, number: int, ports: Sequence[int]) -> bool:
+def _may_other_container_listen(member: ServerContainer, number: int, ports: Sequence[int]) -> bool:
     """Return whether another container of the pod, such as a proxy in front of the server, may listen on a port. The
     other container lists the port. If the port is not among the server's `ports`, the other container may also list no
     ports.
@@ -451,7 +451,7 @@ def _connects_to(service: Service, member: ServerContainer, ports: Sequence[int]
                 if port.name == target
             )
             number = next(named, None)
-        if number is None or not _is_elsewhere(member, number, ports):
+        if number is None or not _may_other_container_listen(member, number, ports):
             return True
     return not service.spec.ports
 
@@ -501,7 +501,7 @@ def _check_added_probe(member: ServerContainer, ports: Sequence[int], by: str) -
     if (
         probed_port is None
         or probed_port in ports
-        or _may_be_elsewhere(member, probed_port)
+        or _may_other_process_listen(member, probed_port)
         or _has_port_of_flag(member, probed_port)
     ):
         return
@@ -597,7 +597,7 @@ def _check_service(member: ServerContainer, ports: Sequence[int], service: Servi
         target = each.target_port if each.target_port is not None else each.port
         numbers.append(_number_of_port(target, member))
     known = {number for number in numbers if number is not None}
-    if known and None not in numbers and known.isdisjoint(ports) and not _may_be_elsewhere(member, *known):
+    if known and None not in numbers and known.isdisjoint(ports) and not _may_other_process_listen(member, *known):
         where = f"{member.server.name} listens on {_words_for_ports(ports)}"
         message = f"{where}, but Service `{service.name}` sends requests to {numbers[0]}"
         fix = f"set targetPort {ports[0]}, or {_port_flag(member)} {numbers[0]}"
@@ -615,7 +615,7 @@ def _check_pools(
     for pool in _pools(view) if labels else ():
         selector, numbers = pool.selected_labels, pool.numbers
         is_selected = selector and all(labels.get(key) == wanted for key, wanted in selector.items())
-        if is_selected and numbers and not {*numbers} & {*ports} and not _may_be_elsewhere(member, *numbers):
+        if is_selected and numbers and not {*numbers} & {*ports} and not _may_other_process_listen(member, *numbers):
             message = f"{member.server.name} listens on {_words_for_ports(ports)}, but targetPorts of InferencePool "
             message += f"`{pool.name}` is {numbers[0]}"
             fix = f"set targetPorts {ports[0]}, or {_port_flag(member)} {numbers[0]}"

@@ -85,7 +85,9 @@ def check_parts_of_inference_service(subject: Subject) -> Iterator[Problem]:
     if runtime is not None:
         main = next((each for each in runtime.spec.containers if each.name == _KSERVE), None)
         if main is not None:
-            yield from _problems_of_part(_merged(main.json, model.json), model.at, subject, is_advice=not is_named)
+            yield from _problems_of_part(
+                _merged_container(main.json, model.json), model.at, subject, is_advice=not is_named
+            )
         return
     named = model.runtime.lower()
     is_shipped = named.startswith(_SHIPPED_RUNTIME)
@@ -93,7 +95,7 @@ def check_parts_of_inference_service(subject: Subject) -> Iterator[Problem]:
     if model.has("command") or not (is_shipped or is_assumed):
         return
     server = {"name": _KSERVE, "command": ["vllm", "serve"], "image": ""}
-    yield from _problems_of_part(_merged(server, model.json), model.at, subject, is_advice=not is_shipped)
+    yield from _problems_of_part(_merged_container(server, model.json), model.at, subject, is_advice=not is_shipped)
 
 
 def _runtime_of_model(model: Model, view: ClusterView) -> tuple[ServingRuntime | None, bool]:
@@ -113,7 +115,7 @@ def _selects_format(runtime: ServingRuntime, name: Any) -> bool:
     return any(each.auto_select and each.name == name for each in runtime.spec.supported_model_formats)
 
 
-def _merged(main: Mapping[str, Any], model: Mapping[str, Any]) -> Mapping[str, Any]:
+def _merged_container(main: Mapping[str, Any], model: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a runtime's container merged with the fields of an InferenceService. KServe appends arguments and
     variables, merges resources by name, and replaces the command, the image and envFrom.
     """

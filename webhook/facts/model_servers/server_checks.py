@@ -272,7 +272,7 @@ def check_autoscalers(members: Sequence[ServerContainer], subject: Subject) -> I
             if name not in _SCALED:
                 continue
             counted_members = (each for each in members if container in ("", each.container.name))
-            lacking = next((each for each in counted_members if not _requests(each, name)), None)
+            lacking = next((each for each in counted_members if not _requests_resource(each, name)), None)
             if lacking is not None:
                 message = f"requests no {name}, but HorizontalPodAutoscaler `{autoscaler.name}` scales by a share of it"
                 fix = f"request {name}, or scale by the server's own metrics"
@@ -280,7 +280,7 @@ def check_autoscalers(members: Sequence[ServerContainer], subject: Subject) -> I
                 return
 
 
-def _requests(member: ServerContainer, name: str) -> bool:
+def _requests_resource(member: ServerContainer, name: str) -> bool:
     resources = member.container.resources
     return name in resources.requests or name in resources.limits or resources.is_omitted("requests")
 

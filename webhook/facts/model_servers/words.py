@@ -124,9 +124,9 @@ def check_words_of_command(
     yield from _check_repeated_entrypoint(container, server, path)
     for word in [each for each in server.arguments.joined[:1] if "{{" not in each]:
         flag, _, value = word.partition(" ")
-        message = f"`{_cut(word)}` is one argument, and {server.name} does not know it"
+        message = f"`{_shortened(word)}` is one argument, and {server.name} does not know it"
         has_more = any(each.startswith("-") for each in value.split()[1:])
-        items = f"two items, {flag} and {_cut(value.strip().lstrip('= '))}, or use ="
+        items = f"two items, {flag} and {_shortened(value.strip().lstrip('= '))}, or use ="
         fix = "write each flag and each value as a separate item" if has_more else f"write {items}"
         yield _problem_of_joined_words(path, message, fix, flag)
     if not (server.is_in_script or "$" in container.image or "$" in name):
@@ -148,10 +148,10 @@ def _check_valued_switches(server: StartedServer, path: FieldPath) -> Iterator[P
     flag, _, value = words[0].partition("=")
     is_off = value.strip("\"'").lower() in _OFF
     if len(words) == 1:
-        message = f"`{_cut(words[0])}` gives a value to a flag that has none, so {server.name} refuses it"
+        message = f"`{_shortened(words[0])}` gives a value to a flag that has none, so {server.name} refuses it"
         fix = f"remove {flag}" if is_off else f"write {flag} without a value, or remove it"
     else:
-        written = some_of([f"`{_cut(word)}`" for word in words], _MOST_NAMED)
+        written = some_of([f"`{_shortened(word)}`" for word in words], _MOST_NAMED)
         message = f"{written} give values to flags that have none, so {server.name} refuses them"
         fix = "write each flag without a value, or remove it"
     yield SWITCH_WITH_VALUE.problem(path, message, fix, words=words)
@@ -160,11 +160,12 @@ def _check_valued_switches(server: StartedServer, path: FieldPath) -> Iterator[P
 def _check_first_word(container: Container, path: FieldPath) -> Iterator[Problem]:
     first = container.command[0] if container.command else ""
     if first.startswith("-"):
-        message = f"has a command that begins with the flag `{_cut(first)}`, which is not a program"
+        message = f"has a command that begins with the flag `{_shortened(first)}`, which is not a program"
         yield _problem_of_command(path, message, "move the flags to args, which follow the image's entrypoint")
     elif len(first.split()) > 1 and "{{" not in first:
         message = (
-            f"has the command `{_cut(first)}` in one item, so the container looks for a program with this whole name"
+            f"has the command `{_shortened(first)}` in one item, so the container looks for a program with this whole "
+            "name"
         )
         yield _problem_of_command(path, message, "write each word of the command as a separate item")
     elif SHELL.fullmatch(first):
@@ -181,7 +182,9 @@ def _check_file_of_shell(container: Container, path: FieldPath) -> Iterator[Prob
             next(words, None)
         elif not word.startswith(("-", "+")):
             if len(word.split(maxsplit=1)) > 1 and "{{" not in word and not word.startswith("/"):
-                message = f"runs `{container.words[0]}` without -c, so the shell looks for a file named `{_cut(word)}`"
+                message = (
+                    f"runs `{container.words[0]}` without -c, so the shell looks for a file named `{_shortened(word)}`"
+                )
                 yield _problem_of_command(path, message, "add -c before the script")
             return
 
@@ -197,8 +200,8 @@ def _check_joined_beginning(container: Container, path: FieldPath) -> Iterator[P
     for before, word in pairwise(container.words[:_MOST_BEGINNING]):
         first, blank, rest = word.partition(" ")
         if blank and first in _BEGINNINGS.get(before.rpartition("/")[2], ()) and "{{" not in word:
-            message = f"`{_cut(word)}` is one argument, and {before} does not know it"
-            fix = f"write separate items, {first} and {_cut(rest.split(' ')[0])} …"
+            message = f"`{_shortened(word)}` is one argument, and {before} does not know it"
+            fix = f"write separate items, {first} and {_shortened(rest.split(' ')[0])} …"
             yield _problem_of_joined_words(path, message, fix, first)
 
 
@@ -216,7 +219,9 @@ def _check_words_after_script(container: Container, path: FieldPath) -> Iterator
     has_flags = any(word.startswith("-") and word != "--" for word in rest)
     if _PARAMETERS.search(script) or not (is_one_program or has_flags):
         return
-    message = f"passes {_cut(' '.join(rest[:3]))} after the script of `{words[0]} {words[1]}`, which does not use them"
+    message = (
+        f"passes {_shortened(' '.join(rest[:3]))} after the script of `{words[0]} {words[1]}`, which does not use them"
+    )
     yield WORDS_AFTER_SCRIPT.problem(path, message, 'write the words into the script, or end the script with "$@"')
 
 
@@ -248,9 +253,9 @@ def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem
     (flag, value), others = unexpanded[0], len(unexpanded) - 1
     inside = _VARIABLE_INSIDE.search(value)
     fix = f"write $({inside[1] or inside[2]})" if inside else "run the command in a shell"
-    to = f" to {_cut(flag)}" if flag.startswith("-") else ""
+    to = f" to {_shortened(flag)}" if flag.startswith("-") else ""
     more = f" and to {counted(others, 'other')}" if others else ""
-    message = f"passes the text `{_cut(value)}`{to}{more}, because no shell expands it here"
+    message = f"passes the text `{_shortened(value)}`{to}{more}, because no shell expands it here"
     yield _not_expanded_problem(path, message, fix, value)
 
 
@@ -267,7 +272,7 @@ def check_undefined_variables(container: Container, server: StartedServer | None
     for word in container.reading.deadline.charge_for_items(container.words):
         inside = _KUBELET_VARIABLE.search(word) if len(word) < _LONGEST_SHOWN else None
         if inside is not None and inside[1] not in names and not _OF_OTHERS.search(inside[1]):
-            message = f"passes the text `{_cut(word)}` because the container has no variable {inside[1]}"
+            message = f"passes the text `{_shortened(word)}` because the container has no variable {inside[1]}"
             yield _not_expanded_problem(path, message, f"set {inside[1]} in env, or write the value", word)
             return
 
@@ -276,6 +281,6 @@ def _not_expanded_problem(path: FieldPath, message: str, fix: str, word: str) ->
     return NOT_EXPANDED.problem(path, message, fix, words=(word,))
 
 
-def _cut(text: str) -> str:
+def _shortened(text: str) -> str:
     """Return a text, cut to the length for messages."""
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"

@@ -227,13 +227,13 @@ def pods_that_start_together(pods: Sequence[PodsAndNodes], subject: Subject) -> 
     if kind in _IN_GROUPS:
         return [each.pods.podset.count or 0 for each in pods]
     is_gang = kind == TRAIN_JOB and _trains_together(subject)
-    is_gang |= kind[0] == _TRAINING_OPERATOR and not _spec(subject).get("elasticPolicy")
+    is_gang |= kind[0] == _TRAINING_OPERATOR and not _spec_of_object(subject).get("elasticPolicy")
     is_gang |= kind[0] == _RAY and _has_gang_of_ray(subject)
     is_gang |= any(each.needs.spec.scheduler_name == _KAI for each in pods) and _has_gang_of_kai(subject)
     return [each.pods.pod_count for each in pods] if is_gang else []
 
 
-def _spec(subject: Subject) -> Mapping[str, JSON]:
+def _spec_of_object(subject: Subject) -> Mapping[str, JSON]:
     spec: Mapping[str, JSON] = subject.object.get("spec") or {}
     return spec
 
@@ -258,7 +258,7 @@ def _trains_together(subject: Subject) -> bool:
 
 def _has_gang_of_ray(subject: Subject) -> bool:
     """Return whether KubeRay gives the pods of a Ray cluster to a gang scheduler, without an autoscaler."""
-    spec = _spec(subject)
+    spec = _spec_of_object(subject)
     inner = spec.get("rayClusterSpec") or spec.get("rayClusterConfig") or spec
     labels = subject.metadata.labels
     is_autoscaled = bool(inner.get("enableInTreeAutoscaling"))
@@ -269,7 +269,7 @@ def _has_gang_of_kai(subject: Subject) -> bool:
     """Return whether KAI starts all pods of an object together. KAI starts the jobs of a JobSet one by one if the
     jobs have an order.
     """
-    spec = _spec(subject)
+    spec = _spec_of_object(subject)
     has_order = "startupPolicy" in spec or any("dependsOn" in each for each in spec.get("replicatedJobs") or ())
     return subject.group_kind == _JOB_SET and not has_order
 
@@ -517,11 +517,11 @@ def _names_offered_instead(name: str, offers: Sequence[NodeOffer]) -> Iterator[t
             yield offer, f"{name}{_SHARED}", " because it shares GPUs under this name"
         elif name.endswith(_SHARED) and offer.amounts.get(name.removesuffix(_SHARED)):
             yield offer, name.removesuffix(_SHARED), ""
-        elif name == _GPU and (slices := _offered(offer, _SLICE)):
+        elif name == _GPU and (slices := _names_of_offered_resources(offer, _SLICE)):
             yield offer, slices[0], f" because its MIG strategy is {strategy}" if strategy else ""
         elif name.startswith(_SLICE) and offer.amounts.get(_GPU) and strategy == "single":
             yield offer, _GPU, " for each slice because its MIG strategy is single"
-        elif name.startswith(_SLICE) and (slices := _offered(offer, _SLICE)):
+        elif name.startswith(_SLICE) and (slices := _names_of_offered_resources(offer, _SLICE)):
             yield offer, slices[0], ""
         elif name == "amd.com/gpu" and offer.amounts.get(f"amd.com/{offer.labels.get(_PARTITION)}"):
             yield offer, f"amd.com/{offer.labels[_PARTITION]}", " for each partition"
@@ -531,11 +531,11 @@ def _names_offered_instead(name: str, offers: Sequence[NodeOffer]) -> Iterator[t
             yield offer, f"{_NEURON}neuron", " in place of the older name"
     domain, device = name.rpartition("/")[0], device_of_resource_name(name)
     for offer in offers:
-        for other in _offered(offer, f"{domain}/"):
+        for other in _names_of_offered_resources(offer, f"{domain}/"):
             row = device_of_resource_name(other)
             if row.gpu == device.gpu and (row.kind == _MONITOR) == (device.kind == _MONITOR):
                 yield offer, other, ""
 
 
-def _offered(offer: NodeOffer, prefix: str) -> list[str]:
+def _names_of_offered_resources(offer: NodeOffer, prefix: str) -> list[str]:
     return sorted(name for name, count in offer.amounts.items() if count and name.startswith(prefix))

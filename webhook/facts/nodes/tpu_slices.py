@@ -93,7 +93,7 @@ def _check_slice(pods: DevicePods, pod_count: int) -> Iterator[Problem]:
         message = f"topology {topology} has {len(sizes)} dimensions, but {accelerator} has {dimensions}, so no "
         message += "node has this topology"
         yield DIMENSIONS.problem(path, message, f"write a topology such as {example}")
-    elif not _exists(topology, sizes):
+    elif not _has_gke_topology(topology, sizes):
         message = f"topology {topology} does not exist for {accelerator}, so no node has this topology"
         rising = "sizes in rising order, each 1, 2 or a multiple of 4"
         others = rising if dimensions > 2 else f"one of {', '.join(_TWO_DIMENSIONS)}"
@@ -102,7 +102,7 @@ def _check_slice(pods: DevicePods, pod_count: int) -> Iterator[Problem]:
         yield from _check_hosts(pods, topology, prod(sizes), pod_count, path)
 
 
-def _exists(topology: str, sizes: Sequence[int]) -> bool:
+def _has_gke_topology(topology: str, sizes: Sequence[int]) -> bool:
     """Return whether GKE has a topology. Two-dimensional topologies are listed above. The sizes of three-dimensional
     topologies are in ascending order, except _FLAT.
     """

@@ -223,7 +223,7 @@ def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
         return
     yield from _advise_bundles(config)
     gpus = read_ray_gpus(subject.typed(RayService).spec.ray_cluster_config)
-    demands = list(_demands(config, subject))
+    demands = list(_demands_of_deployments(config, subject))
     if gpus.largest is None or gpus.total is None:
         return
     for demand in demands:
@@ -232,7 +232,7 @@ def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
                 f"is 0, which hides {counted(gpus.limit, 'GPU')} of the container from Ray, but {demand.name} needs "
             )
             name = gpus.hiding[-1]
-            message += f"for {_shown(demand.of_one_pod)}, so {name} keeps the deployment waiting"
+            message += f"for {_number_as_text(demand.of_one_pod)}, so {name} keeps the deployment waiting"
             yield HIDDEN_FROM_RAY.problem(gpus.hiding, message, f"remove {name}, and KubeRay sets it from the limit")
             return
         if demand.of_one_pod <= gpus.largest and (problem := _problem_of_bundles_apart(demand, gpus)) is not None:
@@ -286,7 +286,7 @@ def _problem_of_too_few(message: str, fix: str) -> Problem:
     return TOO_FEW_GPUS.problem(_AT, message, fix)
 
 
-def _shown(number: float) -> str:
+def _number_as_text(number: float) -> str:
     return f"{number:g}"
 
 
@@ -294,7 +294,7 @@ def _gpus_as_text(number: float) -> str:
     return f"{number:g} GPU{'' if number == 1 else 's'}"
 
 
-def _demands(config: Mapping[str, Any], subject: Subject) -> Iterator[ReplicaDemand]:
+def _demands_of_deployments(config: Mapping[str, Any], subject: Subject) -> Iterator[ReplicaDemand]:
     """Yield the demands that the configuration states. Demands in the code of an application are not known."""
     for application in subject.deadline.charge_for_items(_maps(config.get("applications"))):
         arguments = _map(application.get("args"))
@@ -334,13 +334,13 @@ def _demand_of_deployment(deployment: Mapping[str, Any]) -> ReplicaDemand | None
             total=total,
             replicas=replicas,
             what=what,
-            setting=_setting(deployment),
+            setting=_field_of_replicas(deployment),
             apart=sizes if strategy == _APART else (),
         )
     gpus = _number(_map(deployment.get("ray_actor_options")).get("num_gpus", 0))
     if not gpus:
         return None
-    total, setting = gpus * replicas, _setting(deployment)
+    total, setting = gpus * replicas, _field_of_replicas(deployment)
     return ReplicaDemand(name=name, of_one_pod=gpus, total=total, replicas=replicas, setting=setting)
 
 
@@ -353,8 +353,8 @@ def _demands_of_llm_configs(configs: Sequence[Mapping[str, Any]], subject: Subje
             continue
         replicas = _replicas(_map(config.get("deployment_config")))
         gpus = tensor * pipeline
-        sizes = f"tensor_parallel_size {_shown(tensor)}"
-        sizes += f" times pipeline_parallel_size {_shown(pipeline)}" if pipeline > 1 else ""
+        sizes = f"tensor_parallel_size {_number_as_text(tensor)}"
+        sizes += f" times pipeline_parallel_size {_number_as_text(pipeline)}" if pipeline > 1 else ""
         sizes += f" in {replicas} replicas" if replicas > 1 else ""
         name, total = f"model `{model}`", gpus * replicas
         yield ReplicaDemand(name=name, of_one_pod=1, total=total, replicas=replicas, what="a bundle", sizes=sizes)
@@ -367,7 +367,7 @@ def _replicas(deployment: Mapping[str, Any]) -> int:
     return number if isinstance(number, int) and 0 <= number <= _MOST else 1
 
 
-def _setting(deployment: Mapping[str, Any]) -> str:
+def _field_of_replicas(deployment: Mapping[str, Any]) -> str:
     """Return the field with the least number of replicas."""
     return "num_replicas" if deployment.get("autoscaling_config") is None else _LEAST_REPLICAS
 
@@ -389,15 +389,16 @@ def _advise_bundles(config: Mapping[str, Any]) -> Iterator[Problem]:
             placement = _map(model.get("placement_group_config"))
             of_worker = _number(_map(placement.get("bundle_per_worker")).get("GPU", 0)) or 0
             if of_worker > 1:
-                message = f"an LLM deployment has a bundle_per_worker of {_shown(of_worker)} GPUs, but vLLM accepts "
+                message = (
+                    f"an LLM deployment has a bundle_per_worker of {_number_as_text(of_worker)} GPUs, but vLLM accepts "
+                )
                 yield LARGE_BUNDLE.problem(_AT, f"{message}only bundles of 1", "write GPU: 1 in bundle_per_worker")
                 return
             sizes = [_number(bundle.get("GPU", 0)) or 0 for bundle in _maps(placement.get("bundles"))]
             if sizes and max(sizes) > 1:
-                message = (
-                    f"an LLM deployment has a bundle of {_shown(max(sizes))} GPUs, but vLLM accepts only bundles of 1"
-                )
-                fix = f"write {_shown(sum(sizes))} bundles of 1 GPU"
+                most = _number_as_text(max(sizes))
+                message = f"an LLM deployment has a bundle of {most} GPUs, but vLLM accepts only bundles of 1"
+                fix = f"write {_number_as_text(sum(sizes))} bundles of 1 GPU"
                 yield LARGE_BUNDLE.problem(_AT, message, fix)
                 return
 
@@ -419,7 +420,7 @@ def check_entrypoint_gpus(subject: Subject) -> Iterator[Problem]:
     wanted = _number(spec.json.get("entrypointNumCpus", 0))
     cpus = _most_cpus_of_a_pod(spec.ray_cluster_spec) if wanted else None
     if wanted and cpus is not None and wanted > cpus:
-        message = f"needs {_shown(wanted)} CPUs of one pod, but no pod of the Ray cluster has more than {cpus}"
+        message = f"needs {_number_as_text(wanted)} CPUs of one pod, but no pod of the Ray cluster has more than {cpus}"
         fix = f"set entrypointNumCpus {cpus}, or give a group larger pods"
         at = spec.path("entrypointNumCpus")
         yield ENTRYPOINT_GPUS.problem(at, f"{message}, so the job fails after 900 s", fix)
