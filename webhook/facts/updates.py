@@ -371,8 +371,8 @@ def _check_maximum(subject: Subject, kind: str, name: str, most: int | None, at:
     nodes = view.list_visible_json(Node.gvk) if view.is_whole(Node.gvk) else ()
     if kind not in _SCALED or not most or not nodes or source_of_new_nodes(view):
         return
-    held = view.get_without_noting(_SCALED[kind], view.namespace, name)
-    needs = needs_of_pod(Deployment.of(held, (), ReadingContext(view.deadline)).spec.template.spec, view)
+    scaled = view.get_without_noting(_SCALED[kind], view.namespace, name)
+    needs = needs_of_pod(Deployment.of(scaled, (), ReadingContext(view.deadline)).spec.template.spec, view)
     if not needs.devices or first_node_without_amounts(IdentityKey(nodes)):
         return
     capacity = sum(needs.pods_on(offer) for offer in known_offers(view) if needs.fits(offer))

@@ -456,8 +456,10 @@ def _placement_not_compared(template: PodTemplate, pods: int | None, subject: Su
     annotations = (*subject.metadata.annotations, *template.metadata.annotations)
     yield from (key for key in annotations if key.endswith(_EXCLUSIVE))
     name = template.spec.runtime_class_name
-    held = subject.cluster_view().get_without_noting(RUNTIME_CLASS, "", name) if name else None
-    if held is not None and (get(held, ("overhead", "podFixed")) or get(held, ("scheduling", "nodeSelector"))):
+    runtime_class = subject.cluster_view().get_without_noting(RUNTIME_CLASS, "", name) if name else None
+    if runtime_class is not None and (
+        get(runtime_class, ("overhead", "podFixed")) or get(runtime_class, ("scheduling", "nodeSelector"))
+    ):
         yield f"RuntimeClass {name}"
 
 

@@ -63,8 +63,8 @@ class DeployConfig(Typed):
 
 
 def _default_mode(subject: Subject) -> str:
-    held = subject.cluster_view().get_without_noting(ConfigMap.gvk, _NAMESPACE, _NAME)
-    text = ConfigMap.of(held).data.get("deploy", "")
+    config_map = subject.cluster_view().get_without_noting(ConfigMap.gvk, _NAMESPACE, _NAME)
+    text = ConfigMap.of(config_map).data.get("deploy", "")
     try:
         return DeployConfig.of(json.loads(text[:_LONGEST])).default_deployment_mode
     except (ValueError, RecursionError):
@@ -204,6 +204,6 @@ def _longest_timeout(subject: Subject) -> int:
 
 
 def _data_of_config_map(subject: Subject, name: str) -> Mapping[str, Any] | None:
-    held = subject.cluster_view().get_without_noting(_CONFIG_MAP, _SYSTEM, name)
-    data = held.get("data") if isinstance(held, dict) else None
+    config_map = subject.cluster_view().get_without_noting(_CONFIG_MAP, _SYSTEM, name)
+    data = config_map.get("data") if isinstance(config_map, dict) else None
     return data if isinstance(data, dict) else None

@@ -57,7 +57,7 @@ SCHEDULER: Final = "volcano"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 """The scheduler of a pod that names no scheduler."""
 QUEUE_NAME: Final = "scheduling.volcano.sh/queue-name"
-"""The annotation that names a queue: of a namespace, a pod or its owner."""
+"""The annotation of a namespace, of a pod or of its owner that names a queue."""
 GROUP_NAME: Final = "scheduling.k8s.io/group-name"
 """The annotation by which a pod names its PodGroup. The scheduler reads no other annotation for this."""
 TASK: Final = "volcano.sh/task-spec"
@@ -77,7 +77,7 @@ POD_GROUP_LOOKUP: Final = interest_in_fields(POD_GROUPS)
 JOB_TEMPLATE_LOOKUP: Final = interest_in_fields(JOB_TEMPLATES, "spec")
 
 ROOT: Final = "root"
-"""The root of all queues, which Volcano creates."""
+"""The queue above all other queues. Volcano creates this queue."""
 
 
 class LifecyclePolicy(Typed):
@@ -103,7 +103,9 @@ class NetworkTopology(Typed):
 
     @property
     def hard_highest_tier(self) -> int | None:
-        """Return the highest tier that a hard topology allows by its number."""
+        """Return the number of the highest tier that a hard topology allows; None for a soft topology, or without a
+        number.
+        """
         return None if self.mode == "soft" else self.highest_tier_allowed
 
 
