@@ -292,7 +292,7 @@ def _check_objects(quota: ResourceQuota, quota_text: str, subject: Subject) -> I
     for name in quota.spec.hard:
         count, allowed = created.get(_counted_resource(name), 0), quantity.read_quantity_or_none(quota.spec.hard[name])
         if allowed is not None and count > allowed.value():
-            refused = "it" if count == 1 else "some of them" if allowed.sign() else "them"
+            refused = "this object" if count == 1 else "some of these objects" if allowed.sign() else "these objects"
             message = f"needs {counted(count, 'object')} of {_counted_resource(name)}"
             but = f"but ResourceQuota {quota_text} of the namespace allows {allowed} `{name}`"
             fix = "use another namespace, or ask the administrator to raise the quota"

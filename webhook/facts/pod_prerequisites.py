@@ -338,7 +338,7 @@ def _problems_of_absent_configuration(absent: Sequence[ConfigurationReference], 
             continue
         names = list(dict.fromkeys(each.text for each in listed))
         do = "do not exist" if len(names) > 1 else "does not exist"
-        effect = "so the kubelet pulls the images without it" if rule is PULL_SECRET else _effect_on_pods(listed)
+        effect = "so the kubelet pulls images without the Secret" if rule is PULL_SECRET else _effect_on_pods(listed)
         near = view.nearest_here(listed[0].name, listed[0].kind) if len(names) == 1 else ""
         fix = f"write `{near}` if that is meant, or create it" if near else f"create {'these' if names[1:] else 'it'}"
         unless = ", or remove the name" if rule is PULL_SECRET else ", or set optional: true"

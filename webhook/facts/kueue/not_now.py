@@ -155,7 +155,7 @@ def check_queue_required(subject: Subject) -> Iterator[Problem]:
             yield QUEUE_REQUIRED.problem(path, message, f"set the label {QUEUE_NAME} instead", annotated)
         return
     queues = local_queue_names(subject)
-    message = f"the object names no queue, so Kueue suspends it and never admits it ({_MANAGES_ALL})"
+    message = f"the object names no queue, so Kueue suspends the object and never admits it ({_MANAGES_ALL})"
     fix = f"set the label {QUEUE_NAME}" + (f", for example to `{min(queues)}`" if queues else "")
     yield QUEUE_REQUIRED.problem("", message, fix)
 

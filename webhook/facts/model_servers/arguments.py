@@ -41,10 +41,10 @@ _WHOLE: Final = re.compile(r"\+?[0-9]{1,6}", re.ASCII)
 _ATTACHED: Final = re.compile(r"(-[a-z])([0-9]+)", re.ASCII)
 """A short flag of one letter with its number attached, which every parser splits: `-p8080`."""
 _FLAGS_OF_DOCKER: Final = {
-    "--shm-size": "remove it, and mount an emptyDir with medium Memory at /dev/shm",
-    "--gpus": "remove it, and request the GPUs in resources",
-    "--ipc": "remove it, and mount an emptyDir with medium Memory at /dev/shm",
-    "--ulimit": "remove it",
+    "--shm-size": "remove the flag, and mount an emptyDir with medium Memory at /dev/shm",
+    "--gpus": "remove the flag, and request the GPUs in resources",
+    "--ipc": "remove the flag, and mount an emptyDir with medium Memory at /dev/shm",
+    "--ulimit": "remove the flag",
 }
 """Flags of `docker run`, which no server has, with the fix."""
 _END: Final = "--"

@@ -365,7 +365,8 @@ def _wrong_port(
     if wrong is not None and not (_may_other_process_listen(member, wrong[1]) or _has_port_of_flag(member, wrong[1])):
         message = f"connects to port {wrong[1]}, but {member.server.name} listens on {_words_for_ports(ports)}"
         off = member.server.arguments.written("allow-http")
-        yield wrong[0], message, f"remove {off[0]}, or ask port {ports[0]}" if off else f"use port {ports[0]} in both"
+        fix = f"remove {off[0]}, or ask port {ports[0]}" if off else f"use port {ports[0]} in the probe and the server"
+        yield wrong[0], message, fix
 
 
 def _wrong_port_of_path(member: ServerContainer) -> Iterator[tuple[str, str, str]]:

@@ -195,7 +195,8 @@ def check_visible_devices(member: ServerContainer) -> Iterator[Problem]:
         return
     if (values.get(NVIDIA) or "").strip() not in _NO_GPUS:
         message = f"sets {NVIDIA} to `{values[NVIDIA]}`, so the container may see GPUs of other pods"
-        yield ALL_GPUS_VISIBLE.problem(path, message, f"remove {NVIDIA}; the device plugin sets it", words=(NVIDIA,))
+        fix = f"remove {NVIDIA}, because the device plugin sets this variable"
+        yield ALL_GPUS_VISIBLE.problem(path, message, fix, words=(NVIDIA,))
     elif member.container.security_context.privileged:
         message = "is privileged, so the container may see every GPU of the node, not only the requested GPUs"
         yield ALL_GPUS_VISIBLE.problem(path, message, "remove privileged from securityContext")
@@ -274,7 +275,8 @@ def check_autoscalers(members: Sequence[ServerContainer], subject: Subject) -> I
             counted_members = (each for each in members if container in ("", each.container.name))
             lacking = next((each for each in counted_members if not _requests_resource(each, name)), None)
             if lacking is not None:
-                message = f"requests no {name}, but HorizontalPodAutoscaler `{autoscaler.name}` scales by a share of it"
+                scaler = f"HorizontalPodAutoscaler `{autoscaler.name}`"
+                message = f"requests no {name}, but {scaler} scales by a share of this request"
                 fix = f"request {name}, or scale by the server's own metrics"
                 yield CPU_AUTOSCALER.problem(lacking.path, message, fix)
                 return

@@ -358,7 +358,7 @@ def _check_node_rank(member: ServerContainer, nodes: int, subject: Subject) -> I
     if rank is None or arguments.has("config") or member.server.is_of_dynamo or pods < 2:
         return
     if arguments.has("node-rank"):
-        message = f"--node-rank {rank} gives all {pods} pods the same rank of --nnodes {nodes}, so they never meet"
+        message = f"--node-rank {rank} gives all {pods} pods the same rank of --nnodes {nodes}, so the pods never meet"
     else:
         message = f"has no --node-rank, so all {pods} pods are rank 0 of --nnodes {nodes} and never meet"
     is_of_worker_set = _group_of_worker_set(member, subject) is not None

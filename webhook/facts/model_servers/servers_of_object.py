@@ -231,7 +231,7 @@ def refusals_of_server(member: ServerContainer) -> Sequence[tuple[str, str]]:
     if not (member.server.arguments.is_open or member.server.arguments.has("config")):
         mistyped = [
             (
-                f"{member.server.name} refuses {flag} {written or 'without a value'} because it needs a whole number",
+                f"{member.server.name} refuses {flag} {written or 'without a value'} because {flag} must be a number",
                 f"write {flag} with a number such as 1",
             )
             for flag, written in member.server.arguments.mistyped_numbers()

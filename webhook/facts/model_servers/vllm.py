@@ -40,7 +40,7 @@ _PREFILL_WITH_DATA: Final[_Release] = (0, 32, 0)
 """Releases before this one refuse prefill context ranks together with data parallel ranks."""
 _LOCAL_BACKENDS: Final = frozenset(("", "mp", "uni"))
 _CPU: Final = re.compile(r"(?i)(^|[-/:_])cpu([-/:_.]|$)")
-_REMOVE: Final = "remove it"
+_REMOVE: Final = "remove the flag"
 _MOST_NAMED: Final = 4
 _UNKNOWN_SIZES: Final = "the parallel sizes of vLLM are not in the manifest"
 
@@ -196,10 +196,11 @@ def flags_removed_from_vllm(server: StartedServer, release: _Release | None) -> 
         return (), "", ""
     names, words = [*removed], "this flag" if len(removed) == 1 else "these flags"
     message = (
-        f"vLLM {'.'.join(map(str, release))} refuses {some_of(names, _MOST_NAMED)} because it no longer has {words}"
+        f"vLLM {'.'.join(map(str, release))} refuses {some_of(names, _MOST_NAMED)} because this release no longer has "
+        f"{words}"
     )
     instead = [f"{fix} in place of {name}" for name, fix in removed.items() if not fix.startswith(_REMOVE)]
-    several = "; ".join([_REMOVE.replace("it", "them"), *instead])
+    several = "; ".join([f"{_REMOVE}s", *instead])
     return names, message, removed[names[0]] if len(names) == 1 else several
 
 

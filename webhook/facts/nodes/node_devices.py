@@ -413,7 +413,7 @@ def _placement_problem(each: PodsAndNodes) -> Problem:
         above = [name for name, amount in needs.ordinary.items() if offer.amounts.get(name, amount) < amount]
         requested = " and ".join(format_amount_with_resource_name(name, needs.ordinary[name]) for name in above)
         had = " and ".join(format_amount_with_resource_name(name, offer.amounts[name]) for name in above)
-    less = f"but the nodes that it selects have less{files}: node {offer.name} has {had}"
+    less = f"but the nodes that it selects have less{files} (node {offer.name} has {had})"
     return _together_problem(each, f"requests {requested} for one pod, {less}")
 
 
@@ -431,25 +431,25 @@ def _labels_problem(each: PodsAndNodes, files: str) -> Problem:
             path = each.pods.locate(spec.path("nodeSelector", key))
             if f"{value}{SHARED_SUFFIX}" in others:
                 message = (
-                    f"selects `{key}={value}`, which no node has{files}: nodes with shared GPUs are labelled "
+                    f"selects `{key}={value}`, which no node has{files}, because nodes with shared GPUs are labelled "
                     f"`{value}{SHARED_SUFFIX}`"
                 )
                 return LABELS.problem(path, message, f"select `{value}{SHARED_SUFFIX}`, or no product")
-            known = f": nodes have {_first_values(others)}" if others else ""
+            known = f" (nodes have {_first_values(others)})" if others else ""
             near = _first_values(others) if len(others) == 1 else ""
             fix = f"select {near}, or label a node" if near else "select a label that nodes have, or label a node"
             return LABELS.problem(path, f"selects `{key}={value}`, which no node has{files}{known}", fix)
     field = "affinity" if spec.affinity.node_affinity.required else "nodeSelector"
     if shared := _shared_product_of_affinity(each):
         key, value = shared
-        message = f"requires `{key}={value}`, which no node has{files}: nodes with shared GPUs are labelled "
+        message = f"requires `{key}={value}`, which no node has{files}, because nodes with shared GPUs are labelled "
         message += f"`{value}{SHARED_SUFFIX}`"
         fix = f"require `{value}{SHARED_SUFFIX}`, or no product"
         return LABELS.problem(each.pods.locate(spec.path(field)), message, fix)
     path = each.pods.locate(spec.path(field))
     if (lacking := _unmet_requirement(each)) is not None:
         others = dict.fromkeys(offer.labels[lacking.key] for offer in each.offers if lacking.key in offer.labels)
-        known = f": nodes have {_first_values(others)}" if others else ""
+        known = f" (nodes have {_first_values(others)})" if others else ""
         message = f"requires `{lacking.in_words}`, which no node meets{files}{known}"
         return LABELS.problem(path, message, "require a label that nodes have, or label a node")
     listed = [wanted.in_words for wanted in next(requirements_of_pod(each.needs), ())]

@@ -349,8 +349,8 @@ def _check_container(requested: RequestedCards, cards: CardsOfNodes, each: PodsA
     count, memory = requested.count, requested.memory
     if cards.most < count and not cards.have_parts:
         message = (
-            f"requests shares of {count} different cards, but no node has more than {counted(cards.most, 'card')}: "
-            f"node {cards.node_with_most} shares {counted(cards.most, 'card')}"
+            f"requests shares of {count} different cards, but no node has more than {counted(cards.most, 'card')} "
+            f"(node {cards.node_with_most})"
         )
         path = each.pods.locate(path_of_amount(requested.container, requested.number))
         yield CARDS.problem(path, message, f"request {cards.most}", count if requested.is_counted else None)

@@ -152,8 +152,8 @@ def check_ray_releases(subject: Subject) -> Iterator[Problem]:
         yield from _check_fields(service, _OF_SERVICE, installed)
         if service.upgrade_strategy.type == _INCREMENTAL and not installed.has_gate(_UPGRADE, _UPGRADE_IS_ON):
             message = (
-                f"KubeRay {release_as_text(installed.release)} has {_UPGRADE} off, so it treats {_INCREMENTAL} as no "
-                "upgrade, and a changed rayClusterConfig never reaches a cluster"
+                f"KubeRay {release_as_text(installed.release)} has {_UPGRADE} off, so KubeRay treats {_INCREMENTAL} as "
+                "no upgrade, and a changed rayClusterConfig never reaches a cluster"
             )
             yield UPGRADE_GATE.problem(service.path("upgradeStrategy", "type"), message, f"turn the gate {_UPGRADE} on")
         elif service.upgrade_strategy.type == _INCREMENTAL:
@@ -188,7 +188,7 @@ def _check_suspended_groups(cluster: RayClusterSpec, installed: KubeRay) -> Iter
 def _problem_of_deletion_gate(path: FieldPath, what: str, installed: KubeRay, *, remains: bool = True) -> Problem:
     """Return the problem of a field that needs the gate. `remains`: whether later releases have the field too."""
     release = release_as_text(installed.release)
-    message = f"KubeRay {release} has {_DELETION} off, so it rejects {what} and creates no pods"
+    message = f"KubeRay {release} has {_DELETION} off, so KubeRay rejects {what} and creates no pods"
     upgrade = ", or upgrade to 1.6" if remains and installed.release < _DELETION_IS_ON else ""
     return DELETION_GATE.problem(path, message, f"turn the gate {_DELETION} on{upgrade}")
 

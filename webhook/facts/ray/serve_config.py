@@ -230,13 +230,13 @@ def _check_fields(value: Mapping[str, Any], what: str, subject: Subject) -> Iter
     for name in [each for each in list(value)[:100] if _is_unknown(each, what)]:
         meant = _RENAMED.get(name) or next(iter(get_close_matches(name[:80], _FIELDS[what], n=1, cutoff=0.85)), "")
         home = next((other for other, names in _FIELDS.items() if name in names), "")
-        message = f"`{name[:80]}` is not a field of {what}, so Ray drops it"
+        message = f"`{name[:80]}` is not a field of {what}, so Ray drops the field"
         if meant in _FIELDS[what]:
             yield SERVE_FIELD.problem(_AT, message, f"write {meant}")
         elif home:
-            yield SERVE_FIELD.problem(_AT, message, f"move it to {home}")
+            yield SERVE_FIELD.problem(_AT, message, f"move the field to {home}")
         elif (release := _release_of_ray(subject)) is None or release <= _READ_RELEASE:
-            yield SERVE_FIELD.problem(_AT, message, "remove it")
+            yield SERVE_FIELD.problem(_AT, message, "remove the field")
 
 
 def _release_of_ray(subject: Subject) -> Release | None:

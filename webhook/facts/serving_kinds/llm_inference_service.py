@@ -202,7 +202,7 @@ def _check_sizes(workload: LlmWorkload) -> Iterator[Problem]:
             words = f"tensor {tensor}" + (f" times dataLocal {local}" if (local or 1) > 1 else "")
             has = f"container main{of_pod} has {counted(gpus, 'GPU')}, so vLLM exits at start"
             message = f"vLLM starts {needed} workers in a pod ({words}), but {has}"
-            yield LLM_GPUS.problem(sizes.path("tensor"), message, f"set limits to {needed}")
+            yield LLM_GPUS.problem(sizes.path("tensor"), message, f"set the GPU limit to {needed}")
             return
         if gpus and sizes.tensor and needed < gpus and _ADDED_ARGUMENTS not in main.environment.names:
             message = f"vLLM uses {needed} of {gpus} GPUs of container main{of_pod}, so the other GPUs stay idle"
@@ -375,5 +375,5 @@ def _refusals_of_same_autoscaler(decode: LlmWorkload, prefill: LlmWorkload) -> I
     ):
         if one and other and one.has(name) != other.has(name):
             message = "must use the same autoscaler as spec.scaling, because KServe refuses different autoscalers"
-            yield Refusal(prefill.scaling.at, message, "use the same autoscaler in both")
+            yield Refusal(prefill.scaling.at, message, "use one autoscaler in spec.scaling and spec.prefill.scaling")
             return

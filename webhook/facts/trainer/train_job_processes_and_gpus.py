@@ -203,11 +203,11 @@ def check_lost_gpus(job: MergedTrainJob, launcher: LauncherProcesses) -> Iterato
         message = (
             f"{lacks}, and Trainer {release_as_text(job.release)} replaces all resources, so the job runs without a GPU"
         )
-        yield LOST_GPUS.problem(resources.at, message, "request the GPUs here too")
+        yield LOST_GPUS.problem(resources.at, message, "request the GPUs in resourcesPerNode too")
     elif launcher.processes is None and not _is_process_count_right(job):
-        message = f"{lacks}: the pods keep these GPUs, but the processes per node will be {job.processes}"
+        message = f"{lacks}, so the pods keep these GPUs, but the processes per node will be {job.processes}"
         number = "" if job.plugin == "xgboost" else f", or set numProcPerNode to {gpus_of_node_container(job)}"
-        yield LOST_GPUS.problem(resources.at, message, f"request the GPUs here too{number}")
+        yield LOST_GPUS.problem(resources.at, message, f"request the GPUs in resourcesPerNode too{number}")
 
 
 def _has_gpu_amount(resources: Resources) -> bool:

@@ -90,8 +90,8 @@ PLUGINS_TOGETHER: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/plugins-together",
     title="The plugins proportion and capacity are both on",
     why=(
-        "proportion shares the cluster by the weight of the queues, and capacity by their `deserved`. With both, two "
-        "limits apply."
+        "proportion divides the cluster by the weight of the queues, and capacity by their `deserved`. With both, the "
+        "queues get other shares than either setting says."
     ),
     refused_by="nothing; both plugins decide",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins",
