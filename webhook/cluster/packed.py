@@ -31,7 +31,7 @@ _Share: TypeAlias = Callable[[str], str]
 
 _ALWAYS: Final = frozenset(("apiVersion", "kind", "metadata.name", "metadata.namespace"))
 _UNREAD: Final = "managedFields"
-"""Never kept: half of an object's size, and no rule reads it."""
+"""Never kept, because managedFields are half of an object's size, and no rule reads them."""
 
 
 class TooDeepObject(ValueError):
@@ -196,10 +196,10 @@ def replace_object(
     objects: Sequence[JSON], place: tuple[str, str], current: JSON | None, new: JSON | None
 ) -> Sequence[JSON]:
     """Return a view's list, sorted, with `new` in place of `current`; None means no object."""
-    kept = [obj for obj in _stored_objects(objects) if obj is not current and not _is_packed_at(place, obj)]
+    others = [obj for obj in _stored_objects(objects) if obj is not current and not _is_packed_at(place, obj)]
     if new is not None:
-        kept = sorted((*kept, new), key=_place_of_object)
-    return readable_list(tuple(kept))
+        others = sorted((*others, new), key=_place_of_object)
+    return readable_list(tuple(others))
 
 
 def _stored_objects(objects: Sequence[JSON]) -> Sequence[JSON | PackedObject]:

@@ -136,24 +136,24 @@ def _gangs_of_pods(subject: Subject) -> tuple[_JoinedGang, ...]:
 
 
 class _NamedGang(NamedTuple):
-    """A gang that a template names. `obj` is the object with the gang; None if it was not read. `path` leads to
-    the least number of pods in this object.
+    """A gang that a template names. `gang_object` is the object with the gang; None if it was not read. `path` is the
+    path of the least number of pods in this object.
     """
 
     name: str
     source: str
-    obj: JSON
+    gang_object: JSON
     path: FieldPath
 
     def of_pods(self, template: JSON, pods: int | None) -> _JoinedGang:
         """Return the gang with the pods of a template."""
-        least = get(self.obj, self.path) if self.obj else None
+        least = get(self.gang_object, self.path) if self.gang_object else None
         return _JoinedGang(
             name=f"{self.name} of {self.source}",
             pods=pods,
             least=least if isinstance(least, int) and not isinstance(least, bool) else None,
             field=path_as_text(self.path),
-            is_known=self.obj is not None,
+            is_known=self.gang_object is not None,
             is_of_kubernetes=self.source.startswith("spec."),
             template=template,
         )
@@ -166,23 +166,23 @@ def _gangs_of_template(template: JSON, subject: Subject) -> Iterator[_NamedGang]
     kubernetes-sigs/scheduler-plugins apis/scheduling/v1alpha1; koordinator.sh apis/extension.
     """
     if group := _text_at(template, "spec", "schedulingGroup", "podGroupName"):
-        held = _object_with_gang(PodGroup.gvk, group, subject)
+        gang_object = _object_with_gang(PodGroup.gvk, group, subject)
         path = ("spec", "schedulingPolicy", "gang", "minCount")
-        yield _NamedGang(f"PodGroup `{group}`", "spec.schedulingGroup", held, path)
+        yield _NamedGang(f"PodGroup `{group}`", "spec.schedulingGroup", gang_object, path)
     if workload := _text_at(template, "spec", "workloadRef", "name"):
         listed = get(_object_with_gang(_WORKLOAD, workload, subject), ("spec", "podGroups"), ())
         own = _text_at(template, "spec", "workloadRef", "podGroup")
         groups = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-        held = next((each for each in groups if each.get("name") == own), None)
-        yield _NamedGang(f"Workload `{workload}`", "spec.workloadRef", held, ("policy", "gang", "minCount"))
+        gang_object = next((each for each in groups if each.get("name") == own), None)
+        yield _NamedGang(f"Workload `{workload}`", "spec.workloadRef", gang_object, ("policy", "gang", "minCount"))
     for label, kind in _LABELS_OF_GANGS.items():
         if name := _text_at(template, "metadata", "labels", label):
-            held = _object_with_gang(kind, name, subject) or {}
-            yield _NamedGang(f"PodGroup `{name}`", f"label {label}", held, ("spec", "minMember"))
+            gang_object = _object_with_gang(kind, name, subject) or {}
+            yield _NamedGang(f"PodGroup `{name}`", f"label {label}", gang_object, ("spec", "minMember"))
     if name := _text_at(template, "metadata", "annotations", f"{_KOORDINATOR}name"):
         least = read_whole_number_or_none(_text_at(template, "metadata", "annotations", f"{_KOORDINATOR}min-available"))
-        held = {"min-available": least}
-        yield _NamedGang(f"gang `{name}`", f"annotation {_KOORDINATOR}name", held, ("min-available",))
+        gang_object = {"min-available": least}
+        yield _NamedGang(f"gang `{name}`", f"annotation {_KOORDINATOR}name", gang_object, ("min-available",))
 
 
 def _text_at(template: JSON, *path: str) -> str:

@@ -157,10 +157,10 @@ def why_unschedulable(message: str) -> tuple[Standing, str, str]:
     """Return the standing, the sentence and the fix for a pod that fits no node."""
     if "unbound immediate PersistentVolumeClaims" in message:
         return "stuck", "a volume of the pod is not bound yet", "look at the PersistentVolumeClaims of the pod"
-    name = _between(message, 'persistentvolumeclaim "', '"')
+    name = _text_between(message, 'persistentvolumeclaim "', '"')
     if name and ("not found" in message or "waiting for" in message):
         return "stuck", f"PersistentVolumeClaim {name} does not exist", "create it, or correct the name in spec.volumes"
-    name = _between(message, 'resourceclaim "', '"')
+    name = _text_between(message, 'resourceclaim "', '"')
     if name and "not found" in message:
         return "stuck", f"ResourceClaim {name} does not exist", "create it, or correct the name in spec.resourceClaims"
     if "waiting for" in message and "resourceclaim" in message.lower():
@@ -173,7 +173,7 @@ def why_unschedulable(message: str) -> tuple[Standing, str, str]:
     if head := _HEAD.search(message):
         reasons = list(_reasons(message[head.end() :]))
         if reasons:
-            return "stuck", _sentence(reasons, head[1]), next((fix for *_, fix in reasons if fix), _LESS)
+            return "stuck", _sentence_about_nodes(reasons, head[1]), next((fix for *_, fix in reasons if fix), _LESS)
     return "stuck", f"the scheduler does not place the pod: {message}" if message else "no node accepts the pod", ""
 
 
@@ -181,10 +181,10 @@ def gang_reason(message: str) -> str:
     """Return a sentence from the part of a gang's message about nodes; "" if the message has no such part."""
     head = _HEAD.search(message)
     reasons = list(_reasons(message[head.end() :])) if head else []
-    return _sentence(reasons, head[1]) if head and reasons else ""
+    return _sentence_about_nodes(reasons, head[1]) if head and reasons else ""
 
 
-def _sentence(reasons: list[tuple[int, str, str]], total: str | None) -> str:
+def _sentence_about_nodes(reasons: list[tuple[int, str, str]], total: str | None) -> str:
     said = ", ".join(f"{count} {_in_number(text, count)}" if count else text for count, text, _ in reasons)
     of = f"of {counted(int(total), 'node')} " if total else ""
     return f"no node accepts the pod: {of}{said}"
@@ -212,18 +212,18 @@ def _reasons(text: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _reason(reason: str) -> tuple[str, str]:
-    name = _between(reason, "Insufficient ", " ") or reason.removeprefix("Insufficient ")
+    name = _text_between(reason, "Insufficient ", " ") or reason.removeprefix("Insufficient ")
     if reason.startswith("Insufficient "):
         return f"has too little free {name}", _LESS
     for words, says, fix in _REASONS:
         if words in reason:
-            inside = _between(reason, "{", "}")
+            inside = _text_between(reason, "{", "}")
             is_known_text = not inside or inside.startswith(_OF_NODE)
             return (says if is_known_text else f"{says} ({inside.rstrip(': ')})"), fix
     return reason, ""
 
 
-def _between(text: str, before: str, after: str) -> str:
+def _text_between(text: str, before: str, after: str) -> str:
     _, is_there, rest = text.partition(before)
     name, ends, _ = rest.partition(after)
     return name if is_there and ends else ""

@@ -397,14 +397,14 @@ def check_inactive_queue(subject: Subject) -> Iterator[Problem]:
     for cause in why_checks_keep_queue_inactive(read_cluster_queue(queue), subject.cluster_view()):
         is_old = not is_kueue_release_known(subject) or find_kueue_release(subject) < _CONFLICT_REASON_SINCE
         if cause.is_known and not cause.is_of_check and not (_CONFLICT_REASON in cause.text and is_old):
-            message = f"the ClusterQueue is inactive: {cause.text}"
+            message = f"the ClusterQueue is inactive because {cause.text}"
             fix = "remove or correct the AdmissionCheck"
             if cause.missing:
                 fix = f"create {cause.missing}, or remove the AdmissionCheck from the ClusterQueue"
             yield INACTIVE.problem(queue.spec.path("admissionChecksStrategy"), message, fix)
     if flavor := _flavor_with_topology_of_old_kueue(queue, subject):
         message = (
-            "the ClusterQueue is inactive: Kueue before 0.15 does not allow an AdmissionCheck of MultiKueue with a "
+            "the ClusterQueue is inactive because Kueue before 0.15 allows no AdmissionCheck of MultiKueue with a "
             f"Topology, here `{flavor.spec.topology_name}` of ResourceFlavor `{flavor.name}` "
             "(NotSupportedWithTopologyAwareScheduling)"
         )

@@ -124,7 +124,7 @@ def check_words_of_command(
     yield from _check_repeated_entrypoint(container, server, path)
     for word in [each for each in server.arguments.joined[:1] if "{{" not in each]:
         flag, _, value = word.partition(" ")
-        message = f"`{_shortened(word)}` is one argument, and {server.name} does not know it"
+        message = f"`{_shortened(word)}` is one argument, which {server.name} does not know"
         has_more = any(each.startswith("-") for each in value.split()[1:])
         items = f"two items, {flag} and {_shortened(value.strip().lstrip('= '))}, or use ="
         fix = "write each flag and each value as a separate item" if has_more else f"write {items}"
@@ -136,7 +136,7 @@ def check_words_of_command(
         yield UNKNOWN_FLAG.problem(path, message, fix, words=(flag,))
     yield from _check_valued_switches(server, path)
     for flag in server.arguments.ambiguous[:1]:
-        message = f"{flag} is the beginning of several flags of {server.name}, which refuses it"
+        message = f"{flag} is the beginning of several flags, so {server.name} refuses {flag}"
         yield UNKNOWN_FLAG.problem(path, message, "write the whole name of the flag", words=(flag,))
 
 
@@ -148,12 +148,12 @@ def _check_valued_switches(server: StartedServer, path: FieldPath) -> Iterator[P
     flag, _, value = words[0].partition("=")
     is_off = value.strip("\"'").lower() in _OFF
     if len(words) == 1:
-        message = f"`{_shortened(words[0])}` gives a value to a flag that has none, so {server.name} refuses it"
-        fix = f"remove {flag}" if is_off else f"write {flag} without a value, or remove it"
+        message = f"`{_shortened(words[0])}` gives a value to a flag that accepts none, so {server.name} exits"
+        fix = f"remove {flag}" if is_off else f"write {flag} without a value, or remove {flag}"
     else:
         written = some_of([f"`{_shortened(word)}`" for word in words], _MOST_NAMED)
-        message = f"{written} give values to flags that have none, so {server.name} refuses them"
-        fix = "write each flag without a value, or remove it"
+        message = f"{written} give values to flags that accept none, so {server.name} exits"
+        fix = "write each flag without a value, or remove the flag"
     yield SWITCH_WITH_VALUE.problem(path, message, fix, words=words)
 
 
@@ -200,7 +200,7 @@ def _check_joined_beginning(container: Container, path: FieldPath) -> Iterator[P
     for before, word in pairwise(container.words[:_MOST_BEGINNING]):
         first, blank, rest = word.partition(" ")
         if blank and first in _BEGINNINGS.get(before.rpartition("/")[2], ()) and "{{" not in word:
-            message = f"`{_shortened(word)}` is one argument, and {before} does not know it"
+            message = f"`{_shortened(word)}` is one argument, which {before} does not know"
             fix = f"write separate items, {first} and {_shortened(rest.split(' ')[0])} …"
             yield _problem_of_joined_words(path, message, fix, first)
 
@@ -219,9 +219,7 @@ def _check_words_after_script(container: Container, path: FieldPath) -> Iterator
     has_flags = any(word.startswith("-") and word != "--" for word in rest)
     if _PARAMETERS.search(script) or not (is_one_program or has_flags):
         return
-    message = (
-        f"passes {_shortened(' '.join(rest[:3]))} after the script of `{words[0]} {words[1]}`, which does not use them"
-    )
+    message = f"passes {_shortened(' '.join(rest[:3]))} after the script of `{words[0]} {words[1]}`, which ignores them"
     yield WORDS_AFTER_SCRIPT.problem(path, message, 'write the words into the script, or end the script with "$@"')
 
 
@@ -254,8 +252,8 @@ def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem
     inside = _VARIABLE_INSIDE.search(value)
     fix = f"write $({inside[1] or inside[2]})" if inside else "run the command in a shell"
     to = f" to {_shortened(flag)}" if flag.startswith("-") else ""
-    more = f" and to {counted(others, 'other')}" if others else ""
-    message = f"passes the text `{_shortened(value)}`{to}{more}, because no shell expands it here"
+    more = f" and to {counted(others, 'other flag')}" if others else ""
+    message = f"passes the text `{_shortened(value)}`{to}{more}, because no shell expands the variable"
     yield _not_expanded_problem(path, message, fix, value)
 
 

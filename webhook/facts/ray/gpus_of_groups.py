@@ -232,7 +232,7 @@ def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
                 f"is 0, which hides {counted(gpus.limit, 'GPU')} of the container from Ray, but {demand.name} needs "
             )
             name = gpus.hiding[-1]
-            message += f"for {_number_as_text(demand.of_one_pod)}, so {name} keeps the deployment waiting"
+            message += f"{_gpus_as_text(demand.of_one_pod)}, so {name} keeps the deployment waiting"
             yield HIDDEN_FROM_RAY.problem(gpus.hiding, message, f"remove {name}, and KubeRay sets it from the limit")
             return
         if demand.of_one_pod <= gpus.largest and (problem := _problem_of_bundles_apart(demand, gpus)) is not None:
