@@ -215,8 +215,17 @@ def test_a_service_that_is_defined_twice_does_not_hide_what_is_wrong_with_anothe
     assert "sends requests to 9000" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("path", "code"), [("assets/job.yaml", 1), ("backend/tests/assets/job.yaml", 0)])
-def test_a_removed_version_in_a_folder_of_tests_is_advice(path, code, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("assets/job.yaml", 1),
+        ("backend/tests/assets/job.yaml", 0),
+        ("static/kubeflow-v1alpha3-experiment.yaml", 0),
+        ("static/kubeflow-v1beta1-experiment.yaml", 1),
+        ("static/kubeflow.org_v1alpha3_experiment_a.yaml", 1),
+    ],
+)
+def test_a_removed_version_in_a_test_or_in_a_file_for_old_releases_is_advice(path, code, tmp_path, monkeypatch):
     written(tmp_path, {path: "apiVersion: kubeflow.org/v1alpha3\nkind: Experiment\nmetadata: {name: a}\nspec: {}\n"})
     monkeypatch.chdir(tmp_path)
     assert run_command_line(["audit", ".", "--no-config"]) == code

@@ -92,7 +92,7 @@ class Attributes:
         object: None on DELETE.
         old_object: None on CREATE and CONNECT.
         is_plain: whether claimgate made the request for an object of a file, so no API server chose the version.
-        is_of_tests: whether the object is from a folder of tests.
+        is_of_tests: whether the object is from a folder of tests, or from a file for old releases.
         is_decoded: whether an API server sent the request, so the fields of built-in kinds have the right types.
         name: "" on CREATE with `generateName`.
         namespace: "" for cluster-scoped objects.

@@ -7,6 +7,7 @@ An object is not reported if a CustomResourceDefinition in the same files serves
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.facts.subject import Check, Subject
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
@@ -64,6 +66,16 @@ def read_removed_versions() -> Mapping[tuple[str, str, str], RemovedVersion]:
         for version in row["versions"]
         for kind in row["kinds"]
     }
+
+
+def is_for_old_release(file: str, kind: GroupVersionKind) -> bool:
+    """Return whether the name of a file says that the file is for old releases, as in `extensions-v1beta1-plugin.yml`.
+
+    `kustomize build -o` names each file after its object, with underscores. These names say nothing.
+    """
+    named = f"-{kind.group.partition('.')[0]}-{kind.version}-"
+    is_named = named in f"-{posixpath.splitext(posixpath.basename(file))[0]}-"
+    return is_named and (kind.group, kind.version, kind.kind) in read_removed_versions()
 
 
 def replacements_in_kubernetes() -> Sequence[str]:
