@@ -150,6 +150,8 @@ _FOR_PEOPLE: Final = frozenset((22, 8888))
 """The ports of SSH and of Jupyter."""
 _NOT_OF_CLIENTS: Final = re.compile("(?i)worker-g?rpc|peer|p2p|metric|prom")
 """The name of a port that no client uses: a port for Prometheus or for other pods of the server."""
+_METRICS_PORT: Final = re.compile("(?i)(?:metrics|prometheus|prom)[-_]port[= ]([0-9]{2,5})(?![0-9.])")
+"""A variable or flag with the number of a port for Prometheus: `WORKER_METRICS_PORT=9091`, `--metrics-port 9091`."""
 _NOTEBOOK: Final = re.compile("jupyter|notebook|code-server|rstudio")
 _SERVES_MODEL: Final = re.compile(
     "(?i)model|llm|infer|serving|(?<!api-)triton(?!-client)|predict|embed|rerank|generat(?!ed)|chat|diffusion|whisper|llama"
@@ -407,14 +409,24 @@ def _problem_of_unprobed_server(container: Container, pods: DevicePods) -> Probl
 
 
 def _has_request_port(container: Container) -> bool:
-    """Return whether a container has a port for requests. Ports of SSH and Jupyter are not for requests."""
+    """Return whether a container has a port for requests. Ports of SSH, Jupyter and Prometheus are not for requests."""
     if container.is_found_in(_NOTEBOOK, (f"{container.image}\n{container.name}",)):
         return False
     patterns = read_model_server_patterns()
     is_of_image = not container.command and container.is_found_in(patterns.images, (container.image,))
     serves = is_of_image or container.runs(patterns.commands)
-    others = (port for port in container.ports if port.container_port not in _FOR_PEOPLE)
-    return serves or any(not container.is_found_in(_NOT_OF_CLIENTS, (port.name,)) for port in others)
+    if serves:
+        return True
+    named = [port for port in container.ports if not container.is_found_in(_NOT_OF_CLIENTS, (port.name,))]
+    return any(port.container_port not in _FOR_PEOPLE | _ports_for_metrics(container) for port in named)
+
+
+def _ports_for_metrics(container: Container) -> frozenset[int]:
+    """Return the ports that a variable or flag of a container gives to Prometheus."""
+    variables = (f"{name}={value}" for name, value in container.environment.by_name().items())
+    text = "\n".join((container.command_line, *variables))
+    container.charge_search(text)
+    return frozenset(map(int, _METRICS_PORT.findall(text)))
 
 
 def _serves_model(container: Container, subject: Subject, silent: re.Pattern[str]) -> bool:
