@@ -51,6 +51,10 @@ WORKER_REQUESTS: Final = SERVING_KIND.rule(
     fails="silent",
 )
 AUTOSCALER: Final = "serving.kserve.io/autoscalerClass"
+_WITHOUT_SCALING: Final = frozenset(("none", "external"))
+"""The values of autoscalerClass that KServe accepts with workers: `external` in old releases, which refuse `none`
+(kserve/kserve issue 4784), and `none` since pull request 4363.
+"""
 _GPU_TYPES: Final = "serving.kserve.io/gpu-resource-types"
 _BACKEND: Final = "multinode/executor-backend"
 _SIZES: Final = ("TENSOR_PARALLEL_SIZE", "PIPELINE_PARALLEL_SIZE")
@@ -112,9 +116,9 @@ def _refusals_of_service(subject: Subject) -> Iterator[Refusal]:
     if not predictor.worker_spec:
         return
     worker, model, annotations = predictor.worker_spec, predictor.model, service.metadata.annotations
-    if model and annotations.get(AUTOSCALER) != "none":
+    if model and annotations.get(AUTOSCALER) not in _WITHOUT_SCALING:
         message = f"must have the annotation {AUTOSCALER}: none because KServe scales no InferenceService with workers"
-        yield Refusal(worker.at, message, f"set {AUTOSCALER}: none")
+        yield Refusal(worker.at, message, f"set {AUTOSCALER}: none, or external if your KServe refuses none")
     for name in ("tensor", "pipeline"):
         size = getattr(worker, f"{name}_parallel_size")
         if size is not None and size < 1:
