@@ -14,9 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-import yaml
-
-from tests import released_names
+from tests import quick_yaml, released_names
 from tests.literals import shipped_policies
 from webhook.deadline import Deadline
 from webhook.policy.compiled import Binding, Policy
@@ -46,7 +44,7 @@ def shipped_actions() -> Actions:
 
 def _shipped_params() -> Mapping[str, Chosen]:
     files = (ROOT / "policies").glob("*/params*.yaml")
-    objects = [one for file in files for one in yaml.safe_load_all(file.read_text()) if one]
+    objects = [one for file in files for one in quick_yaml.load_all(file.read_text()) if one]
     return {one["metadata"]["name"]: actions_of_param(one, Deadline()) for one in objects}
 
 

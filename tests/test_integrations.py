@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from tests import hostile_folder as hostile_folder_files
-from tests import man_page, release, verbs_page
+from tests import man_page, quick_yaml, release, verbs_page
 from tests.literals import validating
 from tests.page_blocks import blocks_of
 from webhook.typer_application import VERBS
@@ -24,10 +24,10 @@ from webhook.yamltext import yamlfile
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
-ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+ACTION = quick_yaml.load((ROOT / "action.yml").read_text())
 STEPS = {step.get("name"): step for step in ACTION["runs"]["steps"]}
-HOOKS = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
-GITLAB = yaml.safe_load((ROOT / "deploy" / "ci" / "gitlab.yml").read_text())["claimgate"]
+HOOKS = {hook["id"]: hook for hook in quick_yaml.load((ROOT / ".pre-commit-hooks.yaml").read_text())}
+GITLAB = quick_yaml.load((ROOT / "deploy" / "ci" / "gitlab.yml").read_text())["claimgate"]
 BROKEN = "examples/research-team/broken/mpijob-slots.yaml"
 GOOD = "examples/research-team/good/volcano-job.yaml"
 
@@ -62,7 +62,7 @@ def test_the_examples_of_the_page_use_inputs_hooks_and_variables_that_exist():
     """docs/integrations.md shows the action, the GitLab job and the hooks."""
     page = (ROOT / "docs" / "integrations.md").read_text()
     workflow, inputs, gitlab, hooks = [
-        yaml.safe_load(block.text) for block in blocks_of(page) if block.language == "yaml"
+        quick_yaml.load(block.text) for block in blocks_of(page) if block.language == "yaml"
     ]
     [step] = [each for each in workflow["steps"] if each["uses"] == "OWNER/claimgate@TAG"]
     assert {**step["with"], **inputs["with"]}.keys() <= ACTION["inputs"].keys()
@@ -237,7 +237,7 @@ def test_the_hook_for_policies_checks_them_and_runs_their_suites(tmp_path):
 
 
 def test_the_policy_hook_finds_a_wrong_policy_without_a_case(tmp_path):
-    policy = yaml.safe_load((ROOT / "examples" / "first-policy" / "policy.yaml").read_text())
+    policy = quick_yaml.load((ROOT / "examples" / "first-policy" / "policy.yaml").read_text())
     shutil.copytree(ROOT / "examples" / "first-policy", tmp_path / "first policy")
     policy["metadata"]["name"] = "another"
     policy["spec"]["validations"] = [{"expression": "object.spec.containers.image == 'a'"}]

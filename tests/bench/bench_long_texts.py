@@ -23,6 +23,7 @@ from typing import Any, Final
 
 import yaml
 
+from tests import quick_yaml
 from tests.bench.bench_growth import review
 from tests.bench.loop_time import loop_time
 from tests.bench.measuring import ROOT
@@ -56,7 +57,7 @@ def objects() -> Iterator[Any]:
 
 def _documents(text: str) -> list[Any]:
     try:
-        return list(yaml.safe_load_all(text))
+        return list(quick_yaml.load_all(text))
     except yaml.YAMLError:  # a template, or a file that is broken for a test
         return []
 

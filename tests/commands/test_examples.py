@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 
+from tests import quick_yaml
 from webhook.cli import run_command_line
 
 TEAM = Path(__file__).parents[2] / "examples" / "research-team"
@@ -41,4 +41,4 @@ def test_each_working_example_kind_has_a_broken_example() -> None:
 
 
 def _kind(path: Path) -> str:
-    return str(next(yaml.safe_load_all(path.read_text()))["kind"])
+    return str(next(quick_yaml.load_all(path.read_text()))["kind"])

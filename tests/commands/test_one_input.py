@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests import quick_yaml
 from webhook.cli import run_command_line
 
 TEMPLATE = """\
@@ -28,7 +29,7 @@ kind: ComputeDomain
 metadata: {name: d, namespace: team}
 spec: {numNodes: 2, channel: {resourceClaimTemplate: {name: single}}}
 """
-CREATED = yaml.safe_dump({"operation": "CREATE", "object": yaml.safe_load(TEMPLATE)})
+CREATED = yaml.safe_dump({"operation": "CREATE", "object": quick_yaml.load(TEMPLATE)})
 
 
 @pytest.mark.parametrize(

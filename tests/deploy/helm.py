@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests import quick_yaml
 from tests.e2e.apiserver import assets
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -46,10 +46,10 @@ def template(values: Sequence[str] = (), code: int = 0, namespace: str = NAMESPA
 
 
 def rendered(*values: str, namespace: str = NAMESPACE) -> list[dict[str, Any]]:
-    return [found for found in yaml.safe_load_all(template(values, namespace=namespace).stdout) if found]
+    return [found for found in quick_yaml.load_all(template(values, namespace=namespace).stdout) if found]
 
 
 @cache
 def kustomized(folder: str) -> list[dict[str, Any]]:
     done = subprocess.run([tool("kubectl"), "kustomize", DEPLOY / folder], capture_output=True, check=True)
-    return [found for found in yaml.safe_load_all(done.stdout) if found]
+    return [found for found in quick_yaml.load_all(done.stdout) if found]

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from certs.keep import Days, issue
 from certs.store import Folder
+from tests import quick_yaml
 from tests.commands.test_serve import policy, served
 from tests.deploy.helm import CHART, NAMESPACE, helm, kustomized, rendered, template
 from tests.rows import some_quickly
@@ -176,7 +176,7 @@ def test_params_and_bundles_are_those_of_the_values() -> None:
     assert made["ConfigMap", "kueue"]["data"]["deny"] == "kueue-never/x"
     assert made["ConfigMap", "kueue"]["data"]["off"] == ""
     assert made["ConfigMap", "gpu-portable"]["data"]["resource.team-a"] == "amd.com/gpu"
-    assert yaml.safe_load(made["ConfigMap", "claimgate-config"]["data"]["claimgate.yaml"]) == {
+    assert quick_yaml.load(made["ConfigMap", "claimgate-config"]["data"]["claimgate.yaml"]) == {
         "levels": {"groups": {"storage": "warn"}}
     }
     pod = made["Deployment", "claimgate"]["spec"]["template"]["spec"]
@@ -283,7 +283,7 @@ SAID = {
 def test_every_value_of_the_chart_reaches_its_field(tmp_path: Path) -> None:
     (tmp_path / "values.yaml").write_text(SITE)
     place = ("--namespace", NAMESPACE, "--kube-version", "1.36.2", "--values", str(tmp_path / "values.yaml"))
-    found = [one for one in yaml.safe_load_all(helm("template", "claimgate", str(CHART), *place).stdout) if one]
+    found = [one for one in quick_yaml.load_all(helm("template", "claimgate", str(CHART), *place).stdout) if one]
     made: Any = {(one["kind"], one["metadata"]["name"]): one for one in found}
     for said, (path, expected) in SAID.items():
         kind, name, *steps = path.split()
@@ -322,11 +322,11 @@ EXEMPT = """
 
 def test_exempt_users_are_in_every_webhook_as_webhook_config_writes_them(tmp_path: Path) -> None:
     (tmp_path / "claimgate.yaml").write_text(f"exemptions: {EXEMPT}")
-    values = {"livePolicies": True, "config": {"exemptions": yaml.safe_load(EXEMPT)}}
+    values = {"livePolicies": True, "config": {"exemptions": quick_yaml.load(EXEMPT)}}
     (tmp_path / "values.yaml").write_text(json.dumps(values))
     place = ("--kube-version", "1.36.2", "--skip-tests")
     text = helm("template", "claimgate", str(CHART), "-f", str(tmp_path / "values.yaml"), *place).stdout
-    made = by_name([found for found in yaml.safe_load_all(text) if found])
+    made = by_name([found for found in quick_yaml.load_all(text) if found])
     exempt = exemption_conditions(
         read_configuration(tmp_path / "claimgate.yaml").value.exemptions, datetime.now(UTC).date()
     )
@@ -354,7 +354,7 @@ def test_policies_of_the_site_are_mounted_into_the_server_and_the_registration()
 def hooks(*values: str) -> list[dict[str, Any]]:
     given = [word for value in values for word in ("--set", value)]
     place = ("--namespace", "gates", "--kube-version", "1.36.2")
-    found = yaml.safe_load_all(helm("template", "claimgate", str(CHART), *place, *given).stdout)
+    found = quick_yaml.load_all(helm("template", "claimgate", str(CHART), *place, *given).stdout)
     return [one for one in found if one and "helm.sh/hook" in (one["metadata"].get("annotations") or {})]
 
 
@@ -394,7 +394,7 @@ def test_the_command_of_helm_test_trusts_only_the_stored_authority(tmp_path: Pat
 
 def test_every_value_is_documented_and_has_a_schema() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text())
-    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    values = quick_yaml.load((CHART / "values.yaml").read_text())
     assert set(schema["properties"]) - {"global"} == set(values)
     for name, value in values.items():
         if value and isinstance(value, dict) and (properties := schema["properties"][name].get("properties")):
@@ -402,7 +402,7 @@ def test_every_value_is_documented_and_has_a_schema() -> None:
 
 
 def test_the_chart_is_this_version() -> None:
-    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    chart = quick_yaml.load((CHART / "Chart.yaml").read_text())
     assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
 
 

@@ -7,7 +7,8 @@ import runpy
 from pathlib import Path
 
 import pytest
-import yaml
+
+from tests import quick_yaml
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 GENERATED: dict[str, str] = runpy.run_path(str(DEPLOY / "generate.py"))["generated"]()
@@ -26,7 +27,7 @@ def test_the_chart_has_no_other_files() -> None:
 @pytest.mark.parametrize("page", ["README.md", "chart/templates/NOTES.txt"])
 def test_the_command_that_deletes_the_kinds_names_each_kind(page: str) -> None:
     """Helm keeps the definitions at an uninstall. The command of the notes must delete each of them."""
-    definitions = yaml.safe_load_all((DEPLOY / "overlays" / "live-policies" / "definitions.yaml").read_text())
+    definitions = quick_yaml.load_all((DEPLOY / "overlays" / "live-policies" / "definitions.yaml").read_text())
     names = {each["metadata"]["name"] for each in definitions}
     (command,) = re.findall(r"kubectl delete crd ([a-z. ]+)", (DEPLOY / page).read_text())
     assert set(command.split()) == names, f"name every definition in deploy/{page}"

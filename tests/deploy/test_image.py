@@ -18,8 +18,8 @@ from typing import Any
 
 import httpx
 import pytest
-import yaml
 
+from tests import quick_yaml
 from tests.deploy import image
 from tests.deploy.image import Stage
 from tests.release import IMAGE, IMAGE_FOLDERS, VERSION
@@ -117,7 +117,7 @@ def served(built: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[t
     pki.folder.chmod(0o755)
     for file in pki.folder.iterdir():
         file.chmod(0o644)
-    deployment = next(yaml.safe_load_all((ROOT / "deploy/base/deployment.yaml").read_text()))
+    deployment = next(quick_yaml.load_all((ROOT / "deploy/base/deployment.yaml").read_text()))
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     here = {"--probe-port=8081": "--probe-port=0"}
     arguments = [here.get(each, each) for each in container["args"] if each != "--live"]

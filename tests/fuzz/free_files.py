@@ -9,8 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-import yaml
-
+from tests import quick_yaml
 from tests.fuzz.free_fields import with_any_value
 from tests.workloads.every_kind import objects_around
 from webhook.apimachinery.attributes import JSON
@@ -28,7 +27,7 @@ _TEMPLATE: Final = {
 
 def objects() -> list[JSON]:
     suites = sorted(Path(shipped.policies_folder()).glob("*/suite.yaml"))
-    listed = [case.get("input") for file in suites for case in yaml.safe_load(file.read_text())["cases"]]
+    listed = [case.get("input") for file in suites for case in quick_yaml.load(file.read_text())["cases"]]
     for file in yamlfile.discover(_ROOT / name for name in _EXAMPLES):
         try:
             listed += [each.value for each in yamlfile.read(file)]

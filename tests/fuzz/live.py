@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx
-import yaml
 
+from tests import quick_yaml
 from tests.e2e import apiserver
 
 GROUP: Final = "fuzz.claimgate.dev"
@@ -97,7 +97,7 @@ class Server:
     """The kubeconfig of the API server has a token or a client certificate."""
 
     def __init__(self, kubeconfig: Path) -> None:
-        written = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
+        written = quick_yaml.load(kubeconfig.read_text(encoding="utf-8"))
         cluster, user = written["clusters"][0]["cluster"], written["users"][0]["user"]
         context = ssl.create_default_context(cafile=cluster["certificate-authority"])
         if "client-certificate" in user:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import quick_yaml
 from webhook.apimachinery.attributes import JSON
 from webhook.errors import PolicyError
 from webhook.manifests.annotations import PREFIX
@@ -92,7 +93,7 @@ def loaded(text: str) -> Any:
 
 
 def test_a_policy_becomes_the_native_policy_with_annotations() -> None:
-    manifest: JSON = yaml.safe_load(POLICY)
+    manifest: JSON = quick_yaml.load(POLICY)
     made = native_manifest(manifest)
     assert (made["apiVersion"], made["kind"]) == ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy")
     assert made["metadata"]["annotations"] == {
@@ -113,13 +114,13 @@ def test_bindings_name_policies_of_either_kind() -> None:
 
 
 def test_a_binding_of_claimgate_may_name_a_native_policy() -> None:
-    value = yaml.safe_load(POLICY)
+    value = quick_yaml.load(POLICY)
     spec = {**value["spec"], "validations": [{"expression": "true"}]}
     for name in ("facts", "expand", "updates", "registered"):
         del spec[name]
     kind = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy"}
     assert not loaded(
-        yaml.safe_dump_all([{**value, **kind, "spec": spec}, yaml.safe_load(BINDING)])
+        yaml.safe_dump_all([{**value, **kind, "spec": spec}, quick_yaml.load(BINDING)])
     ).unbound_policy_names
 
 

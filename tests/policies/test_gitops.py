@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 
+from tests import quick_yaml
 from tests.literals import TABLE, shipped_policies
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
@@ -37,7 +37,7 @@ def config_map(name, data):
 
 
 def documented():
-    blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
+    blocks = [quick_yaml.load(block) for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
     first, second, _ = blocks
     return first, config_map("gpu-limits", second["data"])
 
@@ -104,7 +104,7 @@ def test_the_gitops_ignore_rule_covers_all_changed_fields(kind):
 
 def compared(obj):
     (application,) = (each for each in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if "ignoreDifferences" in each)
-    (rule,) = yaml.safe_load(application)["spec"]["ignoreDifferences"]
+    (rule,) = quick_yaml.load(application)["spec"]["ignoreDifferences"]
     filters = " | ".join(f"del({path})" for path in rule["jqPathExpressions"])
     done = subprocess.run(["jq", filters], input=json.dumps(obj), capture_output=True, text=True, check=True)
     return json.loads(done.stdout)

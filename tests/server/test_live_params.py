@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import quick_yaml
 from tests.literals import TABLE
 from webhook.cluster.files import FilesCluster
 from webhook.input import shipped
@@ -95,9 +96,9 @@ SELECTED: dict[str, tuple[dict[str, Any], bool]] = {
 @pytest.mark.parametrize("row", SELECTED)
 def test_a_param_that_a_binding_selects_is_checked(row: str, tmp_path: Path) -> None:
     reference, is_told = SELECTED[row]
-    for document in yaml.safe_load_all((shipped.policies_folder() / "storage" / "policy.yaml").read_text()):
+    for document in quick_yaml.load_all((shipped.policies_folder() / "storage" / "policy.yaml").read_text()):
         (tmp_path / f"{document['metadata']['name']}.yaml").write_text(yaml.safe_dump(document))
-    for binding in yaml.safe_load_all((shipped.policies_folder() / "storage" / "binding.yaml").read_text()):
+    for binding in quick_yaml.load_all((shipped.policies_folder() / "storage" / "binding.yaml").read_text()):
         binding["spec"]["paramRef"] = {**reference, "parameterNotFoundAction": "Allow"}
         (tmp_path / f"{binding['metadata']['name']}-b.yaml").write_text(yaml.safe_dump(binding))
     process = Process(load_policy_set([tmp_path], Options(table=TABLE, lazy=True)))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests import quick_yaml
 from tests.e2e.recorded_clusters import objects_of_folder
 from webhook.apimachinery.attributes import POD
 from webhook.cli import run_command_line
@@ -15,8 +16,8 @@ from webhook.status.refusals import why_refused, why_unschedulable
 from webhook.status.sources import ClusterReading, FileSource
 
 WHY = Path(__file__).parents[1] / "data" / "why"
-STORIES = yaml.safe_load((WHY / "stories.yaml").read_text())
-RECORDED = yaml.safe_load((WHY / "recorded" / "stories.yaml").read_text())
+STORIES = quick_yaml.load((WHY / "stories.yaml").read_text())
+RECORDED = quick_yaml.load((WHY / "recorded" / "stories.yaml").read_text())
 
 
 def ask(story, tmp_path, capsys, *arguments):

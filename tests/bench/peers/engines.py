@@ -22,6 +22,7 @@ import yaml
 
 from certs.keep import Days, issue
 from certs.store import CA, SERVING, SERVING_KEY, Folder
+from tests import quick_yaml
 from tests.bench.bounds.calls import Connection, Prepared, uid
 from tests.bench.bounds.server import Address, serving
 from tests.bench.peers import build, policies
@@ -150,7 +151,7 @@ def _kyverno_settings(server: ApiServer) -> None:
 
 def _define(server: ApiServer, files: list[Path]) -> None:
     """Apply CustomResourceDefinitions and wait until they are served."""
-    definitions = [one for file in files for one in yaml.safe_load_all(file.read_text()) if one]
+    definitions = [one for file in files for one in quick_yaml.load_all(file.read_text()) if one]
     server.kubectl("create", "-f", "-", given=yaml.safe_dump_all(definitions))
     end = time.monotonic() + START_S
     wait = ("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")

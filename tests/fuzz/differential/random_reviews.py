@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import yaml
 
+from tests import quick_yaml
 from webhook.apimachinery.attributes import JSON
 from webhook.workloads import table
 
@@ -52,14 +53,14 @@ def _reviewed() -> Iterator[JSON]:
 def _manifests() -> Iterator[JSON]:
     for file in sorted((_ROOT / "tests/data/manifests").rglob("*.yaml")):
         try:
-            yield from yaml.safe_load_all(file.read_text())
+            yield from quick_yaml.load_all(file.read_text())
         except yaml.YAMLError:  # a template, which is not YAML
             continue
 
 
 def _of_suites() -> Iterator[JSON]:
     for file in sorted((_ROOT / "policies").glob("*/suite.yaml")):
-        for case in yaml.safe_load(file.read_text())["cases"]:
+        for case in quick_yaml.load(file.read_text())["cases"]:
             yield case.get("input")
 
 

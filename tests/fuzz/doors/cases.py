@@ -10,8 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-import yaml
-
+from tests import quick_yaml
 from tests.fuzz.differential.epochs import Epochs
 from tests.literals import TABLE
 from webhook import assembly
@@ -77,7 +76,7 @@ def recorded_groups() -> Iterator[Group]:
 def _of_suites() -> Iterator[Group]:
     """A creation is a plain object, and another case a review. Cases of shipped policies are together."""
     for file in sorted(_SHIPPED[0].glob("*/suite.yaml")):
-        for case in yaml.safe_load(file.read_text())["cases"]:
+        for case in quick_yaml.load(file.read_text())["cases"]:
             held = [*case.get("params", ()), *case.get("context", ())]
             asked = case.get("input", case.get("oldInput"))
             if isinstance(asked, str) or any(isinstance(each, str) for each in held):
