@@ -58,7 +58,10 @@ def test_no_other_module_uses_private_parts():
     for file in (ROOT / "webhook").rglob("*.py"):
         if file.name == "private_api.py":
             continue
-        tree = ast.parse(file.read_text())
+        text = file.read_text()
+        if not any(name in text for name in NAMES):
+            continue
+        tree = ast.parse(text)
         used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
         used |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
         assert not used & NAMES, file

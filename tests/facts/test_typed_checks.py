@@ -1,6 +1,7 @@
 """Checks read typed objects. They do not check the shape of values, and do not charge deadlines (docs/decisions/0002)."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,7 @@ CHARGES = {
 }
 
 
+@cache
 def modules():
     return {str(path.relative_to(FACTS)): ast.parse(path.read_text()) for path in sorted(FACTS.rglob("*.py"))}
 
@@ -94,7 +96,7 @@ def test_only_a_few_guards_against_wrong_shapes_remain():
 
 
 def test_modules_listed_as_readers_of_json_exist():
-    assert set(READS_JSON) <= set(modules())
+    assert [name for name in READS_JSON if not (FACTS / name).is_file()] == []
 
 
 def test_no_other_check_charges_a_deadline():
