@@ -359,8 +359,8 @@ def validate_admin_access(claim: ResolvedClaim, subject: Subject) -> Iterator[Pr
         yield ADMIN_ACCESS.problem(claim.at, missing=view.missing_objects_by_field()[""])
     elif not allowed:
         label = 'the label resource.kubernetes.io/admin-access: "true"'
-        asks = f"{view.name_with_file(TEMPLATE, claim.reference, view.namespace)} requests admin access"
-        message = f"{asks}, but this namespace lacks {label}, so no claim is created, and the pods stay Pending"
+        request_text = f"{view.name_with_file(TEMPLATE, claim.reference, view.namespace)} requests admin access"
+        message = f"{request_text}, but this namespace lacks {label}, so no claim is created, and the pods stay Pending"
         yield ADMIN_ACCESS.problem(claim.at, message, "use a namespace with that label")
 
 
@@ -369,9 +369,9 @@ def validate_claims(subject: Subject) -> Iterator[Problem]:
     for claim in subject.once(pod_claims).claims:
         yield from _check_claim_exists(claim, subject)
         for request in claim.requests:
-            asks = f"{claim.kind} `{claim.reference}` requests DeviceClass"
+            request_text = f"{claim.kind} `{claim.reference}` requests DeviceClass"
             state = claim.contents.classes[request.device_class]
-            yield from validate_class_exists(request.device_class, state, asks, claim.at, subject)
+            yield from validate_class_exists(request.device_class, state, request_text, claim.at, subject)
         yield from validate_admin_access(claim, subject)
 
 

@@ -123,7 +123,7 @@ class DeviceClasses:
 
 
 def validate_class_exists(
-    name: str, state: DeviceClassState, asks: str, path: FieldPath, subject: Subject
+    name: str, state: DeviceClassState, request_text: str, path: FieldPath, subject: Subject
 ) -> Iterator[Problem]:
     """Report a DeviceClass that does not exist: rules class-exists and class-installed."""
     if state.is_absent:
@@ -132,11 +132,11 @@ def validate_class_exists(
             if state.nearest
             else "ask the administrator to install"
         )
-        message = f"{asks} `{name}`, which does not exist, so the pods stay Pending"
+        message = f"{request_text} `{name}`, which does not exist, so the pods stay Pending"
         fix = f"{near} the driver that brings the class"
         yield CLASS_EXISTS.problem(path, message, fix, for_administrators=not state.nearest)
     elif name in _NOT_INSTALLED and not state.is_found:
-        message = f"{asks} `{name}`, which no current release of its driver installs"
+        message = f"{request_text} `{name}`, which no current release of its driver installs"
         yield CLASS_INSTALLED.problem(path, message, _NOT_INSTALLED[name])
     elif name and not state.is_found and not devices.is_class_installed_by_driver(name):
         view = subject.cluster_view()

@@ -157,16 +157,16 @@ def untolerated_taint(device: PooledDevice, tolerations: Sequence[JSON], rules: 
     return f"{taint.key}{taint.value and f'={taint.value}'}:{taint.effect}"
 
 
-def consumed_capacity(capacity: DeviceCapacity, asks: int | None) -> int | None:
+def consumed_capacity(capacity: DeviceCapacity, requested: int | None) -> int | None:
     """Return how much of a capacity a request uses: the requested amount, else the default, else the whole capacity,
     rounded up by the capacity's request policy. Return None if the policy does not allow such a large amount.
 
     Args:
         capacity: `capacity.<name>` of a device.
-        asks: the requested amount in whole units; None if the request names no amount.
+        requested: the requested amount in whole units; None if the request names no amount.
     """
     policy = capacity.request_policy
-    given = (asks, rounded_up_units(policy.default), rounded_up_units(capacity.value))
+    given = (requested, rounded_up_units(policy.default), rounded_up_units(capacity.value))
     value = next((amount for amount in given if amount is not None), 0)
     valid = [rounded_up_units(amount) for amount in policy.valid_values]
     if valid:

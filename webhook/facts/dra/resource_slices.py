@@ -320,15 +320,15 @@ def devices_remaining_for_request(
         within = _count_devices_within_counters(selected.of(sharing))
         left.is_limited_by_counters |= within < len(sharing)
         by_node[node] += within
-    anywhere = by_node.pop("", 0)
-    left.most = anywhere + max(by_node.values(), default=0)
+    of_several_nodes = by_node.pop("", 0)
+    left.most = of_several_nodes + max(by_node.values(), default=0)
     return left
 
 
-def _has_requested_capacities(device: PooledDevice, asks: Mapping[str, Amount]) -> bool:
+def _has_requested_capacities(device: PooledDevice, requested: Mapping[str, Amount]) -> bool:
     """Return whether an unused device has the requested capacities (CmpRequestOverCapacity)."""
     capacities = device.fields.capacity
-    for name, amount in asks.items():
+    for name, amount in requested.items():
         if name not in capacities:
             return False
         needs, available = (
@@ -455,8 +455,8 @@ def _values_on_nodes(
     for device in (device for each in bound for device in each.allocatable.devices if _is_on(device, nodes)):
         if value := device.attribute_as_text(attribute):
             by_node.setdefault(device.node, {})[device.id] = value
-    anywhere = by_node[""]
-    return {node: {**values, **anywhere} for node, values in by_node.items()}
+    of_several_nodes = by_node[""]
+    return {node: {**values, **of_several_nodes} for node, values in by_node.items()}
 
 
 def _has_one_value(bound: Iterable[SelectedDevices], wanted: int, values: Mapping[DeviceID, str]) -> bool:

@@ -65,8 +65,8 @@ def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Ite
             if check.spec.controller_name not in (_MULTI_KUEUE, _PROVISIONING):
                 view.note_missing(MissingObject(kind=AdmissionCheck.gvk.kind, name=name, why=_NO_CONDITION))
         elif active != "True" and (active or view.is_whole()):
-            is_new = "" if active else ", and its controller has not set the condition Active"
-            text = f"its AdmissionCheck `{name}` is inactive{is_new} (AdmissionCheckInactive)"
+            addition = "" if active else ", and its controller has not set the condition Active"
+            text = f"its AdmissionCheck `{name}` is inactive{addition} (AdmissionCheckInactive)"
             yield InactivityCause(text, is_known=bool(active))
         is_remote = check.spec.controller_name == _MULTI_KUEUE
         remote += [name] * is_remote

@@ -67,7 +67,7 @@ def _fits_capacity(wanted: Sequence[PodSetQuotaRequest], capacity: Capacity) -> 
 
 
 def _problems_independent_of_lending(
-    fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest], ever: Capacity
+    fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest], potential: Capacity
 ) -> Iterator[Problem]:
     """Yield the problems of pod sets that no flavor fits. If there are no such pod sets, note that the other
     ClusterQueues of the cohort are missing, because they may lend quota.
@@ -77,25 +77,25 @@ def _problems_independent_of_lending(
         fitting.place.view.note_missing(
             MissingObject(kind="ClusterQueue", name=f"with another name in cohort {fitting.queue.cohort}")
         )
-    yield from (fitting.no_fitting_flavor_problem(pods, ever) for pods in hopeless)
+    yield from (fitting.no_fitting_flavor_problem(pods, potential) for pods in hopeless)
 
 
 def _problems_of_wanted_quota(fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest]) -> Iterator[Problem]:
-    ever = partial(fitting.tree.potential_available_quota, fitting.node)
-    if not fitting.are_all_lenders_known() and not _fits_capacity(wanted, ever):
-        yield from _problems_independent_of_lending(fitting, wanted, ever)
+    potential = partial(fitting.tree.potential_available_quota, fitting.node)
+    if not fitting.are_all_lenders_known() and not _fits_capacity(wanted, potential):
+        yield from _problems_independent_of_lending(fitting, wanted, potential)
         return
-    hopeless = [pods for pods in wanted if not pods.flavors_with_capacity(ever)]
+    hopeless = [pods for pods in wanted if not pods.flavors_with_capacity(potential)]
     if hopeless:
-        yield from (fitting.no_fitting_flavor_problem(pods, ever) for pods in hopeless)
+        yield from (fitting.no_fitting_flavor_problem(pods, potential) for pods in hopeless)
         return
-    short = pod_sets_not_fitting_together(wanted, ever)
+    short = pod_sets_not_fitting_together(wanted, potential)
     if short:
-        yield fitting.not_fitting_together_problem(short, ever)
+        yield fitting.not_fitting_together_problem(short, potential)
         return
-    lacking = [lack for pods in wanted if (lack := advise_unplaceable_pods(fitting, pods, ever))]
+    lacking = [lack for pods in wanted if (lack := advise_unplaceable_pods(fitting, pods, potential))]
     if not lacking:
-        lacking = [*check_placement_together(fitting, wanted, ever)]
+        lacking = [*check_placement_together(fitting, wanted, potential)]
     if lacking or fitting.place.view.missing_objects_by_field():
         yield from lacking
         return

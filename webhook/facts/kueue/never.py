@@ -153,8 +153,8 @@ class JobInClusterQueue:
             ]
             rejected = tuple(reason for reason in reasons if reason is not None)
             excluded = {reason.flavor for reason in rejected}
-            fits = [name for name in group.flavors if name not in excluded]
-            yield PodSetQuotaRequest(pod_set, group, requests, Items(fits, self.subject.deadline), rejected)
+            fitting_flavors = [name for name in group.flavors if name not in excluded]
+            yield PodSetQuotaRequest(pod_set, group, requests, Items(fitting_flavors, self.subject.deadline), rejected)
 
     def _rejected_flavor(
         self,
@@ -185,9 +185,9 @@ class JobInClusterQueue:
         flavors = of_flavors.existing_flavors(group.flavors, self.place.view)
         return frozenset(key for other in flavors for key in other.labels)
 
-    def no_fitting_flavor_problem(self, wanted: PodSetQuotaRequest, ever: Capacity) -> Problem:
+    def no_fitting_flavor_problem(self, wanted: PodSetQuotaRequest, potential: Capacity) -> Problem:
         """Return the problem of a pod set that fits no flavor, or no flavor with enough quota."""
-        reasons = [*wanted.rejected_flavors(ever)]
+        reasons = [*wanted.rejected_flavors(potential)]
         explanation = "; ".join(self._reason_as_text(reason) for reason in reasons[:MOST_TOLD])
         left = len(reasons) - MOST_TOLD
         if left > 0:
@@ -241,7 +241,7 @@ class JobInClusterQueue:
             return f"use another queue, or {_RAISE}"
         return f"ask for at most {' and '.join(positive)}, use another queue, or {_RAISE}"
 
-    def not_fitting_together_problem(self, short: Sequence[PodSetQuotaRequest], ever: Capacity) -> Problem:
+    def not_fitting_together_problem(self, short: Sequence[PodSetQuotaRequest], potential: Capacity) -> Problem:
         """Return the problem of pod sets that fit separately, but not together."""
         totals: Counter[str] = Counter()
         for wanted in short:
@@ -251,7 +251,7 @@ class JobInClusterQueue:
         flavors = dict.fromkeys(flavor for wanted in short for flavor in wanted.flavors)
         limits = []
         for flavor in [*flavors][:MOST_TOLD]:
-            amounts = [self.describe_quota_sources((flavor, name), ever((flavor, name))) for name in totals]
+            amounts = [self.describe_quota_sources((flavor, name), potential((flavor, name))) for name in totals]
             limits.append(f"flavor `{flavor}` can give at most {' and '.join(amounts)}")
         most = f"{'; '.join(limits)}{self._origin_of_quota()}"
         message = f"asks for {asked} in pod sets {names}, which Kueue admits together, but {most}"

@@ -214,8 +214,8 @@ def _charge_of_capacity(
         return ChargedAmount(
             waits=f"asks for devices of driver {source.driver}, but no such device has capacity {source.capacity}"
         )
-    asks = rounded_up_units(asked.capacities.get(source.capacity))
-    values = [value for each in known if (value := consumed_capacity(each, asks)) is not None]
+    requested = rounded_up_units(asked.capacities.get(source.capacity))
+    values = [value for each in known if (value := consumed_capacity(each, requested)) is not None]
     if not values:
         return ChargedAmount(never=f"asks for more of capacity {source.capacity} than any device gives to one request")
     return ChargedAmount(amount=max(0, *values) * max(1, asked.count))

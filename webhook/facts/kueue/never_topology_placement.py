@@ -41,12 +41,14 @@ TOPOLOGY_PLACEMENT: Final = KUEUE_NEVER.rule(
 _FEWER: Final = "ask for fewer or smaller pods, or add nodes"
 
 
-def advise_unplaceable_pods(fitting: JobInClusterQueue, wanted: PodSetQuotaRequest, ever: Capacity) -> Problem | None:
+def advise_unplaceable_pods(
+    fitting: JobInClusterQueue, wanted: PodSetQuotaRequest, potential: Capacity
+) -> Problem | None:
     """Return the problem of a pod set if the nodes of every flavor's topology have too little room; None if a flavor
     may have room.
     """
     lacking, pod_set, higher = [], wanted.pod_set, ""
-    for name in wanted.flavors_with_capacity(ever):
+    for name in wanted.flavors_with_capacity(potential):
         flavor = of_flavors.find_flavor(name, fitting.place.view)
         if flavor is None or not flavor.topology or may_run_on_future_nodes(fitting.queue, name, fitting.place.view):
             return None
@@ -72,12 +74,12 @@ def _topology_placement_problem(path: FieldPath, message: str, fix: str) -> Prob
 
 
 def check_placement_together(
-    fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest], ever: Capacity
+    fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest], potential: Capacity
 ) -> Iterator[Problem]:
     """Yield the problems of pod sets of one flavor that do not fit together on the nodes of its topology."""
     bound: dict[str, dict[str, PodPlacement]] = {}
     for pods in wanted:
-        names = pods.flavors_with_capacity(ever)
+        names = pods.flavors_with_capacity(potential)
         flavor = of_flavors.find_flavor(names[0], fitting.place.view) if len(names) == 1 else None
         if flavor is not None and flavor.topology:
             bound.setdefault(flavor.name, {})[pods.pod_set.name] = _placement_of_pod_set(pods.pod_set, flavor)

@@ -277,11 +277,11 @@ def _number_of_workloads_before(fitting: JobInClusterQueue) -> int:
 
 def _remaining_quota_as_text(fitting: JobInClusterQueue, rejected: RejectedFlavor) -> str:
     pair = (rejected.flavor, rejected.resource)
-    ever = format_amount_with_resource_name(
+    total = format_amount_with_resource_name(
         rejected.resource, fitting.tree.potential_available_quota(fitting.node, pair)
     )
-    free = format_amount_in_kueue_units(rejected.resource, max(0, rejected.most))
-    return f"flavor `{rejected.flavor}` has {free} of {ever} free now"
+    available_text = format_amount_in_kueue_units(rejected.resource, max(0, rejected.most))
+    return f"flavor `{rejected.flavor}` has {available_text} of {total} free now"
 
 
 def _may_preemption_free_enough(fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest]) -> bool:

@@ -205,8 +205,8 @@ def _advice_of_note(note: ShardPatchNote) -> Problem:
             message = "does not remove fields, so the shard keeps the fields of the template"
             return PATCH_DIRECTIVE.problem(note.path, message, _LEAVE_TO_PATCHES, note.text or None)
         case "inherits" | "moved":
-            message = f"{note.text} of `{note.over}`, the container of the template at the same index"
-            fix = f"write `{note.over}` to change that container, or {_LIST_NEW_LAST}"
+            message = f"{note.text} of `{note.overwritten_item}`, the container of the template at the same index"
+            fix = f"write `{note.overwritten_item}` to change that container, or {_LIST_NEW_LAST}"
             return PATCH_ORDER.problem(note.path, message, _KEEP_ORDER if note.what == "moved" else fix)
         case "added":
             message = "is not a container of the template, so the shard gets an additional container"
@@ -233,8 +233,10 @@ def _problem_of_second_decoding(note: ShardPatchNote) -> Problem:
         "claim": f"claim `{note.text}` is not declared",
     }.get(note.what, note.text)
     why, fix = "the controller keeps the fields of the template that the patch removes", _LEAVE_TO_PATCHES
-    if note.over:
-        why = f"the controller adds the fields of `{note.over}`, the entry of the template at the same index"
+    if note.overwritten_item:
+        why = (
+            f"the controller adds the fields of `{note.overwritten_item}`, the entry of the template at the same index"
+        )
         fix = _KEEP_ORDER
     message = f"{fault} in the pod because {why}, so Kubernetes refuses the pod"
     return PATCH_DECODED_TWICE.problem(note.path, message, fix)

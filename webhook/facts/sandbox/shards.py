@@ -45,7 +45,7 @@ class ShardPatchNote:
             patch cannot remove.
         certain: whether the template merged with the patch already has the problem, before the controller decodes the
             merged template over the template.
-        over: the name of the template's item at the same index, if the pod has another item there.
+        overwritten_item: the name of the template's item at the same index, if the pod has another item there.
         fix: the fix, for kinds of problems with several fixes.
     """
 
@@ -53,7 +53,7 @@ class ShardPatchNote:
     path: FieldPath
     text: str
     certain: bool = True
-    over: str = ""
+    overwritten_item: str = ""
     fix: str = ""
 
 
@@ -223,13 +223,16 @@ def _notes_on_containers(shard: _PatchedShard, pod: JSON) -> Iterator[ShardPatch
         for place, container in enumerate(shard.template.deadline.items_with_clock_checks(after)):
             if not isinstance(container, dict) or container in same:
                 continue
-            where, over = (
+            where, overwritten_item = (
                 shard.path_in_patch(part, name := text_or_empty(container.get("name"))),
                 _name_of_overwritten_item(before, place, name),
             )
             if name not in same.names:
                 yield ShardPatchNote(
-                    "added" if text_or_empty(container.get("image")) else "image", where, name, over=over
+                    "added" if text_or_empty(container.get("image")) else "image",
+                    where,
+                    name,
+                    overwritten_item=overwritten_item,
                 )
             declared = _declared_claim_names(shard, pod) if declared is None else declared
             patched = get(shard.patch, where[len(shard.at) :])
@@ -237,7 +240,7 @@ def _notes_on_containers(shard: _PatchedShard, pod: JSON) -> Iterator[ShardPatch
                 _notes_on_extended_resources(container, patched, where, shard.template.deadline),
                 _notes_on_undeclared_claims(container, declared, where, shard.template.deadline),
             ):
-                yield replace(note, over=over)
+                yield replace(note, overwritten_item=overwritten_item)
 
 
 def _name_of_overwritten_item(before: Sequence[JSON], place: int, name: str) -> str:
@@ -286,10 +289,10 @@ def _notes_on_inherited_fields(shard: _PatchedShard) -> Iterator[ShardPatchNote]
             name = text_or_empty(get(new, ("name",)))
             foreign = sorted(container.keys() - new.keys()) if isinstance(new, dict) else ()
             if foreign and text_or_empty(old.get("name")) != name:
-                over = text_or_empty(old.get("name"))
+                overwritten_item = text_or_empty(old.get("name"))
                 what, verb = ("moved", "also") if name in known else ("inherits", "is new and")
                 words = f"container `{name}` {verb} gets {' and '.join(foreign)}"
-                yield ShardPatchNote(what, shard.path_in_patch(part, name), words, over=over)
+                yield ShardPatchNote(what, shard.path_in_patch(part, name), words, overwritten_item=overwritten_item)
 
 
 def _notes_on_extended_resources(
@@ -342,12 +345,16 @@ def _notes_on_claim_sources(shard: _PatchedShard, pod: JSON) -> Iterator[ShardPa
     ):
         if len(source) != 1 and before.get(name) != source:
             words = f"two sources ({' and '.join(source)})" if source else "no source"
-            at, over = (
+            at, overwritten_item = (
                 shard.path_in_patch("resourceClaims", name),
                 _name_of_overwritten_item(shard.template.claims, place, name),
             )
             yield ShardPatchNote(
-                "sources", at, f"`{name}` has {words}", over=over, fix=_fix_of_claim_sources(source, before.get(name))
+                "sources",
+                at,
+                f"`{name}` has {words}",
+                overwritten_item=overwritten_item,
+                fix=_fix_of_claim_sources(source, before.get(name)),
             )
 
 

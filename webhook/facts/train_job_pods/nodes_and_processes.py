@@ -105,10 +105,10 @@ def count_pods_of_each_job(jobs: Sequence[ReplicatedJob], nodes: int | None, pol
     planned = 1 if policy.num_nodes is None else policy.num_nodes
     pods = [planned if policy and is_trainer_job(job) else job.parallelism for job in jobs]
     pods = [max(count, 1) for count in pods]  # WithPodSet of pkg/runtime/runtime.go
-    fits = [job.name == "node" if policy.mpi else is_trainer_job(job) for job in jobs]
-    if nodes is not None and True in fits:
+    trains = [job.name == "node" if policy.mpi else is_trainer_job(job) for job in jobs]
+    if nodes is not None and True in trains:
         is_launcher_node = policy.mpi.run_launcher_as_node
-        pods[fits.index(True)] = max(nodes - 1, 1) if is_launcher_node else nodes
+        pods[trains.index(True)] = max(nodes - 1, 1) if is_launcher_node else nodes
     return pods
 
 
@@ -214,9 +214,11 @@ def gpu_count(resources: Resources) -> tuple[int, bool]:
     `gpu`, in Go's random map order.
     """
     for amounts in (resources.requests, resources.limits):
-        fits = [name for name in amounts if "gpu" in name.lower()]
+        gpu_names = [name for name in amounts if "gpu" in name.lower()]
         counts = [
-            amount.value() for name in fits if (amount := quantity.read_quantity_or_none(amounts[name])) is not None
+            amount.value()
+            for name in gpu_names
+            if (amount := quantity.read_quantity_or_none(amounts[name])) is not None
         ]
         if counts and counts[0]:
             return counts[0], len(set(counts)) > 1

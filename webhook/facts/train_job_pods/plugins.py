@@ -385,9 +385,9 @@ def _installer_image(plugin_input: PluginInput) -> str:
     return str(images[-1]) if images else _DEFAULT_IMAGE
 
 
-def upsert_env(container: dict[str, Any], env: Sequence[JSON], then: Sequence[JSON] = ()) -> bool:
-    """Add the variables of `env`, then of `then` (UpsertEnvVars). Return whether `then` replaces nothing in `env`."""
-    return _upsert_entries(container, "env", env, "name", then)
+def upsert_env(container: dict[str, Any], env: Sequence[JSON], later: Sequence[JSON] = ()) -> bool:
+    """Add the variables of `env`, then of `later` (UpsertEnvVars). Return whether `later` replaces nothing in `env`."""
+    return _upsert_entries(container, "env", env, "name", later)
 
 
 def upsert_mounts(container: dict[str, Any], *mounts: JSON) -> None:
@@ -403,25 +403,27 @@ def upsert_volumes(pod: dict[str, Any], *volumes: JSON) -> None:
 def upsert_port(container: dict[str, Any], port: int) -> None:
     """Add a port, in place of the first port that has the same number or no name (UpsertPort)."""
     made = list(container.get("ports", []))
-    same = (place for place, each in enumerate(made) if each.get("containerPort") == port or "name" not in each)
-    place = next(same, len(made))
+    replaceable = (place for place, each in enumerate(made) if each.get("containerPort") == port or "name" not in each)
+    place = next(replaceable, len(made))
     made[place : place + 1] = [{"containerPort": port}]
     container["ports"] = made
 
 
 def _upsert_entries(
-    into: dict[str, Any], field: str, added: Sequence[JSON], key: str, then: Sequence[JSON] = ()
+    target: dict[str, Any], field: str, added: Sequence[JSON], key: str, later: Sequence[JSON] = ()
 ) -> bool:
-    """Add the entries of `added`, then of `then`. Return whether `then` replaces no entry of `added`.
+    """Add the entries of `added`, then of `later`. Return whether `later` replaces no entry of `added`.
 
     If all keys are new, entries are appended without a search, because an environment may have hundreds of variables.
     """
-    before: Sequence[Mapping[str, JSON]] = into.get(field, ())
-    asked, others = _keys_of_entries(added, key), _keys_of_entries(then, key)
+    before: Sequence[Mapping[str, JSON]] = target.get(field, ())
+    asked, others = _keys_of_entries(added, key), _keys_of_entries(later, key)
     names = {*asked, *others}
     is_new = len(names) == len(asked) + len(others) and names.isdisjoint(_keys_of_entries(before, key))
     if names:
-        into[field] = [*before, *added, *then] if is_new else _entries_with_replacements(before, [*added, *then], key)
+        target[field] = (
+            [*before, *added, *later] if is_new else _entries_with_replacements(before, [*added, *later], key)
+        )
     return is_new or set(others).isdisjoint(asked)
 
 

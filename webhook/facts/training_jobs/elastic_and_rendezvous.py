@@ -96,11 +96,11 @@ def validate_elastic_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 def _is_worker_role_required(job: TrainingJobOfKind) -> bool:
     """Return whether a job without a role Worker is wrong. A PaddleJob is wrong only if it also sets no limit."""
-    is_limit_set = (
+    limits_are_set = (
         job.value_at(*at) is not None or job.is_placeholder_at(*at)
         for at in (("elasticPolicy", each) for each in _LIMITS)
     )
-    return job.kind == "PyTorchJob" or not any(is_limit_set)
+    return job.kind == "PyTorchJob" or not any(limits_are_set)
 
 
 def _check_elastic_limits(job: TrainingJobOfKind) -> Iterator[Problem]:

@@ -271,18 +271,18 @@ def _process_per_cpu_problem(
     without_number: the roles with commands that do not set the number of processes, so that a field of the job sets it.
     """
     roles, given = without_number or hosts, job.value_at("nprocPerNode") if without_number else None
-    many = "one process for each CPU of the node"
+    processes_text = "one process for each CPU of the node"
     why = f"{_role_names_as_text(roles)} {'has' if len(roles) == 1 else 'have'} no GPU"
     fix = f"{roles[0].cpus}, the number of CPUs of a pod"
     if not without_number:
         message = (
             f"has no effect on {_role_names_as_text(roles)}, where torchrun with --nproc_per_node=auto starts "
-            f"{many} because "
+            f"{processes_text} because "
             f"{why}"
         )
         return PROCESSES_OF_THE_HOST.problem(_AT, message, f"set --nproc_per_node={fix}")
     effect = "is not set, so torchrun starts" if given is None else "makes torchrun start"
-    return PROCESSES_OF_THE_HOST.problem(_AT, f"{effect} {many} because {why}", f"set {fix}", given)
+    return PROCESSES_OF_THE_HOST.problem(_AT, f"{effect} {processes_text} because {why}", f"set {fix}", given)
 
 
 def _check_number_of_processes(job: TrainingJobOfKind, number: int, roles: tuple[RoleOfJob, ...]) -> Iterator[Problem]:
