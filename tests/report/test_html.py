@@ -87,7 +87,7 @@ def test_text_of_objects_is_escaped_in_html(page: str) -> None:
 def test_the_head_says_when_and_how_the_report_was_made(page: str, tmp_path: Path) -> None:
     head = page.partition("</header>")[0]
     assert re.search(
-        r'Made <time datetime="\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ">\d{4}-\d\d-\d\d \d\d:\d\d UTC</time>', head
+        r'Written <time datetime="\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ">\d{4}-\d\d-\d\d \d\d:\d\d UTC</time>', head
     )
     assert f"<dd>claimgate audit --only {POLICIES[1]} {tmp_path} -o html</dd>" in head
     assert f"<dt>Policies</dt><dd>{POLICIES[1]}</dd>" in head

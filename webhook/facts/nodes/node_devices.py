@@ -369,7 +369,7 @@ def _cpu_and_memory_problem(each: PodsAndNodes) -> Problem:
     )
     if not needs.devices:
         message = f"requests {listed}{default} for one pod, but nodes have at most {had}"
-    together = f"{', but not together' if len(above) > 1 else ''}{_files_of_nodes(each.view)}"
+    together = f"{', on different nodes' if len(above) > 1 else ''}{_files_of_nodes(each.view)}"
     fix = "request less for each pod, or use more pods with fewer devices"
     if default:
         fix = f"set a smaller request and limit of {' and '.join(above)} for each container"
