@@ -206,7 +206,7 @@ def _misplaced_queue_label_problem(
         message = "has no effect on the object because Kueue reads the label of the object and not of its pods"
         fix = "move the label to metadata.labels of the object"
     if of_pods == "queued":
-        message = "queues each pod alone instead of the object, so the pods do not start together"
+        message = "makes Kueue queue each pod separately, so the pods do not start together"
     return LABEL_PLACE.problem(path, message, fix, queue)
 
 

@@ -75,7 +75,7 @@ LENGTH: Final = OBJECT_SHAPE.rule(
 DUPLICATE: Final = OBJECT_SHAPE.rule(
     "object-shape/duplicate",
     title="Two entries of the list have the same name",
-    why="The API server finds entries of this list by name, so it refuses a second entry of the name.",
+    why="The API server finds entries of this list by name, so it refuses a second entry with the same name.",
 )
 FORMAT: Final = OBJECT_SHAPE.rule(
     "object-shape/format",

@@ -65,7 +65,7 @@ LAUNCHER_AS_NODE: Final = TRAIN_JOB.rule(
 WORKER_COMMAND: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/worker-command",
     title="The TrainJob replaces the SSH server of the MPI workers",
-    why="The launcher connects to the SSH server of the workers, which the new command replaces.",
+    why="The launcher connects to the workers by SSH. The new command runs in place of their SSH server.",
     fails="start",
 )
 WORKER_IMAGE: Final = TRAIN_JOB_ADVICE.rule(

@@ -37,7 +37,7 @@ CAPABILITY_DESCENDANT: Final = VOLCANO_QUEUE.rule(
 DESERVED_SUM: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/deserved-sum",
     title="The child queues deserve more than their parent",
-    why="A parent queue can share only the amount that it deserves itself.",
+    why="A parent queue can divide only its own deserved amount among its children.",
     function="validateSiblingsSum",
     refused_on_updates="",
 )
@@ -50,7 +50,7 @@ DESERVED_CAPABILITY: Final = VOLCANO_QUEUE.rule(
 GUARANTEE_SUM: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/guarantee-sum",
     title="The child queues are guaranteed more than their parent",
-    why="A parent queue can guarantee only the amount that it is guaranteed itself.",
+    why="A parent queue can pass on only its own guarantee.",
     function="validateSiblingsSum",
     refused_on_updates="",
 )
