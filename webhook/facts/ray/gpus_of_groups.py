@@ -103,6 +103,7 @@ class RayGpus:
         limit: the GPU limit of the group with `hiding`; 0 without `hiding`.
         lowered: a clause about a group with `resources` or rayStartParams that set fewer GPUs than the limit.
         unread: the name of a container with GPUs that is not the first of its pod, so that KubeRay ignores its limits.
+        detects: whether a group sets no number of GPUs, so that Ray counts the GPUs that its container sees.
     """
 
     largest: int | None
@@ -111,6 +112,7 @@ class RayGpus:
     limit: int = 0
     lowered: str = ""
     unread: str = ""
+    detects: bool = False
     pods: Mapping[int, int] = field(default_factory=dict)
     idle: tuple[str, int] = ("", 0)
 
@@ -129,13 +131,17 @@ class RayGpus:
         if self.largest:
             because = f", because {self.lowered}" if self.lowered else ""
             return f"no pod of the Ray cluster has more than {self.largest}{because}"
-        unread = f", because KubeRay reads the limits of the first container, and `{self.unread}` is not the first"
-        return f"no pod requests one for Ray{unread if self.unread else ''}"
+        if self.unread:
+            because = f"because KubeRay reads the limits of the first container, and `{self.unread}` is not the first"
+            return f"no pod requests one for Ray, {because}"
+        seen = ", so Ray waits unless a node shows all GPUs to every container" if self.detects else ""
+        return f"no pod requests one for Ray{seen}"
 
 
 def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
     """Return the GPUs of a Ray cluster."""
     largest, total, hiding, hidden_limit, lowered, unread = 0, 0, None, 0, (0, ""), ""
+    detects = False
     pods_with, idle = Counter[int](), ("", 0)
     for group in cluster.groups():
         gpus, limit = _gpus_of_group(group)
@@ -152,6 +158,7 @@ def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
             hiding, hidden_limit = group.path(*setting), limit
         elif gpus < limit:
             lowered = max(lowered, (limit, f"{'.'.join(setting)} of a group overrides the limit of {limit}"))
+        detects = detects or not (gpus or limit or _written_gpus(group) is not None)
         others = list(group.template.spec.containers)[1:] if not gpus else ()
         unread = next((each.name for each in others if not _COMPARABLE.isdisjoint(each.resources.limits)), unread)
     why = lowered[1] if lowered[0] > largest else ""
@@ -162,6 +169,7 @@ def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
         limit=hidden_limit,
         lowered=why,
         unread=unread,
+        detects=detects,
         pods=pods_with,
         idle=idle,
     )
@@ -178,10 +186,13 @@ def _gpus_of_group(group: Group) -> tuple[int | None, int]:
             limit += quantity.read_count(written) or 0
         elif "/" in name and ("gpu" in name or "mig" in name or "tpu" in name):
             return None, 0
-    number_for_ray = group.resources.get("GPU", group.ray_start_params.num_gpus or None)
-    if number_for_ray is None:
-        return limit, limit
-    return quantity.read_count(number_for_ray), limit
+    gpus = _written_gpus(group)
+    return (limit if gpus is None else quantity.read_count(gpus)), limit
+
+
+def _written_gpus(group: Group) -> str | None:
+    """Return the number of GPUs in `resources` or rayStartParams of a group, as it is written."""
+    return group.resources.get("GPU", group.ray_start_params.num_gpus or None)
 
 
 def _most_pods_of_group(group: Group, cluster: RayClusterSpec) -> int | None:
@@ -414,14 +425,14 @@ def check_entrypoint_gpus(subject: Subject) -> Iterator[Problem]:
     if wanted and gpus is not None and gpus.largest is not None and wanted > gpus.largest:
         message = f"needs {_gpus_as_text(wanted)} of one pod, but {gpus.shortage_in_words(wanted)}"
         has_idle = gpus.has_idle_group_for(wanted)
-        fix = _GROW if has_idle else f"set entrypointNumGpus {gpus.largest}, or give a group larger pods"
+        fix = _GROW if has_idle else f"set entrypointNumGpus {gpus.largest}, or add GPUs to the pods of a group"
         at = spec.path("entrypointNumGpus")
         yield ENTRYPOINT_GPUS.problem(at, f"{message}, so the job fails after 900 s", fix)
     wanted = _number(spec.json.get("entrypointNumCpus", 0))
     cpus = _most_cpus_of_a_pod(spec.ray_cluster_spec) if wanted else None
     if wanted and cpus is not None and wanted > cpus:
         message = f"needs {_number_as_text(wanted)} CPUs of one pod, but no pod of the Ray cluster has more than {cpus}"
-        fix = f"set entrypointNumCpus {cpus}, or give a group larger pods"
+        fix = f"set entrypointNumCpus {cpus}, or add CPUs to the pods of a group"
         at = spec.path("entrypointNumCpus")
         yield ENTRYPOINT_GPUS.problem(at, f"{message}, so the job fails after 900 s", fix)
 
