@@ -442,15 +442,21 @@ def findings_in(capsys, *arguments):
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.fixture(params=["platform/upstream", "platform/vendor", "third_party", "platform/kustomize"])
+@pytest.fixture(
+    params=["platform/upstream", "platform/vendor", "third_party", "platform/kustomize", "common", "platform/contrib"]
+)
 def copied(request, tmp_path, monkeypatch):
     """A folder with two mistakes that is a copy of another project, beside a file of the owner with one of them."""
     folder = tmp_path / request.param / "jobs"
     folder.mkdir(parents=True)
     write(folder, a=JOB.format(name="a", field="initializer"), b=OLD % "b")
-    write(tmp_path, own=OLD % "own")
+    write(tmp_path, a=OLD % "own")
     if request.param.endswith("kustomize"):
         write(tmp_path / "platform", kfctl=KFDEF)
+    if request.param.endswith(("common", "contrib")):
+        roles = tmp_path / request.param / ".." / "common" / "kubeflow-roles"
+        roles.mkdir(parents=True)
+        write(roles, roles="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: roles}\n")
     monkeypatch.chdir(tmp_path)
     return request.param
 
@@ -458,7 +464,7 @@ def copied(request, tmp_path, monkeypatch):
 def test_the_mistakes_of_a_copied_project_are_one_finding_with_the_fix_of_the_copy(copied, capsys):
     told = findings_in(capsys, ".")
     assert [(each["file"], each["rule"]) for each in told["findings"]] == [
-        ("own.yaml", "served-version/removed"),
+        ("a.yaml", "served-version/removed"),
         (f"{copied}/jobs/b.yaml", "served-version/removed"),
     ], "a mistake of the owner must not be hidden by a copy, and the copy has one finding"
     assert told["findings"][1]["fix"] == (

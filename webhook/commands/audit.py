@@ -204,6 +204,7 @@ def command(
             looked_up = index(indexer)
             for file in looked_up.files_of_kind(KFCTL):
                 copied.add_output_of_kfctl(file)
+            copied.add_distributions(looked_up.files)
             return looked_up
 
         assembled = assemble_policies_and_files(settings, stream, index_with_copies)

@@ -60,16 +60,25 @@ class RenderedText(Struct, frozen=True):
 
 
 class CopiedFolders:
-    """The folders with copies of other projects: folders with such a name, and the folders that kfctl writes."""
+    """The folders with copies of other projects: folders with such a name, folders that kfctl writes, and the folders
+    of kubeflow/manifests.
+    """
 
     def __init__(self, named: Sequence[str] = ()) -> None:
         """`named` are the paths that a user named. Such a folder is not a copy, because its user wants all findings."""
         self._named = [posixpath.normpath(each) for each in named]
-        self._written: set[str] = set()
+        self._known: set[str] = set()
 
     def add_output_of_kfctl(self, file: str) -> None:
         """Add the folder that kfctl writes for a configuration in this file."""
-        self._written.add(posixpath.join(posixpath.dirname(posixpath.normpath(file)), _OUTPUT_OF_KFCTL))
+        self._known.add(posixpath.join(posixpath.dirname(posixpath.normpath(file)), _OUTPUT_OF_KFCTL))
+
+    def add_distributions(self, files: Iterable[str]) -> None:
+        """Add the folders of copies of kubeflow/manifests. `files` are all files of the audit."""
+        for file in files:
+            top, is_in_roles, _ = f"/{posixpath.normpath(file)}".partition(_ROLES)
+            if is_in_roles:
+                self._known.update(f"{top}/{name}".removeprefix("/") for name in _FOLDERS_OF_DISTRIBUTION)
 
     def folder_of(self, file: str) -> str:
         """Return the outermost folder with a copy that contains the file; "" for other files."""
@@ -80,7 +89,7 @@ class CopiedFolders:
         own, steps = max(named, key=len), path.split("/")
         for number in range(0 if own == "." else len(own.split("/")), len(steps) - 1):
             folder = "/".join(steps[: number + 1])
-            if steps[number] in _FOLDERS_OF_COPIES or folder in self._written:
+            if steps[number] in _FOLDERS_OF_COPIES or folder in self._known:
                 return folder
         return ""
 
@@ -91,6 +100,10 @@ _AS_WRITTEN: Final = RenderedText()
 _FOLDERS_OF_COPIES: Final = frozenset(("third-party", "third_party", "upstream", "vendor"))
 _OUTPUT_OF_KFCTL: Final = "kustomize"
 """The folder that kfctl writes beside its configuration (kubeflow/kfctl v1.2 pkg/kfapp/kustomize/kustomize.go)."""
+_ROLES: Final = "/common/kubeflow-roles/"
+"""A folder that only kubeflow/manifests has."""
+_FOLDERS_OF_DISTRIBUTION: Final = ("apps", "applications", "common", "contrib", "experimental")
+"""The folders of kubeflow/manifests, in which that project copies the manifests of others (v1.3 to v1.10)."""
 _REMOVED: Final = "served-version/removed"
 """The rule that says best that a copy is too old."""
 _API_VERSION: Final = "apiVersion"
