@@ -234,15 +234,22 @@ def test_a_removed_version_in_a_test_or_in_a_file_for_old_releases_is_advice(pat
 @pytest.mark.skipif(not shutil.which("helm"), reason="needs helm")
 def test_charts_are_rendered(tmp_path, capsys):
     written(tmp_path / "chart", CHART)
-    assert denied(capsys, tmp_path, "--render") == ["release-web"]
+    assert denied(capsys, tmp_path, "--render") == ["chart-web"]
+
+
+@pytest.mark.skipif(not shutil.which("helm"), reason="needs helm")
+@pytest.mark.parametrize(("folder", "name"), [("gatus", "gatus-web"), ("my_chart", "release-web")])
+def test_the_release_of_a_chart_has_the_name_of_its_folder(folder, name, tmp_path, capsys):
+    written(tmp_path / folder, CHART)
+    assert denied(capsys, tmp_path, "--render") == [name]
 
 
 @pytest.mark.skipif(not shutil.which("helm"), reason="needs helm")
 def test_charts_are_rendered_for_the_release_of_the_audit(tmp_path, capsys):
     name = '{{ .Release.Name }}-{{ trimPrefix "v" .Capabilities.KubeVersion.Version }}'
     written(tmp_path / "chart", {**CHART, "templates/pod.yaml": POD.format(f"'{name}'")})
-    assert denied(capsys, tmp_path, "--render") == ["release-1.36.0"]
-    assert denied(capsys, tmp_path, "--render", "--kubernetes-version", "1.34") == ["release-1.34.0"]
+    assert denied(capsys, tmp_path, "--render") == ["chart-1.36.0"]
+    assert denied(capsys, tmp_path, "--render", "--kubernetes-version", "1.34") == ["chart-1.34.0"]
 
 
 @pytest.mark.skipif(not shutil.which("kubectl"), reason="needs kubectl")

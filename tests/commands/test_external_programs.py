@@ -102,7 +102,7 @@ def test_the_name_of_a_folder_is_never_an_option_of_a_program(tmp_path, capsys, 
     audit(capsys, "--render", "--", name if is_relative else tmp_path / "tree")
     started = record()
     kinds = "--api-versions", started[0][0][5]
-    helm = ["template", "--skip-schema-validation", "--include-crds", *kinds, "--kube-version", "1.36", "--", "release"]
+    helm = ["template", "--skip-schema-validation", "--include-crds", *kinds, "--kube-version", "1.36", "--", "chart"]
     assert [argv[1:-1] for argv, *_ in started] == [helm, ["kustomize", "--"]]
     for argv, environment, cwd, listed, stdin in started:
         assert argv[0] == str(tmp_path / "bin" / Path(argv[0]).name)

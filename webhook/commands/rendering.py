@@ -6,6 +6,8 @@ kustomizations with `--render-remote`. kustomize runs no plugins.
 - helm gets no values, and does not check schemas of values. A schema can refer to any file of this machine, and an
   error would quote the file.
 - Charts choose API versions by the release of Kubernetes. So helm gets the release that objects are audited for.
+- The name of a release is not in the chart. helm gets the name of the chart's folder, as in `helm install web ./web`:
+  charts for one release often have this name in other templates.
 - Charts also check whether a kind exists, which helm knows only with a cluster. So helm gets a list of kinds that
   replaced older kinds.
 
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,6 +49,8 @@ TOTAL_BYTES: Final = 1 << 30
 _CHART: Final = "Chart.yaml"
 _CHART_PARTS: Final = (_CHART, "Chart.lock", "values.yaml", "values.schema.json", "charts", "crds", "templates")
 _HELM: Final = ("template", "--skip-schema-validation", "--include-crds")
+_RELEASE_NAME: Final = re.compile("[a-z0-9](?:[-a-z0-9]{0,51}[a-z0-9])?")
+"""The names that helm accepts for a release (helm v3 pkg/chartutil ValidateReleaseName), without dots."""
 _SOURCE: Final = b"# Source: "
 """The line before each object in the output of helm."""
 _REFUSES_RELEASE: Final = "chart requires kubeVersion"
@@ -239,7 +244,8 @@ def _render_folder(
         programs.find("helm")
         copies.add(folder)
         _add_local_dependencies(folder, copies)
-        copied = ("release", copies.copy_path(folder))
+        name = PurePath(folder).name
+        copied = (name if _RELEASE_NAME.fullmatch(name) else "release", copies.copy_path(folder))
         options = (*_HELM, "--api-versions", ",".join(replacements_in_kubernetes()))
         for_release = Invocation(
             program="helm",
