@@ -50,6 +50,7 @@ def lengthened(value: JSON, numbers: Iterator[int], chance: random.Random) -> JS
 
 
 def held() -> list[str]:
+    gc.unfreeze()  # tests/conftest.py froze the tables of modules
     gc.collect()
     found = [text for each in gc.get_objects() for text in _texts(each)]
     return sorted({text[: len(MARK) + 60] for text in found})
