@@ -125,17 +125,6 @@ def test_a_size_that_overran_is_tried_on_the_loop_again_after_a_while():
     assert not overruns.expects(ANN, SIZE, 1.0 + _REMEMBERED_S)
 
 
-def test_small_reviews_are_tried_until_four_in_a_row_overran():
-    overruns = overrun(*((SMALL_BYTES, 0.0),) * 3)
-    assert not overruns.expects(ANN, SMALL_BYTES, 0.0)
-    overruns.record_review_in_time(ANN, SMALL_BYTES)
-    for _ in range(3):
-        overruns.add(ANN, SMALL_BYTES, 0.0)
-    assert not overruns.expects(ANN, SMALL_BYTES, 0.0)
-    overruns.add(ANN, SMALL_BYTES, 0.0)
-    assert overruns.expects(ANN, SMALL_BYTES, 0.0)
-
-
 def test_a_review_that_a_worker_finds_quick_is_tried_on_the_loop_again():
     overruns = overrun((SIZE, 0.0), (SIZE, 0.5))
     overruns.record_worker_time(ANN, HEAVY_S)

@@ -29,8 +29,7 @@ SMALL_BYTES: Final = 16 * 1024
 """Reviews up to this size, twice an ordinary Pod, are tried on the loop first while it has time. A worker costs the
 loop more than most reviews of this size."""
 _EXPECTED: Final = 2
-_EXPECTED_SMALL: Final = 4
-"""Overruns in a row until a tenant's next review starts in a worker; _EXPECTED_SMALL is for small reviews."""
+"""Overruns in a row until a tenant's next review starts in a worker."""
 _UNNOTICED_S: Final = 0.0001
 """A call that is always shorter does not read the clock first."""
 _REMEMBERED_S: Final = 30.0
@@ -149,7 +148,7 @@ class _Overrun(NamedTuple):
 
     @property
     def is_expected(self) -> bool:
-        return self.in_a_row >= (_EXPECTED_SMALL if self.size <= SMALL_BYTES else _EXPECTED)
+        return self.in_a_row >= _EXPECTED
 
 
 ROUND_S: Final = HEAVY_S
