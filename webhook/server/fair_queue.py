@@ -13,13 +13,13 @@ them.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from math import inf
 from time import monotonic
-from typing import Final, TypeAlias
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from webhook.server.usage import BoundedMap, Rank, Tenant, Usage
 
@@ -280,3 +280,59 @@ class FairQueue:
         if turns is not None and turn in turns:
             del turns[turn]
             self._length -= 1
+
+
+Item = TypeVar("Item")
+
+
+class RoundRobin(Generic[Item]):
+    """A bounded number of items that wait under the names of their payers. Names take turns."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._waiting: dict[str, deque[Item]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, name: str, item: Item) -> Item | None:
+        """Append an item. Above the bound, the name with the most items loses its newest item, which is returned."""
+        own = self._waiting.setdefault(name, deque())
+        own.append(item)
+        self._count += 1
+        if self._count <= self._most:
+            return None
+        self._count -= 1
+        longest = max(self._waiting.values(), key=len)
+        if len(longest) > len(own):
+            return longest.pop()
+        dropped = own.pop()
+        if not own:
+            del self._waiting[name]
+        return dropped
+
+    def first(self) -> Item | None:
+        """Return the next item."""
+        return next((items[0] for items in self._waiting.values()), None)
+
+    def pop(self) -> Item | None:
+        """Remove and return the next item. Its name goes to the end."""
+        if not self._waiting:
+            return None
+        name = next(iter(self._waiting))
+        items = self._waiting.pop(name)
+        item = items.popleft()
+        self._count -= 1
+        if items:
+            self._waiting[name] = items
+        return item
+
+    def remove(self, name: str, item: Item) -> None:
+        """Remove an item if it waits."""
+        items = self._waiting.get(name, deque())
+        if item in items:
+            items.remove(item)
+            self._count -= 1
+            if not items:
+                del self._waiting[name]

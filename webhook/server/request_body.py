@@ -19,7 +19,6 @@ from __future__ import annotations
 import asyncio
 import mmap
 import weakref
-from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from time import monotonic
@@ -28,6 +27,7 @@ from typing import Final
 
 from webhook.errors import CallError
 from webhook.server.client_clock import CLOCK, ClientClock
+from webhook.server.fair_queue import RoundRobin
 from webhook.server.http_exchange import Message, Receive, Scope, client_address
 
 
@@ -142,12 +142,12 @@ class BodyBudget:
         self.total_bytes = total_bytes
         self.reserved = 0
         self.pace = ReadingPace(BYTES_PER_S, BURST_BYTES)
-        self._queues: dict[str, deque[tuple[int, asyncio.Future[None]]]] = {}
+        self._waiting: RoundRobin[tuple[int, asyncio.Future[None]]] = RoundRobin(MAX_WAITING)
 
     @property
     def waiting_call_count(self) -> int:
         """Return how many calls wait for bytes of the budget."""
-        return sum(map(len, self._queues.values()))
+        return len(self._waiting)
 
     async def reserve(self, size: int, address: str) -> None:
         """Wait until `size` bytes are reserved; the caller must `release` them.
@@ -155,27 +155,17 @@ class BodyBudget:
         Raises:
             CallError: 429 when too many wait already.
         """
-        if not self._queues and self._fits(size):
+        if not self._waiting and self._fits(size):
             self.reserved += size
             return
-        if self.waiting_call_count >= MAX_WAITING:
-            self._refuse_one_waiting_call(address)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queues.setdefault(address, deque()).append((size, turn))
+        if (refused := self._waiting.add(address, (size, turn))) is not None and not refused[1].done():
+            refused[1].set_exception(self.budget_full_error())
         try:
             await turn
         except asyncio.CancelledError:
             self._leave(size, turn, address)
             raise
-
-    def _refuse_one_waiting_call(self, address: str) -> None:
-        # the longest queue loses its last call: the new call, if the new call has this address
-        longest = max(self._queues.values(), key=len)
-        if len(longest) <= len(self._queues.get(address, ())) + 1:
-            raise self.budget_full_error()
-        _, turn = longest.pop()
-        if not turn.done():
-            turn.set_exception(self.budget_full_error())
 
     def release(self, size: int) -> None:
         """Return bytes to the budget, and serve the next call."""
@@ -192,29 +182,20 @@ class BodyBudget:
         return self.reserved + size <= self.total_bytes or not self.reserved
 
     def _serve_waiting_calls(self) -> None:
-        # an address that was served moves to the end
-        while self._queues:
-            address, queue = next(iter(self._queues.items()))
-            size, turn = queue[0]
+        while (first := self._waiting.first()) is not None:
+            size, turn = first
             if not turn.cancelled():
                 if not self._fits(size):
                     return
                 self.reserved += size
                 turn.set_result(None)
-            queue.popleft()
-            del self._queues[address]
-            if queue:
-                self._queues[address] = queue
+            self._waiting.pop()
 
     def _leave(self, size: int, turn: asyncio.Future[None], address: str) -> None:
         if turn.done() and not turn.cancelled():  # the bytes were reserved at the same moment
             self.release(size)
             return
-        queue = self._queues.get(address, deque())
-        if (size, turn) in queue:
-            queue.remove((size, turn))
-            if not queue:
-                del self._queues[address]
+        self._waiting.remove(address, (size, turn))
         self._serve_waiting_calls()  # a smaller body may wait behind it
 
 

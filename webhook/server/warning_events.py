@@ -15,7 +15,6 @@ import asyncio
 import hashlib
 import platform
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -32,6 +31,7 @@ from webhook.logs.structured import Log
 from webhook.rules.decisions import ValidationAction, Verdict
 from webhook.rules.text import shorten_text
 from webhook.server.counters import Counters
+from webhook.server.fair_queue import RoundRobin
 from webhook.server.usage import BoundedMap
 from webhook.text.terminal import one_line
 
@@ -133,40 +133,6 @@ def _key_of_event(about: ObjectReference, rule: str) -> tuple[str, str, str]:
     return about.namespace, about.uid, rule
 
 
-class _WaitingEvents:
-    """The Events that wait, by namespace; the first namespace is next."""
-
-    def __init__(self) -> None:
-        self._by_namespace: dict[str, deque[_WaitingEvent]] = {}
-        self._count = 0
-
-    def add(self, event: _WaitingEvent) -> _WaitingEvent | None:
-        # above the bound, the newest Event of the namespace with the most Events is dropped and returned
-        own = self._by_namespace.setdefault(event.about.namespace, deque())
-        own.append(event)
-        self._count += 1
-        if self._count <= MOST_WAITING:
-            return None
-        self._count -= 1
-        has_its_share = len(own) * len(self._by_namespace) > MOST_WAITING
-        dropped = (own if has_its_share else max(self._by_namespace.values(), key=len)).pop()
-        if not own:
-            del self._by_namespace[event.about.namespace]
-        return dropped
-
-    def pop_next(self) -> _WaitingEvent | None:
-        # the namespace goes to the end
-        namespace = next(iter(self._by_namespace), None)
-        if namespace is None:
-            return None
-        events = self._by_namespace.pop(namespace)
-        event = events.popleft()
-        self._count -= 1
-        if events:
-            self._by_namespace[namespace] = events
-        return event
-
-
 class WarningEvents:
     """The Events of one server. Only the requests run outside of its event loop."""
 
@@ -185,7 +151,7 @@ class WarningEvents:
         self._counters = counters
         self._log = log
         self._clock = clock
-        self._waiting = _WaitingEvents()
+        self._waiting: RoundRobin[_WaitingEvent] = RoundRobin(MOST_WAITING)
         self._told: BoundedMap[tuple[str, ...], float] = BoundedMap()
         self._error = ""
 
@@ -196,7 +162,7 @@ class WarningEvents:
             if not self._is_first(about, rule):
                 self._counters.events["repeated",] += 1
                 continue
-            dropped = self._waiting.add(_WaitingEvent(about, rule, path))
+            dropped = self._waiting.add(about.namespace, _WaitingEvent(about, rule, path))
             if dropped is not None:
                 self._counters.events["dropped",] += 1
                 self._told.discard(_key_of_event(dropped.about, dropped.rule))  # it can be written later
@@ -213,7 +179,7 @@ class WarningEvents:
 
     async def write_next(self) -> None:
         """Write the next waiting Event."""
-        event = self._waiting.pop_next()
+        event = self._waiting.pop()
         if event is None:
             return
         top = await asyncio.to_thread(self._top_owner, event.about)
