@@ -21,10 +21,9 @@ from webhook.rules.decisions import DenialStatus, Verdict
 from webhook.server.application import ReviewEndpointOptions, create_application
 from webhook.server.client_clock import CLOCK, ClientClock
 from webhook.server.counters import Counters
-from webhook.server.review_endpoint import Limits
 from webhook.server.server_parts import Readiness, ServerParts
 from webhook.server.warning_events import WarningEvents
-from webhook.server.worker_lane import WorkerLimits
+from webhook.settings.serving import DEFAULTS, ServerSettings
 
 Review = Callable[[Attributes, Phase, Deadline], Verdict]
 
@@ -71,8 +70,7 @@ def review_of(uid: str = "U", **request: Any) -> dict[str, Any]:
 @dataclass
 class Running:
     reviewer: Review = allow
-    limits: Limits = field(default_factory=Limits)
-    workers: WorkerLimits = field(default_factory=WorkerLimits)
+    settings: ServerSettings = DEFAULTS
     readiness: Readiness = field(default_factory=Readiness)
     counters: Counters = field(default_factory=Counters)
     stream: io.StringIO = field(default_factory=io.StringIO)
@@ -84,15 +82,15 @@ class Running:
     def __post_init__(self) -> None:
         self.log = Log(stream=self.stream, clock=lambda: 0.0)
         self.parts = ServerParts(log=self.log, counters=self.counters, readiness=self.readiness)
-        settings = ReviewEndpointOptions(
-            limits=self.limits, workers=self.workers, authority=self.authority, view=self.view, events=self.events
+        options = ReviewEndpointOptions(
+            settings=self.settings, authority=self.authority, view=self.view, events=self.events
         )
         gauges = {
             "policies": ("Policies in service.", lambda: 3.0),
             "log_lines_dropped_total": ("Lines.", lambda: 0.0),
         }
         self.app, self.probes = create_application(
-            Given(self.reviewer, self.asks), self.parts, settings, gauges=gauges, about={"kubernetes": "1.36"}
+            Given(self.reviewer, self.asks), self.parts, options, gauges=gauges, about={"kubernetes": "1.36"}
         )
         self.scheduler = self.parts.scheduler
 

@@ -6,7 +6,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from certs.issue import authority, serving
 from tests.server.asgi import Running
 from webhook.server.client_clock import ConnectionTimeouts
-from webhook.server.listener import Listener, ListenerSettings
+from webhook.server.listener import Listener
 from webhook.server.tls import Certificates, TlsFiles
 
 
@@ -73,19 +73,14 @@ def listening(
         ports.extend((port, probe_port))
         started.set()
 
-    where = ListenerSettings(
-        host="127.0.0.1",
-        port=0,
-        tls=certificates,
-        timeouts=timeouts or ConnectionTimeouts(),
-        **place,
-    )
     listener = Listener(
         running.app,
-        where,
+        replace(running.settings, host="127.0.0.1", port=0, **place),
         running.parts,
+        tls=certificates,
         probes=running.probes,
         on_start=on_start,
+        timeouts=timeouts or ConnectionTimeouts(),
     )
     thread = threading.Thread(target=listener.listen, daemon=True)
     thread.start()

@@ -13,7 +13,7 @@ from webhook.deadline import Deadline
 from webhook.errors import InlineBudgetSpent
 from webhook.rules.decisions import Verdict
 from webhook.server.scheduler import InlineTimeSlice
-from webhook.server.worker_lane import WorkerLimits
+from webhook.settings.serving import ServerSettings
 
 
 def endless_in_a_worker(attributes: Attributes, _phase: Phase, deadline: Deadline) -> Verdict:
@@ -31,7 +31,7 @@ def sent(uid: str) -> bytes:
 
 
 def test_the_only_worker_is_free_again_when_the_client_of_its_review_is_gone(tmp_path: Path) -> None:
-    pki, running = Pki(tmp_path), Running(endless_in_a_worker, workers=WorkerLimits(workers=1))
+    pki, running = Pki(tmp_path), Running(endless_in_a_worker, settings=ServerSettings(workers=1))
     with listening(running, pki.files) as server:
         gone = connect(server, pki)
         gone.sendall(sent("endless"))
@@ -47,7 +47,7 @@ def test_the_only_worker_is_free_again_when_the_client_of_its_review_is_gone(tmp
 
 
 def test_the_end_of_a_connection_cancels_all_its_reviews(tmp_path: Path) -> None:
-    pki, running = Pki(tmp_path), Running(endless_in_a_worker, workers=WorkerLimits(workers=1))
+    pki, running = Pki(tmp_path), Running(endless_in_a_worker, settings=ServerSettings(workers=1))
     with listening(running, pki.files) as server:
         gone = connect(server, pki)
         gone.sendall(sent("endless") * 2)

@@ -116,7 +116,7 @@ def test_only_a_valid_certificate_of_the_authority_with_the_name_is_accepted(
     (tmp_path / "clients.crt").write_bytes(OURS.pem)
     files = TlsFiles(certificate=tmp_path / "tls.crt", key=tmp_path / "tls.key", client_ca=tmp_path / "clients.crt")
     answers = {}
-    with listening(Running(), files, client_names=(NAME,)) as server:
+    with listening(Running(), files, client_name=(NAME,)) as server:
         for case, (issue, _) in CLIENTS.items():
             trust = pki.trust()
             trust.maximum_version = version

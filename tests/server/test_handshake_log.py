@@ -67,7 +67,7 @@ def test_only_clients_with_these_names_are_accepted(tmp_path: Path) -> None:
     authority.write_text("".join(path.read_text() for path in tmp_path.glob("*.pem")))
     files = TlsFiles(certificate=tmp_path / "tls.crt", key=tmp_path / "tls.key", client_ca=authority)
     names = ("api", "api.example", "spiffe://cluster/api", "api@example.org")
-    with listening(Running(), files, client_names=names) as server:
+    with listening(Running(), files, client_name=names) as server:
         assert [post(server, context) for context in known.values()] == [200] * 4
         with pytest.raises(httpx.TransportError):
             post(server, other)

@@ -20,7 +20,7 @@ from webhook.errors import ConfigurationError
 from webhook.server.client_clock import ConnectionTimeouts
 from webhook.server.http_exchange import MAX_HEADER_BYTES
 from webhook.server.listener import bind
-from webhook.server.review_endpoint import Limits
+from webhook.settings.serving import ServerSettings
 
 HURRIED = ConnectionTimeouts(first_byte_s=0.3, headers_s=0.3, body_s=0.3)
 HEAD = b"POST /validate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
@@ -114,8 +114,8 @@ def test_bytes_that_are_not_http_are_answered_with_a_status() -> None:
 
 def test_a_body_above_the_limit_is_answered_while_the_client_still_writes(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
-    limits = Limits(body_bytes=200_000)
-    with listening(Running(limits=limits), pki.files) as server, httpx.Client(verify=pki.trust()) as client:
+    settings = ServerSettings(max_body_bytes=200_000)
+    with listening(Running(settings=settings), pki.files) as server, httpx.Client(verify=pki.trust()) as client:
         headers = {"content-type": "application/json"}
         for size in (200_001, 790_000):
             answer = client.post(f"{server.address}/validate", content=b" " * size, headers=headers)
@@ -124,14 +124,14 @@ def test_a_body_above_the_limit_is_answered_while_the_client_still_writes(tmp_pa
 
 
 def test_a_body_of_exactly_the_limit_is_accepted() -> None:
-    limits = Limits(body_bytes=len(BODY))
-    with listening(Running(limits=limits)) as server:
+    settings = ServerSettings(max_body_bytes=len(BODY))
+    with listening(Running(settings=settings)) as server:
         headers = {"content-type": "application/json"}
         assert httpx.post(f"{server.address}/validate", content=BODY, headers=headers).status_code == 200
 
 
 def test_after_sigterm_the_server_is_not_ready_and_still_answers() -> None:
-    with listening(Running(), drain_s=1.0) as server, httpx.Client() as client:
+    with listening(Running(), drain=1.0) as server, httpx.Client() as client:
         assert client.get(f"{server.address}/readyz").status_code == 200
         server.listener.handle_exit(signal.SIGTERM, None)
         assert client.get(f"{server.address}/readyz").status_code == 503
@@ -146,7 +146,7 @@ def test_after_sigterm_the_server_is_not_ready_and_still_answers() -> None:
     "signals", [[signal.SIGINT], [signal.SIGTERM, signal.SIGTERM]], ids=["SIGINT", "a second SIGTERM"]
 )
 def test_stopping_at_once(signals: list[signal.Signals]) -> None:
-    with listening(Running(), drain_s=60.0) as server:
+    with listening(Running(), drain=60.0) as server:
         for number in signals:
             server.listener.handle_exit(number, None)
         assert server.listener.should_exit

@@ -37,7 +37,7 @@ def whole(client: ssl.SSLSocket) -> bytes:
 @pytest.mark.parametrize("asked", [SMALL, METRICS], ids=["a review", "a page"])
 def test_in_a_drain_each_connection_closes_after_its_next_answer(asked: bytes, tmp_path: Path) -> None:
     pki = Pki(tmp_path)
-    with listening(Running(), pki.files, drain_s=20) as server:
+    with listening(Running(), pki.files, drain=20) as server:
         old = connect(server, pki)
         old.sendall(SMALL)
         assert b"connection: close" not in answer(old)

@@ -17,7 +17,8 @@ from tests.server.asgi import Running, allow, review_of
 from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.deadline import Deadline
 from webhook.rules.decisions import Decision, DenialStatus, ValidationAction, Verdict
-from webhook.server.review_endpoint import Limits, timeout_of_call
+from webhook.server.review_endpoint import timeout_of_call
+from webhook.settings.serving import ServerSettings
 
 REVIEWS = sorted((Path(__file__).parents[1] / "data" / "reviews").glob("*.json"))
 JSON_TYPE = {"content-type": "application/json"}
@@ -85,7 +86,7 @@ REFUSED: dict[str, tuple[str, dict[str, str], bytes, int, str, str]] = {
 def test_a_too_large_review_is_decided_by_failure_policies(declared: bool, limit: int, times: float) -> None:
     request = {**review_of()["request"], "object": {"x": "y" * int(limit * times)}}
     body = json.dumps({**review_of(), "request": request}).encode()
-    running = Running(limits=Limits(body_bytes=limit))
+    running = Running(settings=ServerSettings(max_body_bytes=limit))
     pieces = [body[start : start + 1_000] for start in range(0, len(body), 1_000)]
     answer = running.call("POST", "/validate", content=body if declared else _pieces(pieces), headers=JSON_TYPE)
     assert answer.status_code == 200
@@ -100,7 +101,7 @@ def test_a_too_large_review_is_decided_by_failure_policies(declared: bool, limit
 def test_unreadable_calls(
     path: str, method: str, headers: dict[str, str], body: bytes, code: int, reason: str, message: str
 ) -> None:
-    running = Running(limits=Limits(body_bytes=2000))
+    running = Running(settings=ServerSettings(max_body_bytes=2000))
     answer = running.call(method, path, content=body, headers=headers)
     assert answer.status_code == code
     assert answer.headers["content-type"] == "application/json"
@@ -124,7 +125,7 @@ async def _pieces(pieces: list[bytes]) -> AsyncIterator[bytes]:
 
 
 def test_a_streamed_body_is_counted() -> None:
-    running = Running(limits=Limits(body_bytes=2000))
+    running = Running(settings=ServerSettings(max_body_bytes=2000))
     for pieces, code in (([BODY[:50], BODY[50:]], 200), ([b" " * 1500] * 2, 413), ([b" " * 1500] * 100, 413)):
         answer = running.call("POST", "/validate", content=_pieces(pieces), headers=JSON_TYPE)
         assert answer.status_code == code

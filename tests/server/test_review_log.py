@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from tests.server.asgi import review_of
 from webhook.admission.decode import decode_review_bytes
 from webhook.apimachinery.attributes import Phase
-from webhook.commands.serve import _logs_denials
 from webhook.rules.decisions import Decision, DenialStatus, Verdict
+from webhook.server.application import _logs_denials
 from webhook.server.review_log import log_fields_of_review
 from webhook.settings.serving import ServerSettings
 

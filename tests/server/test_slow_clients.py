@@ -20,7 +20,7 @@ from webhook.rules.decisions import Verdict
 from webhook.server.client_clock import ClientClock, ConnectionTimeouts
 from webhook.server.http_connection import HttpConnection
 from webhook.server.http_exchange import MAX_HEADERS, MAX_LATE_BYTES
-from webhook.server.review_endpoint import Limits
+from webhook.settings.serving import ServerSettings
 
 HEAD = b"POST /validate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 BODY = json.dumps(review_of()).encode()
@@ -274,8 +274,8 @@ def test_waiting_large_bodies_are_not_charged_for_the_wait(tmp_path: Path) -> No
     pki = Pki(tmp_path)
     size = 200_000
     timeouts = ConnectionTimeouts(body_s=1.0, held_s=0.9, held_bytes_per_s=1e9)
-    limits = Limits(body_bytes=size, inflight_body_bytes=size)
-    with listening(Running(limits=limits), pki.files, timeouts=timeouts) as server:
+    settings = ServerSettings(max_body_bytes=size, max_inflight_body_bytes=size)
+    with listening(Running(settings=settings), pki.files, timeouts=timeouts) as server:
         holders = [connect(server, pki) for _ in range(2)]
         for holder in holders:
             holder.sendall(HEAD + b"content-length: %d\r\n\r\n{" % size)
@@ -292,8 +292,8 @@ def test_waiting_large_bodies_are_not_charged_for_the_wait(tmp_path: Path) -> No
 def test_a_connection_is_usable_after_a_refusal_by_the_queue(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     size = 200_000
-    limits = Limits(body_bytes=size, inflight_body_bytes=size)
-    with listening(Running(limits=limits), pki.files) as server:
+    settings = ServerSettings(max_body_bytes=size, max_inflight_body_bytes=size)
+    with listening(Running(settings=settings), pki.files) as server:
         holder, client = connect(server, pki), connect(server, pki)
         holder.sendall(HEAD + b"content-length: %d\r\n\r\n{" % size)
         until(lambda: server.running.app.bodies.reserved == size)

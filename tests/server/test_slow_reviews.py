@@ -21,9 +21,8 @@ from webhook.errors import BudgetExceeded
 from webhook.rules.decisions import Decision, Verdict
 from webhook.server import slow_reviews
 from webhook.server.request_body import FREE_BYTES, LargeBody
-from webhook.server.review_endpoint import Limits
 from webhook.server.usage import Tenant
-from webhook.server.worker_lane import WorkerLimits
+from webhook.settings.serving import ServerSettings
 
 LARGE = review_of(object={"metadata": {"name": "p"}, "x": "y" * FREE_BYTES}, userInfo={"username": "u"})
 PARENT = os.getpid()
@@ -159,7 +158,7 @@ def overfill_bit_by_bit(_: Deadline) -> None:
 
 @pytest.mark.parametrize("fill", [overfill, overfill_in_c, overfill_bit_by_bit])
 def test_memory_of_a_worker_is_bounded(fill: Callable[[Deadline], None]):
-    running = Running(in_worker(fill), workers=WorkerLimits(memory_bytes=50_000_000))
+    running = Running(in_worker(fill), settings=ServerSettings(worker_memory=50_000_000))
     answer = running.post("/validate", LARGE)
     message = answer.json()["response"]["status"]["message"]
     assert message == "not evaluated: it needed more memory than one review may take"
@@ -224,7 +223,7 @@ def test_a_review_with_only_a_readable_head_is_decided_by_failure_policies(
 
 def test_without_a_uid_a_late_answer_is_an_http_error():
     body = b'{"request":{"x":"' + b"y" * (2 << 20)  # only a worker can find the uid
-    running = Running(in_worker(lambda _: None), limits=Limits(timeout_s=0.0))
+    running = Running(in_worker(lambda _: None), settings=ServerSettings(timeout=0.0))
     answer = running.post("/validate", body)
     assert (answer.status_code, answer.json()["reason"]) == (503, "ServiceUnavailable")
 

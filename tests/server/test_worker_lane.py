@@ -12,7 +12,8 @@ import pytest
 from webhook.server.counters import Counters
 from webhook.server.scheduler import Scheduler
 from webhook.server.usage import Tenant
-from webhook.server.worker_lane import Job, OutOfTime, WorkerDied, WorkerLane, WorkerLimits, receive
+from webhook.server.worker_lane import Job, OutOfTime, WorkerDied, WorkerLane, receive
+from webhook.settings.serving import ServerSettings
 
 WORKS: list[Callable[[], bytes]] = []
 
@@ -25,7 +26,7 @@ def job(work: Callable[[], bytes]) -> Job:
 
 def lane_of(workers: int, counters: Counters | None = None) -> WorkerLane:
     return WorkerLane(
-        WorkerLimits(workers=workers),
+        ServerSettings(workers=workers),
         Scheduler(),
         counters or Counters(),
         lambda channel: WORKS[int(receive(channel)[0])](),

@@ -13,16 +13,11 @@ from webhook.cluster.connection import connect_to_cluster
 from webhook.commands import options
 from webhook.errors import ConfigurationError
 from webhook.logs import structured
-from webhook.logs.structured import LEVELS, Log, LogWriter
+from webhook.logs.structured import Log, LogWriter
 from webhook.server import memory_bounds
-from webhook.server.access_reviews import AccessReviews
-from webhook.server.application import ReviewEndpointOptions
-from webhook.server.listener import ListenerSettings
-from webhook.server.review_endpoint import Limits
-from webhook.server.runtime import ServeOptions, serve
+from webhook.server.runtime import serve
 from webhook.server.served_state import ServedState
 from webhook.server.tls import Certificates, TlsFiles, key_warning
-from webhook.server.worker_lane import WorkerLimits
 from webhook.settings.serving import ServerSettings
 
 
@@ -36,8 +31,7 @@ def command(*, settings: ServerSettings) -> int:
     started = time.perf_counter()
     for used in (message_texts, regex_api):
         used.check_installed_version()
-    limits = _server_limits(settings)
-    names = _accepted_client_names(settings)
+    _refuse_contradictions(settings)
     writer = LogWriter.to_stderr()
     log = Log(settings.log_level, writer=writer, format=settings.log_format)
     structured.capture_library_logs(log)
@@ -60,57 +54,28 @@ def command(*, settings: ServerSettings) -> int:
         live_policies=settings.live_policies,
         view_memory=settings.view_memory,
     )
-    authority = AccessReviews(connection) if settings.authorizer and connection else None
     bounds = memory_bounds.memory_bounds_of_process(settings, held.view_bytes)
     bounds.check(memory_bounds.limit(settings))
-    place = ListenerSettings(
-        host=settings.host,
-        port=settings.port,
-        tls=certificates,
-        client_names=names,
-        probe_host=settings.probe_host or settings.host,
-        probe_port=settings.probe_port,
-        max_connections=settings.max_connections,
-        drain_s=settings.drain,
-    )
-    lane = WorkerLimits(workers=settings.workers, memory_bytes=settings.worker_memory)
-    reviews = ReviewEndpointOptions(
-        limits=limits, workers=lane, authority=authority, logs_denials=_logs_denials(settings)
-    )
-    options = ServeOptions(
-        log=log,
-        reload_s=settings.reload,
+    serve(
+        held,
+        certificates,
+        settings,
+        log,
         started=started,
         most_bytes=bounds.total,
-        events=connection if settings.events else None,
-        traces=settings.traces,
-        reviews=reviews,
         warn_of_settings=lambda: _warn_of_settings(log, files, settings.probe_port),
     )
-    serve(held, certificates, place, options)
     return 0
 
 
-def _server_limits(settings: ServerSettings) -> Limits:
+def _refuse_contradictions(settings: ServerSettings) -> None:
     body, inflight = settings.max_body_bytes, settings.max_inflight_body_bytes
     if inflight < body:
         problem = f"--max-inflight-body-bytes: {inflight} bytes are less than one body of --max-body-bytes ({body})"
         raise ConfigurationError(f"{problem}; raise the first or lower the second")
-    return Limits(body_bytes=body, inflight_body_bytes=inflight, timeout_s=settings.timeout)
-
-
-def _logs_denials(settings: ServerSettings) -> bool:
-    """Log lines of refused reviews have the message at the level of --log-denials and at more detailed levels."""
-    wanted = settings.log_denials
-    return wanted != "never" and LEVELS.index(settings.log_level) <= LEVELS.index(wanted)
-
-
-def _accepted_client_names(settings: ServerSettings) -> tuple[str, ...]:
-    names = tuple(name for name in settings.client_name if name)
-    if names and settings.client_ca is None:
+    if settings.client_name and settings.client_ca is None:
         problem = "--client-name: clients show a certificate only with --client-ca"
         raise ConfigurationError(f"{problem}; name the authority of the clients with --client-ca")
-    return names
 
 
 def _warn_of_settings(log: Log, files: TlsFiles, probe_port: int | None) -> None:

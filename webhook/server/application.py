@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import thread_time
 from typing import Final
 
 from webhook import __version__
 from webhook.cluster import Cluster
+from webhook.logs.structured import LEVELS
 from webhook.policy.compiled import Policy
 from webhook.server.access_reviews import AccessReviews
 from webhook.server.counters import Counters
 from webhook.server.http_exchange import AsgiApp, Receive, Scope, Send, client_address
 from webhook.server.metrics import Exposition, Gauges
 from webhook.server.probes import create_probes
-from webhook.server.review_endpoint import Limits, ReviewEndpoint
+from webhook.server.review_endpoint import ReviewEndpoint
 from webhook.server.review_log import ReviewLog
 from webhook.server.scheduler import Scheduler
 from webhook.server.served_state import ReviewEvaluation, ServedState
@@ -25,7 +26,8 @@ from webhook.server.server_parts import ServerParts
 from webhook.server.slow_reviews import SlowReviews
 from webhook.server.usage import page_tenant
 from webhook.server.warning_events import WarningEvents
-from webhook.server.worker_lane import WorkerLane, WorkerLimits
+from webhook.server.worker_lane import WorkerLane
+from webhook.settings.serving import DEFAULTS, ServerSettings
 from webhook.text.caches import bytes_of_all_caches
 
 _MOST_PAGE_S: Final = 0.005
@@ -76,20 +78,16 @@ class ReviewEndpointOptions:
     """How reviews are answered.
 
     Attributes:
-        limits: of one call.
-        workers: the number of processes for long reviews, and their memory.
+        settings: the limits of a call, and of workers.
         authority: answers what policies ask `authorizer`.
-        logs_denials: the log line of a refused review has the message.
         observer: gets the log line of each review.
         events: writes Events about warnings; None if they are off.
         view: the view of the cluster in which reviews wait for their namespace; None if they do not wait.
         why_not_started: returns why reviews cannot be judged yet, or "".
     """
 
-    limits: Limits = field(default_factory=Limits)
-    workers: WorkerLimits = field(default_factory=WorkerLimits)
+    settings: ServerSettings = DEFAULTS
     authority: AccessReviews | None = None
-    logs_denials: bool = False
     observer: Callable[[dict[str, object]], None] | None = None
     events: WarningEvents | None = None
     view: Callable[[], Cluster] | None = None
@@ -99,7 +97,7 @@ class ReviewEndpointOptions:
 def create_application(
     state: ServedState,
     parts: ServerParts,
-    settings: ReviewEndpointOptions,
+    options: ReviewEndpointOptions,
     *,
     gauges: Gauges,
     about: Mapping[str, str],
@@ -110,14 +108,16 @@ def create_application(
     Args:
         state: evaluates reviews.
         parts: what the parts of the server share.
-        settings: how reviews are answered.
+        options: how reviews are answered.
         gauges: more figures for /metrics.
         about: more fields for /version.
         policies: the policies of /debug/policies.
     """
-    scheduler, counters = parts.scheduler, parts.counters
-    evaluation = ReviewEvaluation(state, logs_denials=settings.logs_denials, notes_warnings=settings.events is not None)
-    lane = WorkerLane(settings.workers, scheduler, counters, evaluation.evaluate_in_worker, state.version)
+    scheduler, counters, settings = parts.scheduler, parts.counters, options.settings
+    evaluation = ReviewEvaluation(
+        state, logs_denials=_logs_denials(settings), notes_warnings=options.events is not None
+    )
+    lane = WorkerLane(settings, scheduler, counters, evaluation.evaluate_in_worker, state.version)
     version = {"name": "claimgate", "version": __version__, "python": platform.python_version(), **about}
 
     def create() -> AsgiApp:
@@ -129,10 +129,16 @@ def create_application(
         return create_pages(metrics, version, policies)
 
     pages = LazyPages(create, scheduler, create_probes(parts.readiness))
-    log = ReviewLog(parts, settings.observer, settings.events)
-    slow = SlowReviews(evaluation, lane, parts, log, authority=settings.authority, view=settings.view)
-    endpoint = ReviewEndpoint(pages, slow, parts, settings.limits, settings.why_not_started)
+    log = ReviewLog(parts, options.observer, options.events)
+    slow = SlowReviews(evaluation, lane, parts, log, authority=options.authority, view=options.view)
+    endpoint = ReviewEndpoint(pages, slow, parts, settings, options.why_not_started)
     return endpoint, pages
+
+
+def _logs_denials(settings: ServerSettings) -> bool:
+    # at the level of --log-denials and at more detailed levels
+    wanted = settings.log_denials
+    return wanted != "never" and LEVELS.index(settings.log_level) <= LEVELS.index(wanted)
 
 
 def _gauges_of_server(scheduler: Scheduler, lane: WorkerLane, endpoint: ReviewEndpoint) -> Gauges:

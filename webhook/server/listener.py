@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from types import FrameType
@@ -32,7 +31,7 @@ from webhook.server.http_exchange import AsgiApp
 from webhook.server.memory_bounds import MAX_PROBE_CONNECTIONS
 from webhook.server.server_parts import ServerParts
 from webhook.server.tls import Certificates, HandshakeLog
-from webhook.settings.serving import DEFAULTS
+from webhook.settings.serving import ServerSettings
 
 _OTHER_FILES: Final = 200
 """Descriptors for everything except clients: watches of the cluster, policy files, the log."""
@@ -47,32 +46,10 @@ Background: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 """A coroutine that runs until the server stops, such as the watch over policy files."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListenerSettings:
-    """Where to listen, and when to end connections; port 0 means any free port.
-
-    Attributes:
-        tls: None is plain HTTP, for tests only.
-        probe_port: the port of probes and metrics; None serves both on the port of the reviews.
-        client_names: the accepted names in client certificates; empty accepts all clients of the authority.
-        max_connections: the most on the port of the reviews.
-    """
-
-    host: str = DEFAULTS.host
-    port: int = DEFAULTS.port
-    tls: Certificates | None = None
-    client_names: tuple[str, ...] = ()
-    probe_host: str = ""
-    probe_port: int | None = None
-    max_connections: int = DEFAULTS.max_connections
-    timeouts: ConnectionTimeouts = field(default_factory=ConnectionTimeouts)
-    drain_s: float = DEFAULTS.drain
-
-
 class Listener(uvicorn.Server):
     """The server process.
 
-    On SIGTERM and SIGHUP readiness is withdrawn, and connections are closed after their next answer, for `drain_s`.
+    On SIGTERM and SIGHUP readiness is withdrawn, and connections are closed after their next answer, for `--drain`.
     uvicorn alone would close idle connections at once and lose requests on their way. A second signal, or SIGINT, stops
     without draining.
     """
@@ -80,21 +57,25 @@ class Listener(uvicorn.Server):
     def __init__(
         self,
         app: AsgiApp,
-        place: ListenerSettings,
+        settings: ServerSettings,
         parts: ServerParts,
         *,
+        tls: Certificates | None,
         probes: AsgiApp,
         background: tuple[Background, ...] = (),
         on_start: Callable[[str, int, int | None], None] = lambda _host, _port, _probe_port: None,
+        timeouts: ConnectionTimeouts = ConnectionTimeouts(),  # noqa: B008 - it is frozen
     ) -> None:
         """Create a server that does not listen yet.
 
-        `app` answers on the port of the reviews, and `probes` on the port of the probes. `on_start` gets the host and
-        both ports once the server accepts clients.
+        `app` answers on the port of the reviews, and `probes` on the port of the probes. `tls` is None for plain HTTP,
+        in tests only. `on_start` gets the host and both ports once the server accepts clients.
         """
-        super().__init__(_uvicorn_configuration(app, place))
+        super().__init__(_uvicorn_configuration(app, settings))
         self._application = app
-        self._place = place
+        self._settings = settings
+        self._tls = tls
+        self._timeouts = timeouts
         self._parts = parts
         self._readiness = parts.readiness
         self._counters = parts.counters
@@ -108,7 +89,7 @@ class Listener(uvicorn.Server):
         self._stop_at: float | None = None
         self._signal = ""
         self._is_stop_logged = False
-        self._trusted = place.tls.current.trusted if place.tls else b""
+        self._trusted = tls.current.trusted if tls else b""
 
     def listen(self) -> None:
         """Serve until SIGTERM or SIGINT.
@@ -116,26 +97,26 @@ class Listener(uvicorn.Server):
         Raises:
             ConfigurationError: an address cannot be listened on.
         """
-        place = self._place
-        sockets = [bind(place.host, place.port)]
-        if place.probe_port is not None:
-            sockets.append(bind(place.probe_host or place.host, place.probe_port))
+        settings = self._settings
+        sockets = [bind(settings.host, settings.port)]
+        if settings.probe_port is not None:
+            sockets.append(bind(settings.probe_host or settings.host, settings.probe_port))
         operating_system.tune_glibc_allocator()
-        operating_system.raise_open_file_limit(place.max_connections + MAX_PROBE_CONNECTIONS + _OTHER_FILES)
+        operating_system.raise_open_file_limit(settings.max_connections + MAX_PROBE_CONNECTIONS + _OTHER_FILES)
         self.run(sockets=sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept connections, start the background tasks, then call `on_start` with the ports."""
         await super().startup(sockets=[])
-        place = self._place
+        settings = self._settings
         reviews, *probes = sockets or []
-        self._accept(reviews, "reviews", place.max_connections, self._application, place.tls)
+        self._accept(reviews, "reviews", settings.max_connections, self._application, self._tls)
         for listening in probes:
             self._accept(listening, "probes", MAX_PROBE_CONNECTIONS, self._probes, None)
         self._sweeping = asyncio.create_task(self._sweep())
         self._tasks = [asyncio.create_task(work()) for work in self._background]
         ports = [acceptor.port for acceptor in self._acceptors]
-        self._on_start(place.host, ports[0], ports[1] if probes else None)
+        self._on_start(settings.host, ports[0], ports[1] if probes else None)
 
     def _accept(
         self, listening: socket.socket, name: str, most: int, application: AsgiApp, tls: Certificates | None
@@ -144,9 +125,9 @@ class Listener(uvicorn.Server):
         port = Port(
             application=application,
             register=limit,
-            timeouts=self._place.timeouts,
+            timeouts=self._timeouts,
             tls=tls,
-            client_names=self._place.client_names,
+            client_names=self._settings.client_name,
             handshakes=self._handshakes,
             parts=self._parts,
             state=self.server_state,
@@ -180,10 +161,10 @@ class Listener(uvicorn.Server):
         # not in a signal handler, which may interrupt a log line
         if self._readiness.draining and not self._is_stop_logged:
             self._is_stop_logged = True
-            self._parts.log.info("stopping", signal=self._signal or None, drain_s=self._place.drain_s)
+            self._parts.log.info("stopping", signal=self._signal or None, drain_s=self._settings.drain)
 
     def _end_distrusted(self) -> None:
-        tls = self._place.tls
+        tls = self._tls
         if tls is None or tls.current.trusted == self._trusted:
             return
         self._trusted = tls.current.trusted
@@ -231,8 +212,8 @@ class Listener(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature is a handler's
         """Drain on the first SIGTERM or SIGHUP, stop on any other signal."""
         self._signal = signal.Signals(sig).name
-        if sig != signal.SIGINT and not self._readiness.draining and self._place.drain_s > 0:
-            self._stop_at = time.monotonic() + self._place.drain_s
+        if sig != signal.SIGINT and not self._readiness.draining and self._settings.drain > 0:
+            self._stop_at = time.monotonic() + self._settings.drain
         elif self.should_exit:
             self.force_exit = True
         else:
@@ -264,11 +245,11 @@ def _listen_error(host: str, port: int, error: OSError | OverflowError) -> Confi
     return ConfigurationError(f"cannot listen on {shown}:{port}: {reason.lower()}")
 
 
-def _uvicorn_configuration(app: Any, place: ListenerSettings) -> uvicorn.Config:
+def _uvicorn_configuration(app: Any, settings: ServerSettings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        host=place.host,
-        port=place.port,
+        host=settings.host,
+        port=settings.port,
         http=HttpConnection,  # type: ignore[arg-type]  # the hint leaves out asyncio.BufferedProtocol
         ws="none",
         lifespan="off",

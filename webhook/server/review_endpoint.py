@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from time import monotonic
 from typing import Final
@@ -39,7 +38,7 @@ from webhook.server.scheduler import SMALL_BYTES, InlineTimeSlice
 from webhook.server.served_state import Known
 from webhook.server.server_parts import ServerParts
 from webhook.server.slow_reviews import ReviewCall, SlowReviews
-from webhook.settings.serving import DEFAULTS
+from webhook.settings.serving import ServerSettings
 
 _ANSWER_SHARE: Final = 0.05
 """The share of a call's time that is kept for an error answer if the body does not arrive."""
@@ -51,15 +50,6 @@ _SHOWN: Final = 100
 """The most characters of a header in a message; a header of 60 KB on many connections would stop the loop."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Limits of one call, and of the bodies above 64 KiB of all calls together."""
-
-    body_bytes: int = DEFAULTS.max_body_bytes
-    inflight_body_bytes: int = DEFAULTS.max_inflight_body_bytes
-    timeout_s: float = DEFAULTS.timeout
-
-
 class ReviewEndpoint:
     """Answers reviews; all other requests go to `application`."""
 
@@ -68,7 +58,7 @@ class ReviewEndpoint:
         application: AsgiApp,
         slow: SlowReviews,
         parts: ServerParts,
-        limits: Limits,
+        settings: ServerSettings,
         why_not_started: Callable[[], str] = str,
     ) -> None:
         self._application = application
@@ -78,10 +68,10 @@ class ReviewEndpoint:
         self._scheduler = parts.scheduler
         self._counters = parts.counters
         self._readiness = parts.readiness
-        self._limits = limits
+        self._settings = settings
         self._why_not_started = why_not_started
-        self._free_bytes = min(FREE_BYTES, limits.body_bytes)
-        self.bodies = BodyBudget(limits.inflight_body_bytes)
+        self._free_bytes = min(FREE_BYTES, settings.max_body_bytes)
+        self.bodies = BodyBudget(settings.max_inflight_body_bytes)
         self.in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -118,13 +108,13 @@ class ReviewEndpoint:
         try:
             length = _check_headers(scope)
             self._require_started()
-            deadline = arrived + timeout_of_call(scope["query_string"], self._limits.timeout_s)
+            deadline = arrived + timeout_of_call(scope["query_string"], self._settings.timeout)
             first = await receive() if length is not None and length <= self._free_bytes else None
             if (
                 first is not None and (came := body_of_single_message(first)) is not None
             ):  # saves the cost of a BodyReader
                 return 200, await self._answer(came, phase, deadline, client_address(scope))
-            limit, until = self._limits.body_bytes, deadline - _ANSWER_SHARE * (deadline - arrived)
+            limit, until = self._settings.max_body_bytes, deadline - _ANSWER_SHARE * (deadline - arrived)
             reading = BodyReader(self.bodies, scope, receive, length=length, limit=limit, deadline=until, first=first)
             async with reading as body:
                 return 200, await self._answer(body, phase, deadline, client_address(scope))

@@ -8,24 +8,23 @@ import gc
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 from webhook import __version__
 from webhook.apimachinery.attributes import Phase
 from webhook.apimachinery.releases import release_as_text
-from webhook.cluster.connection import Connection
 from webhook.cluster.freshness import NOT_ANSWERED
 from webhook.deadline import Deadline
 from webhook.live_policies.combine import LivePolicies
 from webhook.logs.structured import Log
 from webhook.policy.policy_set import PolicySet
+from webhook.server.access_reviews import AccessReviews
 from webhook.server.application import ReviewEndpointOptions, create_application
 from webhook.server.background_tasks import Supervisor, Work
 from webhook.server.counters import Counters
 from webhook.server.exception_notices import EndingExceptions, StoredExceptions, exceptions_in_effect
 from webhook.server.http_exchange import AsgiApp
-from webhook.server.listener import Listener, ListenerSettings
+from webhook.server.listener import Listener
 from webhook.server.live_policy_set import LiveParamsChecker, LivePolicySet
 from webhook.server.metrics import Gauges, gauges_of_view
 from webhook.server.reload import ReloadableValue, watch
@@ -35,6 +34,7 @@ from webhook.server.server_parts import Check, Readiness, ServerParts
 from webhook.server.tls import Certificates, ServingPair, describe_wrong_period, validity_of_certificate
 from webhook.server.warm_up_samples import SAMPLES
 from webhook.server.warning_events import WarningEvents
+from webhook.settings.serving import ServerSettings
 
 _SWITCH_S: Final = 0.000_5
 """Seconds until a thread that compiles policies gives the interpreter back to the loop. With Python's 5 ms, each read
@@ -45,60 +45,39 @@ _YOUNG_OBJECTS: Final = 150_000
 """New objects before the garbage collector runs; no review on the event loop creates as many."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServeOptions:
-    """How one process serves.
-
-    Attributes:
-        log: where everything is logged.
-        reload_s: seconds between two looks for changed files; 0 is never.
-        started: when the command began, on the performance counter.
-        most_bytes: the sum of the memory bounds of all parts.
-        events: where Events about warnings are written; None for no Events.
-        traces: a span of each review is sent to the collector of OTEL_EXPORTER_OTLP_ENDPOINT.
-        reviews: how reviews are answered.
-        warn_of_settings: logs settings that are allowed and probably not intended.
-    """
-
-    log: Log
-    reload_s: float
-    started: float
-    most_bytes: int = 0
-    events: Connection | None = None
-    traces: bool = False
-    reviews: ReviewEndpointOptions = field(default_factory=ReviewEndpointOptions)
-    warn_of_settings: Callable[[], None] = lambda: None
-
-
 def serve(
     held: ServedState,
     certificates: Certificates,
-    place: ListenerSettings,
-    options: ServeOptions,
+    settings: ServerSettings,
+    log: Log,
     *,
-    before: Callable[[AsgiApp], AsgiApp] = lambda endpoint: endpoint,
+    started: float,
+    most_bytes: int,
+    warn_of_settings: Callable[[], None],
 ) -> None:
     """Serve until a signal stops the process.
 
     Args:
         held: the policies and the view for reviews.
         certificates: the serving pair.
-        place: where to listen.
-        options: how it serves.
-        before: wraps the served application: a benchmark puts a route that does nothing in front.
+        settings: where to listen, and how to answer.
+        log: where everything is logged.
+        started: when the command began, on the performance counter.
+        most_bytes: the sum of the memory bounds of all parts.
+        warn_of_settings: logs settings that are allowed and probably not intended.
 
     Raises:
         ConfigurationError: the address cannot be listened on.
     """
-    log, counters = options.log, Counters()
+    counters = Counters()
     tracing = None
-    if options.traces:  # needs an extra, and 80 ms to import
+    if settings.traces:  # needs an extra, and 80 ms to import
         from webhook.server.tracing import tracing_to_collector
 
         tracing = tracing_to_collector(counters)
     events = None
-    if options.events is not None:
-        events = WarningEvents(options.events, lambda rule: _title_of_rule(held.policies.current, rule), counters, log)
+    if settings.events and held.connection is not None:
+        events = WarningEvents(held.connection, lambda rule: _title_of_rule(held.policies.current, rule), counters, log)
     watching = ReloadWatcher(held, certificates, counters, log)
     supervisor = Supervisor(counters, log)
     remarks = {
@@ -109,8 +88,9 @@ def serve(
     }
     parts = ServerParts(log=log, counters=counters, readiness=Readiness(remarks=remarks, notes=watching.notes()))
     first_view = FirstView(watching.cluster_checks())
-    settings = replace(
-        options.reviews,
+    options = ReviewEndpointOptions(
+        settings=settings,
+        authority=AccessReviews(held.connection) if settings.authorizer and held.connection is not None else None,
         observer=tracing.reviewed if tracing is not None else None,
         events=events,
         view=held.cluster if held.watched else None,
@@ -120,8 +100,8 @@ def serve(
     endpoint, pages = create_application(
         held,
         parts,
-        settings,
-        gauges={**watching.gauges(options.most_bytes), "ready": is_ready},
+        options,
+        gauges={**watching.gauges(most_bytes), "ready": is_ready},
         about={"kubernetes": release_as_text(held.settings.kubernetes_version), "engine": held.settings.cel_engine},
         policies=lambda: held.policies.current.policies,
     )
@@ -136,19 +116,20 @@ def serve(
         await pages.load()
         gc.freeze()
 
-    start = StartLines(held, watching, parts, options.started, options.warn_of_settings)
-    work = {"warm-up": warm, "start": start.wait_until_ready, **watching.background(options.reload_s)}
+    start = StartLines(held, watching, parts, started, warn_of_settings)
+    work = {"warm-up": warm, "start": start.wait_until_ready, **watching.background(settings.reload)}
     if events is not None:
         work["events"] = events.write_periodically
-    served = before(endpoint)
+    served: AsgiApp = endpoint
     if tracing is not None:
         work["traces"] = tracing.send_periodically
         served = tracing.traced(served)
     background = tuple(supervisor.restart_after_failures(name, each) for name, each in work.items())
     Listener(
         served,
-        place,
+        settings,
         parts,
+        tls=certificates,
         probes=pages,
         background=background,
         on_start=start.write_when_listening,

@@ -33,7 +33,7 @@ from webhook.server.fork_server import ForkServer, Work, Worker
 from webhook.server.request_body import LargeBody
 from webhook.server.scheduler import Scheduler
 from webhook.server.usage import Tenant, Usage
-from webhook.settings.serving import DEFAULTS
+from webhook.settings.serving import ServerSettings
 
 _LENGTHS: Final = struct.Struct("!II")
 
@@ -207,28 +207,20 @@ class WorkerFault(Exception):
         self.fields = fields
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerLimits:
-    """The most worker processes at a time, and the memory of each beyond the memory shared with the server."""
-
-    workers: int = DEFAULTS.workers
-    memory_bytes: int = DEFAULTS.worker_memory
-
-
 class WorkerLane:
     """Runs jobs in a limited number of worker processes; for one event loop."""
 
     def __init__(
         self,
-        limits: WorkerLimits,
+        settings: ServerSettings,
         scheduler: Scheduler,
         counters: Counters,
         work: Work,
         version: Callable[[], object | None],
     ) -> None:
         """See WorkerStarter for `work` and `version`."""
-        self._limits = limits
-        self._starter = WorkerStarter(work, limits.memory_bytes, version)
+        self._most_workers = settings.workers
+        self._starter = WorkerStarter(work, settings.worker_memory, version)
         self._scheduler = scheduler
         self._counters = counters
         self._usage = Usage()
@@ -284,14 +276,14 @@ class WorkerLane:
         self._give_slots()
 
     def _give_slots(self) -> None:
-        while self.busy_worker_count < self._limits.workers and (following := self._queue.pop(self._may_start)):
+        while self.busy_worker_count < self._most_workers and (following := self._queue.pop(self._may_start)):
             tenant, turn = following
             self._running.append(tenant)
             turn.set_result(None)
 
     def _may_start(self, tenant: Tenant) -> bool:
-        free = self._limits.workers - self.busy_worker_count
-        if free != 1 or self._limits.workers == 1:
+        free = self._most_workers - self.busy_worker_count
+        if free != 1 or self._most_workers == 1:
             return free > 0
         is_served = any(one.namespace == tenant.namespace or one.user == tenant.user != "" for one in self._running)
         return not is_served and self._usage.is_light(tenant, monotonic())
