@@ -14,7 +14,7 @@ from webhook.commands import options
 from webhook.errors import ConfigurationError
 from webhook.logs import structured
 from webhook.logs.structured import Log, LogWriter
-from webhook.server import memory_bounds
+from webhook.server import memory_bounds, operating_system
 from webhook.server.runtime import serve
 from webhook.server.served_state import ServedState
 from webhook.server.tls import Certificates, TlsFiles, key_warning
@@ -54,7 +54,7 @@ def command(*, settings: ServerSettings) -> int:
         live_policies=settings.live_policies,
         view_memory=settings.view_memory,
     )
-    bounds = memory_bounds.memory_bounds_of_process(settings, held.view_bytes)
+    bounds = memory_bounds.MemoryBounds(settings, operating_system.unreclaimable_bytes(), held.view_bytes)
     bounds.check(memory_bounds.limit(settings))
     serve(
         held,

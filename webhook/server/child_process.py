@@ -49,7 +49,6 @@ class Child:
     channel: socket.socket
 
     def kill(self) -> None:
-        """Kill the process, if it still runs."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 

@@ -92,7 +92,6 @@ class ClientClock:
         return self.state != "serving" and self._paused_at is None and now - self.since >= least_s
 
     def is_late(self, timeouts: ConnectionTimeouts, now: float) -> bool:
-        """Return whether the client is late."""
         if self.state == "serving" or self._paused_at is not None:
             return False
         seconds: float = getattr(timeouts, f"{self.state}_s")

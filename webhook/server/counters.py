@@ -47,7 +47,6 @@ class Distribution:
         self.total = 0.0
 
     def observe(self, value: float) -> None:
-        """Add one observation."""
         self.counts[bisect_left(self.buckets, value)] += 1
         self.total += value
 

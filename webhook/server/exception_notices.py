@@ -82,7 +82,6 @@ class StoredExceptions:
 
     @property
     def pause_s(self) -> float:
-        """Return the seconds until the next comparison."""
         return max(LOOK_S, self._look_s / _MOST_SHARE)
 
     def write_missing_conditions(self, day: dt.date) -> None:
@@ -256,7 +255,6 @@ class EndingExceptions:
         self._seen: tuple[dt.date, ConfigurationFile] | None = None
 
     async def watch(self) -> None:
-        """Announce for ever."""
         while True:
             await asyncio.to_thread(self.announce, current_day())
             await asyncio.sleep(ANNOUNCE_S)

@@ -313,7 +313,6 @@ class RoundRobin(Generic[Item]):
         return dropped
 
     def first(self) -> Item | None:
-        """Return the next item."""
         return next((items[0] for items in self._waiting.values()), None)
 
     def pop(self) -> Item | None:
@@ -329,7 +328,6 @@ class RoundRobin(Generic[Item]):
         return item
 
     def remove(self, name: str, item: Item) -> None:
-        """Remove an item if it waits."""
         items = self._waiting.get(name, deque())
         if item in items:
             items.remove(item)

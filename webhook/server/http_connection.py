@@ -195,7 +195,6 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self._drained = self.loop.create_future()
 
     def resume_writing(self) -> None:
-        """Resume writing answers."""
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
         self._drained = None
@@ -206,7 +205,6 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
             await self._drained
 
     def write(self, data: bytes | memoryview) -> None:
-        """Send bytes to the client."""
         self.transport.write(data if self._tls is None else self._tls.encrypt(data))
 
     def abort(self) -> None:

@@ -137,13 +137,11 @@ class Exchange:
     # ---- the request
 
     def add_body(self, piece: bytes) -> None:
-        """Add a piece of the body."""
         self._pieces.append(piece)
         self.buffered_bytes += len(piece)
         self._tell_application()
 
     def end_body(self) -> None:
-        """Note that the body is whole."""
         self._has_whole_body = True
         self._tell_application()
 
@@ -414,7 +412,6 @@ class RequestParser:
             raise self._malformed_error("the body continues after the answer")
 
     def on_message_complete(self) -> None:
-        """Note that the request is whole."""
         self._wire.end_request()
 
 

@@ -290,7 +290,6 @@ class Acceptor:
 
     @property
     def port(self) -> int:
-        """Return the port that the socket listens on."""
         number: int = self._listening.getsockname()[1]
         return number
 

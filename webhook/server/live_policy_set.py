@@ -189,7 +189,6 @@ class LiveParamsChecker:
         return "\n".join(self._mistakes)
 
     def mistake_count(self) -> int:
-        """Return the number of mistakes of the last search."""
         return len(self._mistakes)
 
     async def watch(self) -> None:
@@ -207,7 +206,6 @@ class LiveParamsChecker:
         return seen != before
 
     def find_mistakes(self) -> Sequence[str]:
-        """Return the mistakes in the current params."""
         checker = _checker_of_policies(self._policies())
         return tuple(islice(_distinct_mistakes_in_params(checker, self._cluster()), MOST))
 

@@ -58,7 +58,7 @@ class MemoryBounds:
 
     Attributes:
         settings: the settings of the server.
-        held_bytes: the process with its policies and its view of the cluster.
+        held_bytes: the process with its policies and its view of the cluster; 0 if the system does not tell its size.
         view_bytes: the objects of the cluster in `held_bytes`, which have a separate bound.
     """
 
@@ -67,7 +67,6 @@ class MemoryBounds:
     view_bytes: int = 0
 
     def parts(self) -> Iterator[MemoryPartBound]:
-        """Yield every part."""
         chosen = self.settings
         connections = (chosen.max_connections + MAX_PROBE_CONNECTIONS) * CONNECTION_BYTES
         held_bytes = max(0, self.held_bytes - self.view_bytes)
@@ -97,7 +96,6 @@ class MemoryBounds:
 
     @property
     def total(self) -> int:
-        """Return the bytes of all parts."""
         return sum(part.bytes for part in self.parts())
 
     def check(self, limit: int | None) -> None:
@@ -116,14 +114,6 @@ class MemoryBounds:
             f"--memory: the server may need {_mebibytes(self.total)}, and the limit is {_mebibytes(limit)}: {listed}; "
             "lower one of these settings, or raise the memory limit of the container"
         )
-
-
-def memory_bounds_of_process(settings: ServerSettings, view_bytes: int = 0) -> MemoryBounds:
-    """Return the bounds of this process after it loaded its policies and its view.
-
-    The size of the process counts as 0 if the system does not tell it.
-    """
-    return MemoryBounds(settings, operating_system.unreclaimable_bytes(), view_bytes)
 
 
 def limit(settings: ServerSettings) -> int | None:

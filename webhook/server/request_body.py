@@ -85,7 +85,6 @@ class LargeBody:
             yield self._memory[: min(self._size, most)]
 
     def close(self) -> None:
-        """Give the memory back."""
         self._memory.close()
         self._size = 0
 
@@ -146,7 +145,6 @@ class BodyBudget:
 
     @property
     def waiting_call_count(self) -> int:
-        """Return how many calls wait for bytes of the budget."""
         return len(self._waiting)
 
     async def reserve(self, size: int, address: str) -> None:

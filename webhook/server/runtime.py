@@ -325,7 +325,6 @@ class ReloadWatcher:
         )
 
     def background(self, period_s: float) -> dict[str, Work]:
-        """Return the background tasks by name."""
         held = self._held
         exceptions = EndingExceptions(
             lambda: held.configuration.current,

@@ -199,7 +199,6 @@ class Scheduler:
 
     @property
     def waiting_count(self) -> int:
-        """Return how many reviews and other work wait for a turn."""
         return len(self._queue)
 
     @property

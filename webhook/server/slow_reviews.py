@@ -73,11 +73,9 @@ class ReviewCall(NamedTuple):
 
     @property
     def timeout_reason(self) -> str:
-        """Return the reason of a review that was not evaluated in its time."""
         return f"it took longer than {self.deadline - self.started:.2g} s"
 
     def tenant_of(self, attributes: Attributes | None) -> Tenant:
-        """Return the tenant of a request of this call."""
         return tenant_of(attributes, self.address)
 
     def _end_from(self, moment: float) -> float:

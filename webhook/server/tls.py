@@ -216,7 +216,6 @@ class TlsStream:
         return len(self._received) >= self._next_size()
 
     def receive(self, data: bytes | memoryview) -> None:
-        """Store bytes from the network."""
         self._received += data
 
     def continue_handshake(self) -> bool:
@@ -259,7 +258,6 @@ class TlsStream:
         return data
 
     def encrypt(self, data: bytes | memoryview) -> bytes:
-        """Return the bytes to send for `data`."""
         rest, records = memoryview(data), []
         while rest:
             written = self._object.write(rest[:_DATA_BYTES])  # in pieces, because OpenSSL's buffers never shrink

@@ -68,7 +68,6 @@ class SpanQueue(SpanProcessor):
         self._spans.append(span)
 
     def take(self) -> Sequence[ReadableSpan]:
-        """Remove and return the next spans to send."""
         return [self._spans.popleft() for _ in range(min(_BATCH, len(self._spans)))]
 
 

@@ -44,17 +44,14 @@ class BoundedMap(Generic[Key, Value]):
         return len(self._entries)
 
     def get(self, key: Key) -> Value | None:
-        """Return the last value of the key, or None."""
         return self._entries.get(key)
 
     def discard(self, key: Key) -> None:
-        """Remove the key, if it exists."""
         if key in self._entries:
             del self._entries[key]
             self._key_bytes -= _bytes_of_key(key)
 
     def set(self, key: Key, value: Value) -> None:
-        """Set the value of a key."""
         if key not in self._entries:
             self._key_bytes += _bytes_of_key(key)
         self._entries[key] = value

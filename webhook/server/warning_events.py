@@ -172,13 +172,11 @@ class WarningEvents:
         return self._error
 
     async def write_periodically(self) -> None:
-        """Write the waiting Events for ever."""
         while True:
             await asyncio.sleep(PERIOD_S)
             await self.write_next()
 
     async def write_next(self) -> None:
-        """Write the next waiting Event."""
         event = self._waiting.pop()
         if event is None:
             return

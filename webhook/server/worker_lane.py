@@ -229,12 +229,10 @@ class WorkerLane:
 
     @property
     def busy_worker_count(self) -> int:
-        """Return how many workers evaluate a review now."""
         return len(self._running)
 
     @property
     def waiting_review_count(self) -> int:
-        """Return how many reviews wait for a worker."""
         return len(self._queue)
 
     async def run(self, job: Job, tenant: Tenant, deadline: float, starts_by: float = inf) -> bytes:
