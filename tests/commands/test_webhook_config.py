@@ -309,7 +309,7 @@ def test_the_role_has_what_policies_look_up_under_its_own_name(
 def test_webhooks_that_are_left_out_are_named(capsys: Capture) -> None:
     assert run_command_line(["webhook-config"]) == 0
     assert (
-        "without a device, a claim or a queue, so it does not evaluate these rules on them: kueue-not-now/"
+        "without a device, a claim or a queue, so these rules do not check such objects: kueue-not-now/"
         in capsys.readouterr().err
     )
     assert run_command_line(["webhook-config", "--any-pod"]) == 0

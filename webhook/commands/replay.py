@@ -91,7 +91,7 @@ def command(
     --context-is-whole, a missing object does not exist.
 
     Exits with 1 if a request is denied. Exits with 2 if an input or a policy cannot be read, or a server does not
-    answer. --fail-on changes this.
+    answer. --fail-on changes these codes.
     """
     named = options.named_files(fixture, filename)
     if not named:

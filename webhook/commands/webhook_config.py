@@ -302,7 +302,7 @@ def _note_of_rules_skipped_for_pods(wanted: Mapping[Phase, WebhooksOfPhase]) -> 
     names = sorted({rule for each in wanted.values() for rules in each.left_out.values() for rule in rules})
     if names:
         told = "note: API servers do not call claimgate for Pods and workloads without a device, a claim or a queue"
-        yield f"{told}, so it does not evaluate these rules on them: {', '.join(names)}; --any-pod changes this"
+        yield f"{told}, so these rules do not check such objects: {', '.join(names)}; --any-pod adds the objects"
 
 
 def webhook_configurations(wanted: Mapping[Phase, WebhooksOfPhase], registration: Registration) -> list[Manifest]:
