@@ -216,13 +216,13 @@ def _behind_others(workload: JSON, reading: ClusterReading) -> tuple[Standing, s
         local = text_at(workload, ("spec", "queueName"))
         if reading.get(_LOCAL_QUEUE, name_of(workload).namespace, local) is None and local:
             return "stuck", f"LocalQueue {local} does not exist, or may not be read", f"correct the label {QUEUE_LABEL}"
-        return "waits", "Kueue has not said why it waits", "look whether Kueue's controller runs"
+        return "waits", "Kueue has not said why it waits", "check whether Kueue's controller runs"
     if not _is_active(queue):
         return _inactive_queue(workload, reading)
     if strategy == "StrictFIFO":
-        said = f"Kueue has not come to it: ClusterQueue {name} admits in strict order, so an earlier job goes first"
+        said = f"an earlier job goes first, because ClusterQueue {name} admits jobs in strict order"
         return "waits", said, "look at the jobs before it with `claimgate queues --live` and `kubectl get workloads -A`"
-    return "waits", "Kueue has not said why it waits", "look whether Kueue's controller runs"
+    return "waits", "Kueue has not said why it waits", "check whether Kueue's controller runs"
 
 
 def _inactive_queue(workload: JSON, reading: ClusterReading) -> tuple[Standing, str, str]:

@@ -174,7 +174,7 @@ def _pod_without_node(pod: JSON) -> Statement:
             "waits",
             Turn.SILENCE,
             f"scheduler {scheduler} has not said anything about the pod",
-            f"look whether a scheduler named {scheduler} runs",
+            f"check whether a scheduler named {scheduler} runs",
         )
     standing, says, fix = why_unschedulable(scheduled.message)
     return statement_about(pod, standing, Turn.NODE, says, fix, words=scheduled.words)

@@ -164,7 +164,8 @@ def why_unschedulable(message: str) -> tuple[Standing, str, str]:
     if name and "not found" in message:
         return "stuck", f"ResourceClaim {name} does not exist", "create it, or correct the name in spec.resourceClaims"
     if "waiting for" in message and "resourceclaim" in message.lower():
-        return "waits", "a ResourceClaim of the pod is not created yet", "look whether its ResourceClaimTemplate exists"
+        fix = "check whether its ResourceClaimTemplate exists"
+        return "waits", "a ResourceClaim of the pod is not created yet", fix
     if no_class := _NO_CLASS.search(message):
         fix = "correct deviceClassName of the claim, or install the driver that creates the class"
         return "stuck", f"DeviceClass {no_class[1]} does not exist", fix

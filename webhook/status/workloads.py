@@ -166,7 +166,7 @@ def _statement_about_suspended_job(job: JSON, path: tuple[str, ...]) -> Iterator
     field, queue = ".".join(path), text_at(job, ("metadata", "labels", QUEUE_LABEL))
     if queue:
         says = f"Kueue keeps it suspended in LocalQueue {queue}, and has made no Workload for it"
-        fix = "look whether Kueue's controller runs, and whether its PriorityClass and WorkloadPriorityClass exist"
+        fix = "check whether Kueue's controller runs, and whether its PriorityClass and WorkloadPriorityClass exist"
     else:
         says, fix = f"it is suspended by {field}", f"set {field} to false"
     yield Statement(
