@@ -24,7 +24,7 @@ import re
 import shlex
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -59,6 +59,25 @@ class RenderedText(Struct, frozen=True):
         return self.templates[number - 1][1] if number else ""
 
 
+class CopiedProject(Struct, frozen=True):
+    """A copy of another project.
+
+    Args:
+        folders: the folders of the copy.
+        name: the project, if its folders show it.
+    """
+
+    folders: tuple[str, ...]
+    name: str = ""
+
+    def fix(self, others: int, fix: str) -> str:
+        """Return the fix of the first mistake in the copy, which has others. `fix` corrects the first mistake alone."""
+        project = self.name or f"the project that `{self.folders[0]}` copies"
+        if others:
+            fix = f"run `claimgate audit {shlex.join(self.folders)}` to see {counted(others, 'other mistake')}"
+        return f"take a newer release of {project}, or {fix}"
+
+
 class CopiedFolders:
     """The folders with copies of other projects: folders with such a name, folders that kfctl writes, and the folders
     of kubeflow/manifests.
@@ -67,31 +86,35 @@ class CopiedFolders:
     def __init__(self, named: Sequence[str] = ()) -> None:
         """`named` are the paths that a user named. Such a folder is not a copy, because its user wants all findings."""
         self._named = [posixpath.normpath(each) for each in named]
-        self._known: set[str] = set()
+        self._known: dict[str, CopiedProject] = {}
 
     def add_output_of_kfctl(self, file: str) -> None:
         """Add the folder that kfctl writes for a configuration in this file."""
-        self._known.add(posixpath.join(posixpath.dirname(posixpath.normpath(file)), _OUTPUT_OF_KFCTL))
+        folder = posixpath.join(posixpath.dirname(posixpath.normpath(file)), _OUTPUT_OF_KFCTL)
+        self._known[folder] = CopiedProject((folder,))
 
-    def add_distributions(self, files: Iterable[str]) -> None:
+    def add_distributions(self, files: Collection[str]) -> None:
         """Add the folders of copies of kubeflow/manifests. `files` are all files of the audit."""
-        for file in files:
-            top, is_in_roles, _ = f"/{posixpath.normpath(file)}".partition(_ROLES)
-            if is_in_roles:
-                self._known.update(f"{top}/{name}".removeprefix("/") for name in _FOLDERS_OF_DISTRIBUTION)
+        paths = [f"/{posixpath.normpath(file)}" for file in files]
+        for top in {top for path in paths for top, is_in_roles, _ in (path.partition(_ROLES),) if is_in_roles}:
+            inside = {path[len(top) + 1 :].partition("/")[0] for path in paths if path.startswith(f"{top}/")}
+            folders = tuple(f"{top}/{name}"[1:] for name in _FOLDERS_OF_DISTRIBUTION if name in inside)
+            self._known.update(dict.fromkeys(folders, CopiedProject(folders, _DISTRIBUTION)))
 
-    def folder_of(self, file: str) -> str:
-        """Return the outermost folder with a copy that contains the file; "" for other files."""
+    def copy_of(self, file: str) -> CopiedProject | None:
+        """Return the outermost copy that contains the file; None for other files."""
         path = posixpath.normpath(file)
         named = [each for each in self._named if each == "." or path.startswith(f"{each}/")]
         if not named:
-            return ""
+            return None
         own, steps = max(named, key=len), path.split("/")
         for number in range(0 if own == "." else len(own.split("/")), len(steps) - 1):
             folder = "/".join(steps[: number + 1])
-            if steps[number] in _FOLDERS_OF_COPIES or folder in self._known:
-                return folder
-        return ""
+            if folder in self._known:
+                return self._known[folder]
+            if steps[number] in _FOLDERS_OF_COPIES:
+                return CopiedProject((folder,))
+        return None
 
 
 RenderedTexts: TypeAlias = Mapping[str, RenderedText]
@@ -100,6 +123,7 @@ _AS_WRITTEN: Final = RenderedText()
 _FOLDERS_OF_COPIES: Final = frozenset(("third-party", "third_party", "upstream", "vendor"))
 _OUTPUT_OF_KFCTL: Final = "kustomize"
 """The folder that kfctl writes beside its configuration (kubeflow/kfctl v1.2 pkg/kfapp/kustomize/kustomize.go)."""
+_DISTRIBUTION: Final = "kubeflow/manifests"
 _ROLES: Final = "/common/kubeflow-roles/"
 """A folder that only kubeflow/manifests has."""
 _FOLDERS_OF_DISTRIBUTION: Final = ("apps", "applications", "common", "contrib", "experimental")
@@ -153,7 +177,7 @@ class CopiesWriter:
         self._rendered = rendered
         self._copied = copied
         self._kept: Spool[Finding] = Spool()
-        self._numbers_of_folder: dict[str, dict[tuple[bytes, int], int]] = {}
+        self._numbers_of_copy: dict[CopiedProject | None, dict[tuple[bytes, int], int]] = {}
         self._copies: dict[int, list[Copy]] = {}
         self._repeated: Counter[Result] = Counter()
         self._causes: dict[tuple[str, str], int] = {}
@@ -192,13 +216,13 @@ class CopiesWriter:
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the text of all entries, and the end."""
         self._add_effects_to_causes()
-        folders = self._findings_of_copied_folders()
-        others = {number for numbers in folders.values() for number in numbers[1:]}
-        shown = {numbers[0]: (folder, len(numbers) - 1) for folder, numbers in folders.items()}
+        copied = self._findings_of_copied_projects()
+        others = {number for numbers in copied.values() for number in numbers[1:]}
+        shown = {numbers[0]: (project, len(numbers) - 1) for project, numbers in copied.items()}
         for number, finding in enumerate(self._kept):
             if number in self._effects or number in others:
                 continue
-            told = _finding_of_copied_folder(finding, *shown[number]) if number in shown else finding
+            told = _finding_of_copied_project(finding, *shown[number]) if number in shown else finding
             copies = self._copies.get(number)
             yield from self._writer.entry(replace(told, also_in=tuple(copies)) if copies else told)
         counts = replace(totals.counts, results=totals.counts.results - self._repeated)
@@ -213,28 +237,28 @@ class CopiesWriter:
                 self._copies.setdefault(self._causes[cause], []).extend(places)
                 self._repeated[finding.result] += 1
 
-    def _findings_of_copied_folders(self) -> Mapping[str, Sequence[int]]:
+    def _findings_of_copied_projects(self) -> Mapping[CopiedProject, Sequence[int]]:
         """Return the numbers of the warnings of each copy, and count only one of them. The first number is that of the
         warning to show.
         """
-        folders: dict[str, list[int]] = {}
-        removed: dict[str, int] = {}
+        copied: dict[CopiedProject, list[int]] = {}
+        removed: dict[CopiedProject, int] = {}
         for number, finding in enumerate(self._kept):
-            if number not in self._effects and (folder := self._folder_of_copy(finding)):
-                folders.setdefault(folder, []).append(number)
+            if number not in self._effects and (project := self._copy_of(finding)):
+                copied.setdefault(project, []).append(number)
                 if finding.rule.id == _REMOVED:
-                    removed.setdefault(folder, number)
-        for folder, numbers in folders.items():
-            first = removed.get(folder, numbers[0])
+                    removed.setdefault(project, number)
+        for project, numbers in copied.items():
+            first = removed.get(project, numbers[0])
             numbers.remove(first)
             numbers.insert(0, first)
             self._repeated[Result.WARN] += len(numbers) - 1
-        return folders
+        return copied
 
-    def _folder_of_copy(self, finding: Finding) -> str:
-        """Return the folder with a copy of another project that a warning is about; "" for other findings."""
+    def _copy_of(self, finding: Finding) -> CopiedProject | None:
+        """Return the copy of another project that a warning is about; None for other findings."""
         is_warning = finding.result is Result.WARN and not finding.is_advice
-        return self._copied.folder_of(finding.place.file) if is_warning else ""
+        return self._copied.copy_of(finding.place.file) if is_warning else None
 
     def _number_of_first(self, finding: Finding) -> int | None:
         """Return the number of the earlier finding with the same mistake; None if this finding is the first.
@@ -260,7 +284,7 @@ class CopiesWriter:
             mistake = _digest_of_mistake(finding, rendered.affixes, template)
         self._in_file[mistake] += 1
         key = mistake, 1 if template or is_of_version else self._in_file[mistake]
-        numbers = self._numbers_of_folder.setdefault(self._folder_of_copy(finding), {})
+        numbers = self._numbers_of_copy.setdefault(self._copy_of(finding), {})
         if key in numbers:
             return numbers[key]
         series = _digest_of_series(finding) if finding.place.file not in self._rendered else b""
@@ -282,19 +306,18 @@ class CopiesWriter:
             return None
         self._remembered += 1
         key = habit, 1
-        numbers = self._numbers_of_folder.setdefault(self._folder_of_copy(finding), {})
+        numbers = self._numbers_of_copy.setdefault(self._copy_of(finding), {})
         first = numbers.get(key)
         numbers.setdefault(key, self._next_number)
         return first
 
 
-def _finding_of_copied_folder(finding: Finding, folder: str, others: int) -> Finding:
+def _finding_of_copied_project(finding: Finding, project: CopiedProject, others: int) -> Finding:
     """Return a finding of a copy of another project, with the fix of the whole copy."""
-    if finding.problem is None:
-        return finding
-    rest = f"run `claimgate audit {shlex.quote(folder)}` to see {counted(others, 'other mistake')}"
-    fix = f"take a newer release of the project that `{folder}` copies, or {rest if others else finding.problem.fix}"
-    return replace(finding, problem=replace(finding.problem, fix=fix))
+    problem = finding.problem
+    return (
+        finding if problem is None else replace(finding, problem=replace(problem, fix=project.fix(others, problem.fix)))
+    )
 
 
 def _digest_of_mistake(finding: Finding, affixes: Sequence[str], template: str) -> bytes:
