@@ -125,21 +125,18 @@ def _is_v1beta1(review: Mapping[str, Any]) -> bool:
     return review.get("apiVersion") == _BETA
 
 
-_CONTAINERS: Final = (dict, list)
-
-
 def _key_in_parentheses(value: JSON) -> str:
     # assertions of Chainsaw have such keys, at any depth
-    left: list[Any] = [value]
-    while left:
-        each = left.pop()
+    values, keys = [value], list[str]()
+    for each in values:  # grows
         if isinstance(each, dict):
-            for key in each:
-                if key[:1] == "(" and ")" in key:
-                    return str(key)
-            each = each.values()
-        left += [inner for inner in each if isinstance(inner, _CONTAINERS)]
-    return ""
+            keys += each
+            values += each.values()
+        elif isinstance(each, list):
+            values += each
+    if "(" not in "".join(keys):  # nearly always
+        return ""
+    return next((key for key in keys if key[:1] == "(" and ")" in key), "")
 
 
 def attributes_of_object(
