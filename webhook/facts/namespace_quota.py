@@ -552,8 +552,9 @@ def validate_limit_ranges(subject: Subject) -> Iterator[Problem]:
     skipped, because a rule about Kueue reports them: Kueue does not admit a job with a forbidden amount.
     """
     view = subject.cluster_view()
-    has_queue = subject.once(is_managed_by_kueue) and view.has_any(LOCAL_QUEUE, view.namespace)
-    if not has_queue and subject.once(read_device_workload).device_pods:
+    if not limits_of_namespace(view).has_bounds or not subject.once(read_device_workload).device_pods:
+        return
+    if not (subject.once(is_managed_by_kueue) and view.has_any(LOCAL_QUEUE, view.namespace)):
         yield from problems_of_limit_ranges(subject)
 
 
@@ -561,7 +562,7 @@ def problems_of_limit_ranges(subject: Subject) -> Iterator[Problem]:
     """Yield amounts of pods that the LimitRanges of the namespace forbid, also for pods without devices."""
     view = subject.cluster_view()
     ranges = limits_of_namespace(view)
-    if not any((*ranges.most.values(), *ranges.least.values())):
+    if not ranges.has_bounds:
         return
     is_whole = view.is_whole(LimitRange.gvk) and subject.group_kind not in _COMPLETED
     for amounts in subject.once(_amounts_of_templates):

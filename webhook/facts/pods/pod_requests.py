@@ -41,6 +41,11 @@ class NamespaceLimits(Struct, frozen=True):
     most: Mapping[str, Amounts] = field(default_factory=lambda: {"Container": {}, "Pod": {}})
     least: Mapping[str, Amounts] = field(default_factory=lambda: {"Container": {}, "Pod": {}})
 
+    @property
+    def has_bounds(self) -> bool:
+        """Return whether any amount has a bound."""
+        return any(self.most.values()) or any(self.least.values())
+
 
 LIMIT_RANGE_LOOKUPS: Final = (interest_in_fields(LimitRange.gvk, "spec.limits"),)
 
