@@ -456,8 +456,7 @@ def path_of_windows_field(pod: PodSpec, view: ClusterView) -> FieldPath:
     if terms and all(any(map(_requires_windows, term.match_expressions)) for term in terms):
         return pod.affinity.node_affinity.required.path("nodeSelectorTerms")
     name = pod.runtime_class_name
-    runtime_class = view.find(RuntimeClass, name, namespaced=False) if name else RuntimeClass.of(None)
-    if runtime_class.scheduling.node_selector.get(_OS) == "windows":
+    if name and view.find(RuntimeClass, name, namespaced=False).scheduling.node_selector.get(_OS) == "windows":
         return pod.path("runtimeClassName")
     return ()
 

@@ -241,14 +241,16 @@ def _problems_of_mounts(pod: PodSpec, claims: Collection[str]) -> Iterator[Probl
     that a controller adds as volumes.
     """
     containers = [*pod.all_containers()]
+    mounts = [mount for container in containers for mount in container.volume_mounts]
+    if not mounts:
+        return
     names = {*claims, *(volume.name for volume in pod.volumes)}
     if not all(container.image for container in containers) or any(map(is_placeholder, names)):
         return
     missing: dict[str, VolumeMount] = {}
-    for container in containers:
-        for mount in container.volume_mounts:
-            if mount.name and mount.name not in names and not is_placeholder(mount.name):
-                missing.setdefault(mount.name, mount)
+    for mount in mounts:
+        if mount.name and mount.name not in names and not is_placeholder(mount.name):
+            missing.setdefault(mount.name, mount)
     others = []
     for name, mount in Items([*missing.items()], pod.reading.deadline):
         if near := nearest_name(name, Items([*names], pod.reading.deadline)):
