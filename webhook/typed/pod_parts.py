@@ -34,7 +34,6 @@ VISIBLE_DEVICES: Final = "visible devices"
 
 CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 PORTABLE: Final = "gpu"
-_MAPS: Final = ("labels", "annotations")
 _LISTS: Final = ("containers", "initContainers", "ephemeralContainers")
 VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
 
@@ -66,8 +65,9 @@ class PodPartsField(Field[PodParts]):
         spec = _object(value, owner, reading)
         names: set[str] = set()
         images: list[str] = []
-        keys = [key for name in _MAPS for key in _keys_with_text(metadata.get(name))]
-        parts.update(_keys_with_text(metadata.get("annotations")))
+        annotations = _keys_with_text(metadata.get("annotations"))
+        keys = [*_keys_with_text(metadata.get("labels")), *annotations]
+        parts.update(annotations)
         _add_of_spec(spec, parts, reading)
         _add_parts_of_resources(spec, parts, names)
         for container in reading.deadline.charge_for_items(_containers(spec)):
