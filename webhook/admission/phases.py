@@ -77,7 +77,7 @@ def run_phases(attributes: Attributes, phase: PhaseName, answerer: ReviewAnswere
     first = answerer.answer(attributes, Phase.MUTATE)
     if not first.allowed:
         return _combine_verdicts_of_phases(attributes, (Phase.MUTATE, first))
-    changed = replace(attributes, object=_object_after_patch(attributes, first))
+    changed = replace(attributes, object=_object_after_patch(attributes, first)) if first.patch else attributes
     return _combine_verdicts_of_phases(
         attributes, (Phase.MUTATE, first), (Phase.VALIDATE, answerer.answer(changed, Phase.VALIDATE))
     )

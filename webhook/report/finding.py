@@ -174,12 +174,14 @@ def findings_of_object(
     Every policy without a problem has one pass. An audit has very many passes, and few formats need them, so
     `with_passes` may leave them out. `lines` is for formats that show the source line of a field.
     """
+    if not with_passes:
+        decisions = [each for each in decisions if each[1].evaluation != "admit" or each[1].exception]
+        if not decisions:  # most objects
+            return ()
     of = _FindingContext(about, cache(locate), lines, rules)
     kept: list[Finding] = []
     passed: dict[str, tuple[Phase, Decision]] = {}
     for phase, decision in decisions:
-        if decision.evaluation == "admit" and not with_passes and not decision.exception:
-            continue
         said = result_of_decision(decision)
         if said is not Result.PASS:
             kept.extend(of.findings_of_decision(said, phase, decision))
