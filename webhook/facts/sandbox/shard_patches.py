@@ -171,7 +171,8 @@ def _problem_of_note(note: ShardPatchNote, names: Sequence[str]) -> Problem:
                 note.fix,
             )
         case "image":
-            others = f", or use the name of a container of the template: {either(names[:_MOST_NAMES])}" if names else ""
+            known = either(names[:_MOST_NAMES])
+            others = f", or use the name of a container of the template ({known})" if names else ""
             message = "must have an image because the template has no container of this name"
             return PATCH_IMAGE.problem((*note.path, "name"), message, f"set an image{others}", note.text)
         case "resources":

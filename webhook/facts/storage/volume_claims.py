@@ -369,7 +369,7 @@ def _rolling_update_problem(claims: Sequence[tuple[str, str, Sequence[VolumeMoun
         "and waits for ever if this node has too few free devices"
     )
     if mode == "ReadWriteOncePod":
-        message = f"claim `{name}` is {mode}, so a rolling update waits for ever: the old pod keeps the claim"
+        message = f"claim `{name}` is {mode}, so the old pod keeps the claim, and a rolling update waits for ever"
     return ROLLING_UPDATE.problem(mounting[0].volume.path, message, "set spec.strategy.type to Recreate")
 
 
