@@ -47,7 +47,6 @@ def problems_of_group(group: str, subject: Subject) -> CheckResults:
         subject.results[group] = NOTHING
         return NOTHING
     problems: list[Problem] = []
-    before = 0
     until = subject.deadline
     until.left -= WORK  # as `spend`, without the cost of a call
     if until.left < 0:
@@ -68,13 +67,12 @@ def problems_of_group(group: str, subject: Subject) -> CheckResults:
                 is_about = answers.get(each.when)
                 if not (subject.once(each.when) if is_about is None else is_about):
                     continue
-            found = iter(each.run(subject))
-            problems.extend(islice(found, STEP))  # a check rarely finds more than STEP problems
-            now = len(problems)
-            if now > before:
-                until.spend(now - before)
-                problems.extend(until.items_with_clock_checks(found))
-                before = len(problems)
+            remaining = iter(each.run(subject))
+            first = [*islice(remaining, STEP)]  # a check rarely finds more than STEP problems
+            if first:
+                until.spend(len(first))
+                problems += first
+                problems.extend(until.items_with_clock_checks(remaining))
     except PatchError as error:
         raise EvaluationError(f"checks `{group}`: the patches of the object cannot be merged: {error}") from error
     except (ClaimgateError, ReviewPaused):
