@@ -376,8 +376,8 @@ def test_selectors_are_compiled_where_devices_are_known(expression: str, problem
     (found,) = requests_in({"requests": [asked]})
     (selector,) = found.selectors
     assert path_as_text(selector.at) == "spec.devices.requests[0].exactly.selectors[0].cel.expression"
-    assert problem in selector.judged.problem
-    assert bool(problem) == bool(selector.judged.problem)
+    assert problem in selector.errors.problem
+    assert bool(problem) == bool(selector.errors.problem)
 
 
 def test_a_selector_without_cel_has_no_expression() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from webhook.apimachinery.paths import path_as_text
-from webhook.facts.dra.requests import JudgedSelector
+from webhook.facts.dra.requests import CheckedSelector
 from webhook.schema.values import Breach, fault_of_name
 from webhook.text.wording import counted, shown
 
@@ -126,16 +126,16 @@ _WORDS: Final[Mapping[str, Callable[[Breach], BreachWords]]] = {
 }
 
 
-def describe_refusal(selector: JudgedSelector) -> tuple[str, str]:
+def describe_refusal(selector: CheckedSelector) -> tuple[str, str]:
     """Return the message and the fix for a selector that the API server always rejects."""
-    return f"{_first_line(selector.judged.problem)}, so no device is ever selected", "correct the expression"
+    return f"{_first_line(selector.errors.problem)}, so no device is ever selected", "correct the expression"
 
 
-def describe_feature_gate(selector: JudgedSelector) -> tuple[str, str]:
+def describe_feature_gate(selector: CheckedSelector) -> tuple[str, str]:
     """Return the message and the fix for a selector that the API server rejects without a feature gate."""
     message = (
         "needs the feature gate DRAListTypeAttributes, which is off by default (claimgate cannot see the gate); "
-        f'without the gate, the API server refuses the expression: it "{_first_line(selector.judged.gated)}"'
+        f'without the gate, the API server refuses the expression: it "{_first_line(selector.errors.gated)}"'
     )
     return message, "correct the expression, or ask the administrator of the cluster to turn the gate on"
 

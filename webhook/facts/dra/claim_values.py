@@ -106,13 +106,15 @@ class _RequestNames:
         paced = view.deadline.items_with_clock_checks
         self._names = dict.fromkeys(paced(name for request in requests for name in _names_of_request(request)))
         # each alternative by the part after the slash, because users leave out `request/` by mistake
-        self._alone = {name.partition("/")[2]: name for name in paced(reversed(self._names)) if "/" in name}
+        self._names_by_alternative = {
+            name.partition("/")[2]: name for name in paced(reversed(self._names)) if "/" in name
+        }
 
     def breaches_of_unknown_names(self, names: Items[str], at: FieldPath) -> Iterator[Breach]:
         """Yield a breach for each name that no request has (validateRequestNameRef)."""
         for index, name in enumerate(names):
             if name not in self._names and not is_placeholder(name):
-                near = self._alone.get(name, "") if name else ""
+                near = self._names_by_alternative.get(name, "") if name else ""
                 near = near or self._view.nearest(name, self._names)
                 yield Breach(what="unknownRequest", at=(*at, index), given=name, nearest=near)
 

@@ -147,9 +147,9 @@ def _check_breaches(breaches: Iterable[Breach]) -> Iterator[Problem]:
 def _check_selectors(device_class: DeviceClass) -> Iterator[Problem]:
     """Yield the problems that validateCELSelector would report: rules selector and selector-feature-gate."""
     for selector in read_selectors(device_class.spec.selectors):
-        if selector.judged.problem:
+        if selector.errors.problem:
             yield SELECTOR.problem(selector.at, *describe_refusal(selector))
-        elif selector.judged.gated:
+        elif selector.errors.gated:
             yield SELECTOR_FEATURE_GATE.problem(selector.at, *describe_feature_gate(selector))
 
 

@@ -10,7 +10,7 @@ from webhook.apimachinery.paths import path_as_text
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of, object_type
 from webhook.facts.dra.device_claims_classes import DeviceClasses, DeviceClassState
 from webhook.facts.dra.pod_claims import LOOKUPS, ClaimReference, PodClaim, pod_claims
-from webhook.facts.dra.requests import DeviceRequestOfClaim, JudgedSelector, requests_of_reviewed_claim
+from webhook.facts.dra.requests import CheckedSelector, DeviceRequestOfClaim, requests_of_reviewed_claim
 from webhook.facts.fact import FactResult, declare_structure
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Fact, Subject
@@ -163,12 +163,12 @@ def _request_as_json(request: DeviceRequestOfClaim, classes: Mapping[str, Device
     }
 
 
-def _selector_as_json(selector: JudgedSelector) -> JSON:
+def _selector_as_json(selector: CheckedSelector) -> JSON:
     return {
         "path": path_as_text(selector.at),
         "expression": selector.expression,
-        "problem": selector.judged.problem,
-        "gated": selector.judged.gated,
+        "problem": selector.errors.problem,
+        "gated": selector.errors.gated,
     }
 
 

@@ -43,12 +43,12 @@ _CLAIMS: Final[Mapping[tuple[str, str], type[ResourceClaim | ResourceClaimTempla
 Kind: TypeAlias = Literal["exactly", "firstAvailable", "choice", "none", "both", "unsupported"]
 
 
-class JudgedSelector(Struct, frozen=True):
+class CheckedSelector(Struct, frozen=True):
     """A selector: the expression, its path, and the errors that the API server finds in the expression."""
 
     at: FieldPath
     expression: str
-    judged: SelectorErrors
+    errors: SelectorErrors
 
 
 class DeviceRequestOfClaim(Struct, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ class DeviceRequestOfClaim(Struct, frozen=True, kw_only=True):
     allocation_mode: str = ""
     count: int = 0
     has_admin_access: bool = False
-    selectors: tuple[JudgedSelector, ...] = ()
+    selectors: tuple[CheckedSelector, ...] = ()
     capacities: Mapping[str, Amount] = field(default_factory=dict)
     tolerations: tuple[JSON, ...] = ()
     devices: int | None = None
@@ -177,17 +177,17 @@ def _requested_count(asked: ExactDeviceRequest | DeviceSubRequest, mode: str) ->
     return count if count in _INTEGERS else 0
 
 
-def read_selectors(listed: Items[DeviceSelector]) -> tuple[JudgedSelector, ...]:
+def read_selectors(listed: Items[DeviceSelector]) -> tuple[CheckedSelector, ...]:
     """Return the selectors of a request or a DeviceClass, with the errors that the API server finds in their
     expressions.
 
     A selector without `cel` is not returned; claim_values.py reports it.
     """
-    return tuple(_judged_selector(selector) for selector in listed if selector.cel)
+    return tuple(_checked_selector(selector) for selector in listed if selector.cel)
 
 
-def _judged_selector(selector: DeviceSelector) -> JudgedSelector:
+def _checked_selector(selector: DeviceSelector) -> CheckedSelector:
     expression = selector.cel.expression
-    return JudgedSelector(
+    return CheckedSelector(
         selector.cel.path("expression"), expression, check_selector(expression, selector.reading.deadline)
     )

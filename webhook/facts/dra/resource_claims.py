@@ -1,6 +1,6 @@
 """Kubernetes' rules for claims and templates, and for the claims of a PodGroup or a Workload (group resource-claims).
 
-The API server applies the same rules to versions that it serves. This module applies them to manifests without a
+The API server applies the same rules to versions that it serves. This module applies the rules to manifests without a
 cluster, or for another release. tests/data/dra/verdicts.tsv has the verdicts of kube-apiserver 1.36.1, with which tests
 compare the results.
 
@@ -19,8 +19,8 @@ from webhook.facts.dra.claim_values import claim_breaches, shape_breaches
 from webhook.facts.dra.pod_claims import allows_admin_access
 from webhook.facts.dra.requests import (
     FLAT_VERSIONS,
+    CheckedSelector,
     DeviceRequestOfClaim,
-    JudgedSelector,
     requests_of_reviewed_claim,
     reviewed_claim,
 )
@@ -245,7 +245,7 @@ def _breaches_without_misplaced_fields(
 ) -> Iterator[Breach]:
     """Yield the breaches, except misplaced fields of a request.
 
-    The rule request-kind reports all of them in one problem.
+    The rule request-kind reports all misplaced fields of a request in one problem.
     """
     reported_requests = {request.at for request in asked if request.kind == "none" and request.device_class}
     for breach in breaches:
@@ -385,11 +385,11 @@ def _check_device_count(request: DeviceRequestOfClaim) -> Iterator[Problem]:
         yield COUNT.problem((*request.at, "count"), message, "set 1 or more", request.count)
 
 
-def _check_selector(selector: JudgedSelector) -> Iterator[Problem]:
+def _check_selector(selector: CheckedSelector) -> Iterator[Problem]:
     """Yield the problems that validateCELSelector would report: rules selector and selector-feature-gate."""
-    if selector.judged.problem:
+    if selector.errors.problem:
         yield SELECTOR.problem(selector.at, *describe_refusal(selector))
-    elif selector.judged.gated:
+    elif selector.errors.gated:
         yield SELECTOR_FEATURE_GATE.problem(selector.at, *describe_feature_gate(selector))
 
 

@@ -196,12 +196,12 @@ class QueuePlace(Struct, frozen=True, kw_only=True):
 def queue_place_of_job(subject: Subject, how: KueueManagement) -> QueuePlace:
     """Return the LocalQueue and ClusterQueue that a managed job waits in."""
     view = subject.cluster_view()
-    local, everything = view.find(LocalQueue, how.queue), read_quota_tree(view)
+    local, trees = view.find(LocalQueue, how.queue), read_quota_tree(view)
     at, target = "" if how.is_default else path_as_text(_AT), local.spec.cluster_queue
-    queue = everything.cluster_queues.get(target) if target else None  # a ClusterQueue of a file may have no name
+    queue = trees.cluster_queues.get(target) if target else None  # a ClusterQueue of a file may have no name
     if queue is None:
         if local:
             view.find(ClusterQueue, target, namespaced=False)  # notes the ClusterQueue as missing
-        return QueuePlace(view=view, at=at, local_queue=local, queues=everything)
-    tree, node = everything.tree_and_node_of_queue(target) or (None, None)
-    return QueuePlace(view=view, at=at, local_queue=local, queues=everything, queue=queue, tree=tree, node=node)
+        return QueuePlace(view=view, at=at, local_queue=local, queues=trees)
+    tree, node = trees.tree_and_node_of_queue(target) or (None, None)
+    return QueuePlace(view=view, at=at, local_queue=local, queues=trees, queue=queue, tree=tree, node=node)

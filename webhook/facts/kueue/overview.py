@@ -24,16 +24,14 @@ _STOPPED: Final = "is stopped by its stopPolicy"
 
 def read_queue_overview(view: ClusterView) -> QueueOverview:
     """Return all queues of a cluster; objects that cannot be looked up are noted as missing in the view."""
-    everything = read_quota_tree(view)
+    trees = read_quota_tree(view)
     local: dict[str, list[LocalQueue]] = {}
     for queue in view.list_typed(LocalQueue):
         local.setdefault(queue.spec.cluster_queue, []).append(queue)
-    rows = (*_OverviewRows(everything, view, local).all_rows(), *_rows_of_lost_local_queues(everything, local, view))
-    used = {name for queue in everything.all_queues_and_cohorts() for name in queue.flavor_names()}
+    rows = (*_OverviewRows(trees, view, local).all_rows(), *_rows_of_lost_local_queues(trees, local, view))
+    used = {name for queue in trees.all_queues_and_cohorts() for name in queue.flavor_names()}
     unused = tuple(flavor.name for flavor in view.list_typed(ResourceFlavor) if flavor.name not in used)
-    return QueueOverview(
-        rows, unused, everything.reserved.number_of_workloads_with_quota if everything.reserved else None
-    )
+    return QueueOverview(rows, unused, trees.reserved.number_of_workloads_with_quota if trees.reserved else None)
 
 
 class _OverviewRows(Struct):
@@ -94,15 +92,15 @@ class _OverviewRows(Struct):
         self, queue: QueueFields, amounts: Sequence[QueueResourceAmounts], obstacles: Sequence[str], depth: int
     ) -> Iterator[QueueRow]:
         for local in Items(self.local.get(queue.name, ()), self.view.deadline):
-            in_the_way = tuple(_obstacles_of_local_queue(local, queue, self.view))
+            own_obstacles = tuple(_obstacles_of_local_queue(local, queue, self.view))
             yield QueueRow(
                 kind="LocalQueue",
                 name=local.name,
                 namespace=_namespace_or_default(local),
                 parent=queue.name,
                 depth=depth,
-                amounts=() if in_the_way or obstacles else tuple(amounts),
-                obstacles=in_the_way,
+                amounts=() if own_obstacles or obstacles else tuple(amounts),
+                obstacles=own_obstacles,
             )
 
     def _rows_of_cycle(self, name: str) -> Iterator[QueueRow]:

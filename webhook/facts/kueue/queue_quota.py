@@ -86,10 +86,10 @@ def advise_cohort_cycle(subject: Subject) -> Iterator[Problem]:
 
 def _cohort_that_closes_cycle(name: str, parent: str, view: ClusterView) -> str:
     """Return the first cohort that occurs twice on the way up from a cohort; "" without a cycle."""
-    everything, passed = read_quota_tree(view), {name}
+    trees, passed = read_quota_tree(view), {name}
     while parent and parent not in passed:
         passed.add(parent)
-        parent = everything.parent_of(parent)
+        parent = trees.parent_of(parent)
     return parent
 
 

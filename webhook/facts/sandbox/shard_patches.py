@@ -223,8 +223,9 @@ def _advice_of_note(note: ShardPatchNote) -> Problem:
 
 
 def _problem_of_second_decoding(note: ShardPatchNote) -> Problem:
-    """Return a problem that appears when the controller decodes the merged pod over the template. Another release of
-    the controller may not do this.
+    """Return a problem that appears when the controller decodes the merged pod over the template.
+
+    Another release of the controller may decode the pod in another way.
     """
     if note.what not in ("image", "resources", "sources", "claim"):
         return _advice_of_note(note)

@@ -186,7 +186,9 @@ def check_changes_that_job_set_rejects(subject: Subject) -> Iterator[Problem]:
 
 
 def _differing_fields_of_pods(old: Items[JSON], new: list[JSON]) -> str:
-    """Return at most three fields of pods that differ, "" if another part of the JobSet differs."""
+    """Return the names of at most three fields of pods that differ, as text; "" if another part of the JobSet
+    differs.
+    """
     pods = ([get(job, _FIXED_POD) or job for job in jobs] for jobs in zip(old, new, strict=False))
     names = sorted({name for one, other in pods for name in (*one, *other) if one.get(name) != other.get(name)})
     return " and ".join(names[:_MOST_NAMED]) if "template" not in names else ""

@@ -54,7 +54,7 @@ from webhook.typed.spark import SparkApplication
 
 
 def check_job(subject: Subject) -> Iterator[Problem]:
-    """Yield what Volcano would refuse in a Job, and advice about a Job that Volcano accepts but never runs."""
+    """Yield what Volcano would refuse in a Job, and probable mistakes in a Job that Volcano accepts."""
     if not subject.typed(Job).spec:
         return
     job = subject.once(read_job)

@@ -321,7 +321,9 @@ def warn_of_unset_plugin_variables(command: ContainerCommand, setup: PluginSetup
 
 
 def _explain_unset_plugin_variable(name: str, command: ContainerCommand, setup: PluginSetup) -> Reason | None:
-    """Return why a plugin's variable is not set; None if it is set or another rule reports the variable."""
+    """Return why a plugin's variable is not set; None if the variable is set, or if another rule reports the
+    variable.
+    """
     owner, job = _PLUGIN_OF_VARIABLE.get(name, ""), setup.job
     if not owner or (owner == "pytorch" and command.launch.by not in _TORCH_LAUNCHERS):
         return None
@@ -346,7 +348,7 @@ def _explain_unset_plugin_variable(name: str, command: ContainerCommand, setup: 
 
 
 def _explain_unset_svc_variable(match: re.Match[str], setup: PluginSetup) -> Reason | None:
-    """Return why svc does not set a variable with the hosts of a task or their number; None if it sets the variable."""
+    """Return why svc does not set VC_<task>_HOSTS or VC_<task>_NUM; None if svc sets the variable."""
     if "svc" not in setup.job.spec.plugins:
         return "the job has no plugin svc", "add `svc: []` to the plugins, or set each of these variables in env"
     if not setup.has_variables:
