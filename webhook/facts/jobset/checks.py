@@ -78,7 +78,10 @@ def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
 
 
 def _limits_of_flux_volume_name(job: MergedTrainJob) -> Iterator[NameLimit]:
-    """Yield the limit of the volume name that the plugin flux derives from the job's name; it must be a DNS label."""
+    """Yield the limit of the volume name that the plugin flux derives from the job's name.
+
+    This volume name must be a DNS label.
+    """
     if job.plugin == "flux" and any(replicated.name == "node" for replicated in job.replicated_jobs):
         yield LONGEST_NAME - len(entrypoint_config_map_name("")), "volume", entrypoint_config_map_name("")
 

@@ -172,8 +172,10 @@ def _shown_release(kueue: Release, subject: Subject) -> str:
 
 
 def _releases_of_kueue_and_trainer(subject: Subject) -> tuple[Release, Release]:
-    """Return the releases of Kueue and Trainer. Both are (0, 0) if the TrainJob names no queue or the release of
-    Kueue is not stated. The release of Trainer is (0, 0) if it is not stated.
+    """Return the releases of Kueue and Trainer.
+
+    Both are (0, 0) if the TrainJob names no queue or the release of Kueue is not stated. The release of Trainer is (0,
+    0) if neither a setting nor the Deployment of Trainer states the release.
     """
     is_queued = subject.group_kind == TRAIN_JOB and QUEUE_NAME in subject.metadata.labels
     if not is_queued or not is_kueue_release_stated(subject):

@@ -74,7 +74,7 @@ class ShardTemplate:
         """Return the template with the patch merged into it, and the pod that the controller creates.
 
         Raises:
-            Unmergeable: the patch cannot be merged.
+            UnmergeableError: the patch cannot be merged.
         """
         merged = merge_shard_patch(self.written, patch, self.deadline)
         return merged, decode_over_old_value(self.written, merged, self.deadline)
@@ -94,14 +94,16 @@ class ShardTemplate:
         except strategic.UnmergeableError as error:
             return [*broken, ShardPatchNote("merge", at, str(error), fix=error.fix)]
         shard = _PatchedShard(self, patch, merged, pod, at, _index_by_name_in_patch_lists(patch, self.deadline))
-        either = chain(_notes_on_containers(shard, merged), _notes_on_claim_sources(shard, merged))
-        already_wrong = {(note.what, note.path) for note in charged(either)}
-        made = chain(
+        notes_on_merged = chain(_notes_on_containers(shard, merged), _notes_on_claim_sources(shard, merged))
+        already_wrong = {(note.what, note.path) for note in charged(notes_on_merged)}
+        notes_on_decoded = chain(
             _notes_on_containers(shard, shard.pod),
             _notes_on_claim_sources(shard, shard.pod),
             _notes_on_inherited_fields(shard),
         )
-        notes_on_pod = [replace(note, certain=(note.what, note.path) in already_wrong) for note in charged(made)]
+        notes_on_pod = [
+            replace(note, certain=(note.what, note.path) in already_wrong) for note in charged(notes_on_decoded)
+        ]
         ignored = _notes_on_ignored_nulls_and_directives(patch, self.written, "PodTemplateSpec", at, self.deadline)
         return [*broken, *charged(ignored), *notes_on_pod]
 
