@@ -148,7 +148,7 @@ def test_a_user_with_few_questions_does_not_wait_for_a_busy_user() -> None:
     async def run() -> None:
         cluster = Cluster()
         asking = reviews(cluster)
-        asking._usage.add(Tenant("team", "greedy"), 60.0, monotonic())
+        asking._slots.usage.add(Tenant("team", "greedy"), 60.0, monotonic())
         until = monotonic() + 60
         many = [asyncio.create_task(asking.ask(*question_of("greedy"), until)) for _ in range(20)]
         await asyncio.to_thread(cluster.is_full.wait, 30)
@@ -176,7 +176,7 @@ def test_one_slow_answer_does_not_delay_a_tenant_for_seconds() -> None:
         until = monotonic() + 60
         filling = [asyncio.create_task(asking.ask(*question_of("filling"), until)) for _ in range(8)]
         await asyncio.to_thread(cluster.is_full.wait, 30)
-        queue = asking._queue
+        queue = asking._slots._queue
         kept = asyncio.create_task(
             queue.wait(Tenant("kept", "kept"), until)
         )  # charges are remembered only while a tenant waits

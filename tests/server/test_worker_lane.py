@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from webhook.server.counters import Counters
+from webhook.server.fair_queue import FairSlots
 from webhook.server.scheduler import Scheduler
 from webhook.server.usage import Tenant
 from webhook.server.worker_lane import Job, OutOfTime, WorkerDied, WorkerLane, receive
@@ -46,7 +47,7 @@ def work(seconds: float) -> bytes:
 
 def used_much(lane: WorkerLane, tenant: Tenant) -> None:
     """The tenant stays heavy during a whole test."""
-    lane._usage.add(tenant, 1e6, time.monotonic())
+    lane._slots.usage.add(tenant, 1e6, time.monotonic())
 
 
 async def gather(lane: WorkerLane, *calls: tuple[str, float, float]) -> list[object]:
@@ -81,9 +82,9 @@ def test_a_user_in_several_namespaces_leaves_the_last_worker_to_others():
 
 
 def test_an_arrival_is_not_compared_with_every_waiting_request(monkeypatch: pytest.MonkeyPatch):
-    asked, lane, may_start = [], lane_of(2), WorkerLane._may_start
+    asked, lane, may_start = [], lane_of(2), FairSlots._may_start
 
-    def noted(of: WorkerLane, tenant: Tenant) -> bool:
+    def noted(of: FairSlots, tenant: Tenant) -> bool:
         asked.append(tenant)
         return may_start(of, tenant)
 
@@ -96,7 +97,7 @@ def test_an_arrival_is_not_compared_with_every_waiting_request(monkeypatch: pyte
         assert len(asked) == 50
         return await waiting
 
-    monkeypatch.setattr(WorkerLane, "_may_start", noted)
+    monkeypatch.setattr(FairSlots, "_may_start", noted)
     assert {type(answer) for answer in asyncio.run(run())} == {OutOfTime}
 
 
@@ -114,7 +115,7 @@ def test_a_heavy_tenant_leaves_the_last_worker_to_others():
 def test_the_time_of_a_worker_counts_as_usage():
     lane = lane_of(1)
     asyncio.run(lane.run(job(lambda: work(0.1)), in_namespace("a"), time.monotonic() + 30))
-    assert lane._usage._namespaces.get("a") is not None
+    assert lane._slots.usage._namespaces.get("a") is not None
 
 
 def test_the_time_for_which_a_worker_waits_for_a_processor_does_not_count():
@@ -183,7 +184,7 @@ def test_a_long_review_of_an_earlier_busy_period_delays_its_namespace_little():
     async def run() -> None:
         first = [asyncio.create_task(ask(name)) for name in "cbb"]
         await asyncio.sleep(0)
-        lane._queue.charge("a", 60.0)
+        lane._slots._queue.charge("a", 60.0)
         await asyncio.gather(*first)
         await asyncio.gather(ask("c"), *(ask("b", 0.1) for _ in range(6)), ask("a"))
 

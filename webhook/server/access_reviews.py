@@ -18,8 +18,8 @@ from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQ
 from webhook.cluster.connection import Connection, ServerRefused
 from webhook.errors import ConfigurationError, LookupFailed
 from webhook.policy.policy_set import PolicySet
-from webhook.server.fair_queue import FairQueue
-from webhook.server.usage import Tenant, Usage
+from webhook.server.fair_queue import FairSlots
+from webhook.server.usage import Tenant
 from webhook.text.wording import named
 
 MOST_QUESTIONS: Final = 8
@@ -44,16 +44,16 @@ class AccessReviews:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._threads = ThreadPoolExecutor(_AT_A_TIME, "access-review")
-        self._free = _AT_A_TIME
-        self._usage = Usage()
-        self._queue = FairQueue(self._usage, lambda _tenant: self._release(), _TURN_S, _MOST_DEBT_S)
+        self._slots = FairSlots(_AT_A_TIME, _TURN_S, _MOST_DEBT_S, keeps_one_for_others=False)
 
     async def ask(
         self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
     ) -> AuthorizationDecision | str:
         """Return the API server's decision, or the reason why there is none by `until` (monotonic clock)."""
+        if monotonic() >= until:
+            return _LATE
         try:
-            await self._wait_for_slot(tenant, until)
+            await self._slots.reserve(tenant, until)
         except TimeoutError:
             return _LATE
         call = self._start_call(subject_access_review(question, user), tenant, until)
@@ -66,21 +66,6 @@ class AccessReviews:
             fix = f"; {_RIGHT}" if isinstance(error, ServerRefused) and error.code == _FORBIDDEN else ""
             return f"cannot ask the API server: {error}{fix}"
 
-    async def _wait_for_slot(self, tenant: Tenant, until: float) -> None:
-        if monotonic() >= until:
-            raise TimeoutError
-        if self._free:
-            self._free -= 1
-        else:
-            await self._queue.wait(tenant, until)
-
-    def _release(self) -> None:
-        following = self._queue.pop()
-        if following is None:
-            self._free += 1
-        else:
-            following[1].set_result(None)
-
     def _start_call(self, asked: JSON, tenant: Tenant, until: float) -> asyncio.Future[JSON]:
         # the end of the call starts the next one, even if no review waits for the answer any more
         begun = monotonic()
@@ -90,10 +75,8 @@ class AccessReviews:
         def ended(call: asyncio.Future[JSON]) -> None:
             if not call.cancelled():
                 call.exception()  # otherwise the loop would log a late exception
-            now = monotonic()
-            self._usage.add(tenant, now - begun, now)
-            self._queue.charge(tenant.namespace, now - begun)
-            self._release()
+            self._slots.charge(tenant, monotonic() - begun)
+            self._slots.release(tenant)
 
         call.add_done_callback(ended)
         return call

@@ -282,6 +282,66 @@ class FairQueue:
             self._length -= 1
 
 
+class FairSlots:
+    """A limited number of slots for long work of tenants: workers, and calls to the API server; one event loop only.
+
+    Attributes:
+        usage: the seconds that tenants used slots.
+        running: the tenant of each used slot.
+    """
+
+    def __init__(self, most: int, turn_s: float, most_debt_s: float, *, keeps_one_for_others: bool) -> None:
+        """Create free slots.
+
+        Args:
+            most: the number of slots.
+            turn_s: as for FairQueue.
+            most_debt_s: as for FairQueue.
+            keeps_one_for_others: the last free slot is for light tenants that have no slot.
+        """
+        self._most = most
+        self._keeps_one_for_others = keeps_one_for_others and most > 1
+        self.usage = Usage()
+        self._queue = FairQueue(self.usage, self.release, turn_s, most_debt_s)
+        self.running: list[Tenant] = []
+
+    @property
+    def waiting_count(self) -> int:
+        return len(self._queue)
+
+    async def reserve(self, tenant: Tenant, until: float) -> None:
+        """Wait for a slot; the caller must `release` it.
+
+        Raises:
+            TimeoutError: `until` came first (monotonic clock).
+        """
+        # the queue is searched only when a slot is released, because a search visits every light tenant
+        if self._may_start(tenant):
+            self.running.append(tenant)
+        else:
+            await self._queue.wait(tenant, until)
+
+    def release(self, tenant: Tenant) -> None:
+        """Return a slot, and give free slots to the next tenants."""
+        self.running.remove(tenant)
+        while len(self.running) < self._most and (following := self._queue.pop(self._may_start)):
+            following_tenant, turn = following
+            self.running.append(following_tenant)
+            turn.set_result(None)
+
+    def charge(self, tenant: Tenant, seconds: float) -> None:
+        """Charge a tenant for the seconds that it used a slot."""
+        self.usage.add(tenant, seconds, monotonic())
+        self._queue.charge(tenant.namespace, seconds)
+
+    def _may_start(self, tenant: Tenant) -> bool:
+        free = self._most - len(self.running)
+        if free != 1 or not self._keeps_one_for_others:
+            return free > 0
+        is_served = any(one.namespace == tenant.namespace or one.user == tenant.user != "" for one in self.running)
+        return not is_served and self.usage.is_light(tenant, monotonic())
+
+
 Item = TypeVar("Item")
 
 

@@ -28,11 +28,11 @@ from webhook.apimachinery.attributes import UserInfo
 from webhook.cel.library.authorizer import AuthorizationQuestion
 from webhook.server import child_process
 from webhook.server.counters import Counters
-from webhook.server.fair_queue import FairQueue
+from webhook.server.fair_queue import FairSlots
 from webhook.server.fork_server import ForkServer, Work, Worker
 from webhook.server.request_body import LargeBody
 from webhook.server.scheduler import Scheduler
-from webhook.server.usage import Tenant, Usage
+from webhook.server.usage import Tenant
 from webhook.settings.serving import ServerSettings
 
 _LENGTHS: Final = struct.Struct("!II")
@@ -219,21 +219,18 @@ class WorkerLane:
         version: Callable[[], object | None],
     ) -> None:
         """See WorkerStarter for `work` and `version`."""
-        self._most_workers = settings.workers
         self._starter = WorkerStarter(work, settings.worker_memory, version)
         self._scheduler = scheduler
         self._counters = counters
-        self._usage = Usage()
-        self._queue = FairQueue(self._usage, self._free, START_S, _MOST_DEBT_S)
-        self._running: list[Tenant] = []
+        self._slots = FairSlots(settings.workers, START_S, _MOST_DEBT_S, keeps_one_for_others=True)
 
     @property
     def busy_worker_count(self) -> int:
-        return len(self._running)
+        return len(self._slots.running)
 
     @property
     def waiting_review_count(self) -> int:
-        return len(self._queue)
+        return self._slots.waiting_count
 
     async def run(self, job: Job, tenant: Tenant, deadline: float, starts_by: float = inf) -> bytes:
         """Run a job in a worker and return its answer.
@@ -246,47 +243,19 @@ class WorkerLane:
         """
         came, starts_by = monotonic(), min(starts_by, deadline)
         waiting = tenant._replace(address="")  # several API servers may bring the heavy reviews of one namespace
-        await self._reserve_worker(waiting, starts_by)
+        try:
+            await self._slots.reserve(waiting, starts_by)
+        except TimeoutError:
+            self._counters.workers["not_started",] += 1
+            raise OutOfTime from None
         try:
             for _ in range(_STARTS):
                 answer = await self._run_one_worker(job, tenant, came, deadline, starts_by)
                 if answer is not None:
                     return answer
         finally:
-            self._free(waiting)
+            self._slots.release(waiting)
         raise WorkerDied("its worker process ended early")
-
-    # ---- slots
-
-    async def _reserve_worker(self, tenant: Tenant, deadline: float) -> None:
-        # the queue is searched only when a worker ends, because a search visits every light tenant
-        if self._may_start(tenant):
-            self._running.append(tenant)
-            return
-        try:
-            await self._queue.wait(tenant, deadline)
-        except TimeoutError:
-            self._counters.workers["not_started",] += 1
-            raise OutOfTime from None
-
-    def _free(self, tenant: Tenant) -> None:
-        self._running.remove(tenant)
-        self._give_slots()
-
-    def _give_slots(self) -> None:
-        while self.busy_worker_count < self._most_workers and (following := self._queue.pop(self._may_start)):
-            tenant, turn = following
-            self._running.append(tenant)
-            turn.set_result(None)
-
-    def _may_start(self, tenant: Tenant) -> bool:
-        free = self._most_workers - self.busy_worker_count
-        if free != 1 or self._most_workers == 1:
-            return free > 0
-        is_served = any(one.namespace == tenant.namespace or one.user == tenant.user != "" for one in self._running)
-        return not is_served and self._usage.is_light(tenant, monotonic())
-
-    # ---- processes
 
     async def _run_one_worker(
         self, job: Job, tenant: Tenant, came: float, deadline: float, starts_by: float
@@ -306,10 +275,7 @@ class WorkerLane:
             self._counters.workers["killed",] += 1
             raise OutOfTime from None
         finally:
-            now = monotonic()
-            used = now - begun if seconds is None else seconds
-            self._usage.add(tenant, used, now)
-            self._queue.charge(tenant.namespace, used)
+            self._slots.charge(tenant, monotonic() - begun if seconds is None else seconds)
             worker.end()
         self._counters.workers["died" if answer is None else "answered",] += 1
         return answer
