@@ -1,4 +1,4 @@
-"""A serving process in memory: the real endpoint and pages, with a reviewer of the test."""
+"""A serving process in memory. Its endpoint and pages are the real ones, and the test provides the reviewer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def allow(_attributes: Attributes, _phase: Phase, _deadline: Deadline) -> Verdic
 
 @dataclass(frozen=True)
 class Given:
-    """A reviewer made of one function. An interrupted review is denied."""
+    """A reviewer that calls one function of the test. An interrupted review is denied."""
 
     answer: Review
     asks: Callable[[Authorizer], Verdict] | None = None
@@ -47,7 +47,7 @@ class Given:
         return self.answer(attributes, phase, deadline)
 
     def version(self) -> object:
-        """The function may answer differently, so each call has a new version."""
+        """Return a new version for each call, because the function may answer differently."""
         return object()
 
     def answer_unevaluated(self, _attributes: Attributes, _phase: Phase, why: NotEvaluated) -> Verdict:
@@ -109,7 +109,7 @@ class Running:
         return asyncio.run(one())
 
     def post(self, path: str, value: Any, **options: Any) -> httpx.Response:
-        """Sent as by an API server."""
+        """Send the value with the headers of an API server."""
         headers = {"content-type": "application/json", **options.pop("headers", {})}
         body = value if isinstance(value, bytes) else json.dumps(value).encode()
         return self.call("POST", path, content=body, headers=headers, **options)

@@ -55,7 +55,7 @@ class Server:
 
 
 def reloaded(server: Server) -> bool:
-    """Poll the certificate files twice, because a change must be seen twice."""
+    """Return whether the second poll loads new certificates. The server reloads only after two polls saw the change."""
     assert server.certificates is not None
     return [server.certificates.poll() for _ in range(2)][1]
 
@@ -64,7 +64,7 @@ def reloaded(server: Server) -> bool:
 def listening(
     running: Running, files: TlsFiles | None = None, *, timeouts: ConnectionTimeouts | None = None, **place: Any
 ) -> Iterator[Server]:
-    """Serve in a thread. At the end of the block, the server has stopped."""
+    """Serve in a thread until the block ends. Then wait until the server has stopped."""
     started = threading.Event()
     ports: list[int | None] = []
     certificates = Certificates(files) if files else None

@@ -17,7 +17,7 @@ from webhook.settings.serving import ServerSettings
 
 
 def endless_in_a_worker(attributes: Attributes, _phase: Phase, deadline: Deadline) -> Verdict:
-    """The review of `endless` runs in a worker until its deadline. No review is evaluated on the loop."""
+    """Move every review to a worker. There, the review with the uid `endless` runs until its deadline."""
     if isinstance(deadline, InlineTimeSlice):
         raise InlineBudgetSpent
     while attributes.uid == "endless":

@@ -1,4 +1,4 @@
-"""How the server accepts clients, also after errors, with which calls, and the warning about a key file."""
+"""How the server accepts clients: its system calls, errors of accept, and the warning about a key file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Background work that fails is logged, counted, started again, and reported for some time."""
+"""A background task that fails is logged, counted, and started again. The error is reported for some time."""
 
 from __future__ import annotations
 

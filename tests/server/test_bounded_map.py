@@ -20,7 +20,7 @@ def test_the_oldest_entry_is_dropped_first():
 
 
 def test_names_count_by_bytes_and_not_only_by_entries():
-    """A hostile client names another user for every review, with 512 characters of four bytes."""
+    """A hostile client sends another user name in every review, with 512 characters of four bytes."""
     values: BoundedMap[tuple[str, ...], int] = BoundedMap()
     for number in range(MAX_ENTRIES):
         values.set((f"{number}\N{GRINNING FACE}" * 100, "same"), number)

@@ -1,4 +1,4 @@
-"""How much of the server's memory a child keeps, and how much memory it may use."""
+"""How much of the server's memory a child process keeps, and how much memory the child may use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux what
 
 def test_a_child_releases_memory_that_is_free_in_the_server() -> None:
     blocks = [bytes(100_000) for _ in range(1000)]
-    last = bytes(100_000)  # it is above the texts on the heap, so the server cannot free the memory below
+    last = bytes(100_000)  # this allocation is above the texts on the heap, so the server cannot free the memory below
     del blocks
     theirs = int(answered(lambda: b"%d" % resident_bytes(), 64 * MB))
     assert resident_bytes() - theirs > 50 * MB
@@ -44,7 +44,7 @@ def test_a_memory_error_that_does_not_change_the_answer_is_not_printed(capfd: py
 
 
 def answered(work: Callable[[], bytes], memory_bytes: int) -> bytes:
-    """Return the answer of a child; b"" if it ends without one."""
+    """Return the answer of a child process, or b"" if the process ends without an answer."""
     child = child_process.start(work, time.monotonic() + 20, memory_bytes)
     came = b""
     with child.channel:

@@ -1,4 +1,4 @@
-"""Which client certificates are accepted over the wire, with --client-ca and --client-name."""
+"""Which client certificates a server with --client-ca and --client-name accepts in a real TLS handshake."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAME = "kube-apiserver"
 
 
 class Issuer:
-    """A certificate that signs others, with its key."""
+    """The certificate and key of an authority that signs other certificates."""
 
     def __init__(self, name: str, signed_by: Issuer | None = None, *, is_ca: bool = True) -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
@@ -84,7 +84,7 @@ def _client(folder: Path, name: str = NAME, issuer: Issuer = OURS, **more: Any) 
 
 
 def _of_a_leaf(folder: Path) -> tuple[str, str]:
-    """Its issuer has no right to sign."""
+    """Write a certificate with an issuer that has no right to sign, and its key."""
     leaf = Issuer.__new__(Issuer)
     leaf.key = ec.generate_private_key(ec.SECP256R1())
     leaf.certificate = _signed("leaf", leaf.key, OURS)

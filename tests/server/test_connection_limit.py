@@ -1,4 +1,4 @@
-"""Which connection the server ends for a new connection, and when buffers are too large."""
+"""Which connection the server closes to accept a new one, or when the buffers are too large."""
 
 from __future__ import annotations
 
@@ -123,7 +123,9 @@ def test_the_address_with_the_most_bytes_loses_a_connection() -> None:
 
 @pytest.mark.parametrize("reader", ["192.0.2.1", "192.0.2.2"])
 def test_simultaneous_bytes_are_shed_before_the_next_check(reader: str) -> None:
-    """32 MiB stay. The server closes a connection of the address with the most bytes, if possible the reading one."""
+    """Up to 32 MiB stay buffered. Above, the server closes a connection of the address with the most bytes. It prefers
+    the connection that just received bytes.
+    """
     port = Port(100)
     for _ in range(40):
         port.open("serving", held=1 << 20)

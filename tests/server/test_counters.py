@@ -1,4 +1,4 @@
-"""The results of each policy are counted, whether its decision is new or reused."""
+"""The server counts the results of each policy, also of decisions from an earlier review."""
 
 from __future__ import annotations
 

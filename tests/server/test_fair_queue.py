@@ -244,7 +244,7 @@ def test_a_heavy_tenant_that_becomes_light_is_not_compensated():
             assert following[0] == LIGHT
             following[1].set_result(None)
             waiting.queue.charge(LIGHT.namespace, 1.0)
-        waiting.usage._namespaces.discard(HEAVY.namespace)  # as if it had used no processor time for long
+        waiting.usage._namespaces.discard(HEAVY.namespace)  # as if the tenant had used no processor time for long
         waiting.usage._users.discard(HEAVY.user)
         await waiting.enter(Tenant(HEAVY.namespace, "hera"))
         assert LIGHT in (await waiting.serve())[:3]

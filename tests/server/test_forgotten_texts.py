@@ -1,4 +1,4 @@
-"""No long text of a user stays in memory after the answer. A cache of such texts would fill the memory in minutes.
+"""The server keeps no long text of a user after the answer. A cache of such texts would fill the memory in minutes.
 
 The test looks at all objects of the garbage collector, so it also finds unknown tables.
 """
@@ -36,7 +36,7 @@ def long_text(number: int) -> str:
 
 
 def lengthened(value: JSON, numbers: Iterator[int], chance: random.Random) -> JSON:
-    """Every tenth text or key becomes a long text, which may begin like the old one."""
+    """Replace about every tenth text or key with a long text. A text may stay as the beginning of its replacement."""
     if isinstance(value, dict):
         return {
             long_text(next(numbers)) if "/" in key and chance.random() < 0.1 else key: lengthened(each, numbers, chance)

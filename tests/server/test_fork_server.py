@@ -21,7 +21,7 @@ held = "as it was"
 
 
 def answer(worker: Worker) -> bytes:
-    """Return the answer of a worker; b"" if it ends without one."""
+    """Return the answer of a worker, or b"" if the worker ends without an answer."""
     came = b""
     while select.select([worker.channel], [], [], 20)[0] and (chunk := worker.channel.recv(1 << 16)):
         came += chunk
@@ -30,7 +30,7 @@ def answer(worker: Worker) -> bytes:
 
 
 def numbers(_channel: socket.socket) -> bytes:
-    """The numbers of the worker and of its parent."""
+    """Return the process ids of the worker and of its parent."""
     return f"{os.getpid()} {os.getppid()}".encode()
 
 
@@ -57,7 +57,7 @@ def is_running(pid: int) -> bool:
 
 
 def has_ended(pid: int) -> bool:
-    """The process must leave nothing in the process table."""
+    """Return whether the process ends within ten seconds and leaves no zombie."""
     end = time.monotonic() + 10
     while time.monotonic() < end and is_running(pid):
         time.sleep(0.01)

@@ -28,7 +28,7 @@ from webhook.server.tls import HandshakeLog, TlsFiles, certificate_names
 
 
 def client_pair(folder: Path, common_name: str, *others: x509.GeneralName) -> ssl.SSLContext:
-    """The self-signed certificate is its own authority."""
+    """Return a TLS context with a self-signed client certificate, which is its own authority."""
     now, key = datetime.now(UTC), ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=1))

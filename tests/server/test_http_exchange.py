@@ -1,4 +1,4 @@
-"""One request and its answer: the written bytes, their pieces, and wrong calls of an application."""
+"""One request and its answer: the bytes on the connection, their pieces, and wrong calls of an application."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Steps = Callable[[Receive, Send], Coroutine[Any, Any, None]]
 
 
 def exchange(steps: Steps, method: str = "POST", *, keeps_alive: bool = True, asks_first: bool = False) -> Wire:
-    """The body is `abc`."""
+    """Run an application for a request with the body `abc`, and return the connection."""
     wire = Wire()
 
     async def scenario() -> None:
@@ -172,7 +172,7 @@ def test_an_application_receives_the_body_and_then_the_end() -> None:
     assert wire.written[0] == b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-# ---- over a socket
+# ---- over a real socket
 
 
 def test_an_answer_comes_in_one_record(tmp_path: Path) -> None:

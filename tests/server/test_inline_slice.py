@@ -80,7 +80,7 @@ def test_time_before_a_slice_is_not_charged_to_it():
 
 
 def overrun(*times: tuple[int, float]) -> Overruns:
-    """A record of ann's reviews that used up their slice: size in bytes, and moment."""
+    """Return a record of reviews by ann that used up their slice. Each pair has the size in bytes and the time."""
     overruns = Overruns()
     for size, now in times:
         overruns.add(ANN, size, now)

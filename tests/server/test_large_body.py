@@ -1,4 +1,4 @@
-"""The memory of large bodies: what is kept, the answer to a beginning, and what a fork drops."""
+"""The memory of large bodies: what the server keeps, the answer from the beginning of a body, and what a fork frees."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_all_memory_of_a_large_body_is_released() -> None:
 def _forked(work: Callable[[], bytes]) -> bytes:
     read, write = os.pipe()
     pid = os.fork()
-    if pid == 0:  # pragma: no cover - in a child
+    if pid == 0:  # pragma: no cover - runs in a child process
         os.write(write, work())
         os._exit(0)
     os.close(write)

@@ -157,7 +157,7 @@ def test_an_idle_client_does_not_delay_the_stop(tmp_path: Path) -> None:
     with listening(Running(), pki.files) as server, httpx.Client(verify=pki.trust()) as client:
         assert client.post(f"{server.address}/validate", json=review_of()).status_code == 200
         server.listener.handle_exit(signal.SIGINT, None)
-        while server.listener.connections:  # otherwise the timeout of the suite ends it
+        while server.listener.connections:  # without the stop, this loop ends only by the timeout of the suite
             time.sleep(0.05)
 
 

@@ -33,7 +33,7 @@ def param(**data: str) -> Any:
 
 
 class Process:
-    """The parts of a server that read params. A test replaces the view."""
+    """The parts of a server that read params, with a view of the cluster that the test replaces."""
 
     def __init__(self, policies: PolicySet = POLICIES) -> None:
         self.view = FilesCluster([])

@@ -1,4 +1,6 @@
-"""Policies of files and stored policies are one set. A change of one kind removes no policy of the other."""
+"""The server serves policies from files and stored policies as one set. A change of one kind removes no policy of the
+other.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ PODS = GroupVersionResource("", "v1", "pods")
 
 
 class Stored:
-    """A view with changing objects. `is_away` makes it unknown."""
+    """A view of objects that the test changes. With `is_away`, every list fails."""
 
     def __init__(self, *values: dict[str, Any]) -> None:
         self.is_away = False

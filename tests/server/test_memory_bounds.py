@@ -1,5 +1,6 @@
-"""The sum of all memory bounds is under 300 MB by default, and a real server stays below it. With less memory, a server
-does not start."""
+"""The sum of all memory bounds is below 300 MB by default, and a real server stays below this sum. A server with less
+memory does not start.
+"""
 
 from __future__ import annotations
 

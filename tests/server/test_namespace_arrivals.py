@@ -77,7 +77,8 @@ def body(name: str, size: int = 0) -> dict[str, Any]:
     metadata = {"name": "p", "namespace": name, "annotations": {"a": "x" * size}}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}}
     review = review_of(namespace=name)
-    review["request"]["object"] = review["request"].pop("object") and pod  # the last field, as an API server writes it
+    # the last field, because an API server writes the object last
+    review["request"]["object"] = review["request"].pop("object") and pod
     return review
 
 
@@ -92,7 +93,9 @@ def client_of(running: Running) -> httpx.AsyncClient:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reviews wait as long as for the answer to a question. On a busy machine, an event takes longer than 0.2 s."""
+    """Let reviews wait up to 60 s for a namespace. On a busy machine, the event of the watch takes longer than the
+    default of 0.2 s.
+    """
     monkeypatch.setattr(slow_reviews, "WAIT_S", 60)
 
 

@@ -146,7 +146,7 @@ def test_openapi_has_the_paths_of_the_server_and_its_references_resolve() -> Non
 
 
 def test_docs_are_served_without_another_host() -> None:
-    """A cluster without internet also shows the documentation. The page has no script."""
+    """The page has no script and loads nothing from another host, so a cluster without internet shows it."""
     running = Running()
     answer = running.call("GET", "/docs")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
@@ -209,7 +209,7 @@ def test_metrics_are_reused_for_nine_times_the_time_of_making_them() -> None:
     exposition = Exposition(counters, {}, version="1", clock=lambda: now[0])
 
     class Slow(dict):
-        """Counts that take 10 ms to read."""
+        """Counts that need 10 ms for each copy."""
 
         def copy(self) -> Any:
             now[0] += 0.01

@@ -1,4 +1,4 @@
-"""No request is lost when the server drains and stops, and when an authority is replaced."""
+"""No request is lost when the server drains and stops, or when the authority of clients is replaced."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ METRICS = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
 def whole(client: ssl.SSLSocket) -> bytes:
-    """All bytes until the server closes the connection. A reset is an error."""
+    """Return all bytes until the server closes the connection. A reset raises an error."""
     heard = b""
     while piece := client.recv(65536):
         heard += piece
@@ -64,7 +64,9 @@ def test_a_stop_answers_connections_that_the_system_accepted(tmp_path: Path) -> 
 
 
 def test_a_received_request_is_answered_before_its_connection_is_closed(tmp_path: Path) -> None:
-    """The connection is idle when the server stops. Its next request is still in the buffers of the system."""
+    """The server sees an idle connection when it stops. The next request is still in the buffers of the operating
+    system.
+    """
     pki, stopping = Pki(tmp_path), threading.Event()
 
     def busy(attributes: Attributes, _phase: Phase, _deadline: Deadline) -> Verdict:
@@ -90,7 +92,7 @@ def test_a_received_request_is_answered_before_its_connection_is_closed(tmp_path
             client.close()
 
 
-# ---- the authority of clients
+# ---- a new authority of client certificates
 
 
 def files_of(pki: Pki) -> TlsFiles:

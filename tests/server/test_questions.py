@@ -1,4 +1,4 @@
-"""Reviews that ask what a user may do: on the loop and in a worker, few questions, and no answer."""
+"""Reviews that ask what a user may do: on the event loop, in a worker, with few questions, and without an answer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Book:
         self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
     ) -> AuthorizationDecision | str:
         await asyncio.sleep(0)
-        assert tenant.user in ("alice", "")  # the user may be missing in the beginning of a long body
+        assert tenant.user in ("alice", "")  # a long body may be cut before the name of the user
         self.until.append(until)
         self.asked.append((question.path, user))
         return (
@@ -45,7 +45,7 @@ class Book:
 
 
 def asks(*paths: str) -> Any:
-    """The review asks about each path, and admits if all are allowed."""
+    """Return a reviewer that asks whether the user may get each path. The reviewer allows if all answers allow."""
 
     def review(authorizer: Authorizer) -> Verdict:
         try:

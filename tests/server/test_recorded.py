@@ -1,4 +1,4 @@
-"""The shipped policies answer every recorded review through the whole server, in both phases."""
+"""The shipped policies answer every recorded review in both phases, through the whole server."""
 
 from __future__ import annotations
 

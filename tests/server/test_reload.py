@@ -1,4 +1,4 @@
-"""A value is reloaded when its files stop changing. If they are broken, the last valid value stays."""
+"""A value is reloaded when its files stop changing. If the files are broken, the last valid value stays."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_restored_folder_is_no_longer_an_error(folder: Path) -> None:
     (below / "a").write_text("1")
     found = numbers(below)
     below.rename(folder / "away")
-    assert [found.poll(), found.poll()] == [True, False]  # reported once
+    assert [found.poll(), found.poll()] == [True, False]  # the error is reported once
     (folder / "away").rename(below)
     assert (found.poll(), found.error, found.current, found.reloads) == (True, "", 1, 0)
     assert not found.poll()

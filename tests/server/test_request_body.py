@@ -1,4 +1,4 @@
-"""Bodies and their shared memory: free memory, waiting times, the order of service, and release."""
+"""Bodies of requests share a budget of memory: free memory, waiting times, the order of service, and release."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Client:
         if not self.pieces:
             if self.gone:
                 return {"type": "http.disconnect"}
-            await asyncio.Event().wait()  # never ends
+            await asyncio.Event().wait()  # this call never returns
         size = self.pieces.pop(0)
         return {"type": "http.request", "body": b"x" * size, "more_body": bool(self.pieces) or self.gone or self.stalls}
 

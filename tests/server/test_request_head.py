@@ -1,4 +1,6 @@
-"""Requests that are refused as HTTP. The text has the reason, and earlier requests are answered first."""
+"""Requests that the server refuses before a review. The text of the answer has the reason, and earlier requests are
+answered first.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each review gets its HTTP code, and none gets past the endpoint."""
+"""Each review gets its HTTP code, and no review skips the endpoint."""
 
 from __future__ import annotations
 
@@ -221,7 +221,8 @@ def _fail_with_contents(attributes: Attributes, _phase: Phase, _deadline: Deadli
 
 
 def _fail_deeply(attributes: Attributes, phase: Phase, deadline: Deadline) -> Verdict:
-    return _fail_deeply(attributes, phase, deadline)  # not `*_`: Python 3.13.0 counts no such calls
+    # named arguments instead of `*_`, because Python 3.13.0 does not count calls with `*_` as recursion
+    return _fail_deeply(attributes, phase, deadline)
 
 
 @pytest.mark.parametrize("reviewer", [_fail_with_contents, _fail_deeply], ids=["an exception", "a recursion"])

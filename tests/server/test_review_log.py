@@ -1,4 +1,6 @@
-"""The log line of a review has user, request, verdict and reason, and the object only on request."""
+"""The log line of a review has user, request, verdict and reason. It has the message of a denial and the object only if
+the settings ask for them.
+"""
 
 import json
 
@@ -27,7 +29,7 @@ def fields(verdict=DENIED, *, with_denial=False, **request):
 
 
 def test_the_message_of_a_denial_is_left_out():
-    """The message quotes the object. More people may read the log than the object."""
+    """The message quotes the object, and more people may read the log than the object."""
     assert "hunter2" not in str(fields())
     assert fields()["code"] == 400
 
@@ -48,7 +50,7 @@ def test_the_line_of_a_dry_run_says_so():
 
 
 def test_rules_with_an_exception_are_listed_separately():
-    """The owner and reason of an exception stay in the configuration."""
+    """The owner and the reason of an exception are in the configuration, and not in the log."""
     broken = Decision(policy="p", rule="a/b", binding="", evaluation="deny")
     excepted = replace(broken, rule="a/c", lets_pass=True, exception="excepted until 2027-01-31 by us: hunter2")
     written = fields(Verdict(allowed=False, decisions=(broken, excepted)))

@@ -1,4 +1,4 @@
-"""The work of every start before the server is ready."""
+"""What every start does before the server is ready."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_mistake_in_the_configuration_keeps_the_last_valid_configuration(tmp_p
     assert action == warns
     (folder / "policy.yaml").write_text(POLICY.replace("!= ''", "!= 'a'"))
     assert change("level: []")[1] == warns
-    assert held.policies.reloads == 1  # policies follow their own files meanwhile
+    assert held.policies.reloads == 1  # the policies did not reload, because they follow their own files
     assert change(LEVELS.format("deny")) == ("", denies)
     assert held.policies.error == ""
 

@@ -1,4 +1,4 @@
-"""Rounds of the event loop: many reviews of one tenant do not go before a review of another."""
+"""Turns on the event loop: many reviews of one tenant do not delay a review of another tenant."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_request_after_many_of_another_tenant_waits_for_one():
 
 def test_new_busy_tenants_take_turns_with_others():
     done = run(order(*[CROWD] * 20, *[VICTIM] * 3))
-    # the first long reviews of a tenant are charged less
+    # the first long reviews of a tenant count less than later ones
     assert [at for at, tenant in enumerate(done) if tenant == VICTIM] == [2, 3, 5]
 
 
@@ -135,7 +135,7 @@ def test_a_light_tenant_does_not_wait_behind_others_in_a_round_that_is_not_full(
         crowd = [asyncio.create_task(review(scheduler, CROWD, HEAVY_S, done)) for _ in range(3)]
         scheduler.worked(CROWD, 2 * ROUND_S)
         await asyncio.sleep(0)
-        assert scheduler.waiting_count == 2  # one of three has a turn, and runs in the next step of the loop
+        assert scheduler.waiting_count == 2  # one of the three has a turn, and runs in the next step of the loop
         await review(scheduler, VICTIM, 0.001, done)
         assert done == [VICTIM]
         await asyncio.gather(*crowd)
@@ -184,7 +184,7 @@ def test_a_cancelled_request_does_not_delay_others():
         tasks = [asyncio.create_task(review(scheduler, tenant, 2 * ROUND_S, done)) for tenant in tenants]
         await asyncio.sleep(0)
         tasks[1].cancel()
-        await asyncio.sleep(0)  # in this step, the third request gets a turn, which its end frees again
+        await asyncio.sleep(0)  # in this step the third request gets a turn, which the end of the request frees again
         tasks[2].cancel()
         await asyncio.wait(tasks, timeout=5)
         assert scheduler.waiting_count == 0
@@ -214,7 +214,7 @@ def test_light_tenants_get_a_longer_slice_and_all_tenants_do_during_compilation(
 
 def test_a_long_turn_ends_a_round_of_several_light_tenants():
     async def scenario() -> list[list[Tenant]]:
-        """Each list has the tenants that were served between two polls of the sockets."""
+        """Return the tenants that were served in each step of the loop."""
         scheduler, done = Scheduler(), []
         tenants = [Tenant(name, f"user-{name}") for name in "abcdef"]
         tasks = [asyncio.create_task(review(scheduler, tenant, LIGHT_S, done)) for tenant in tenants]

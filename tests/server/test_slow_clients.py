@@ -1,4 +1,4 @@
-"""The server ends slow clients on time, and never a connection that waits for the server."""
+"""The server disconnects slow clients in time, but never a client that waits for the server."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_stalled_handshake_is_ended_and_noted(tmp_path: Path) -> None:
 
 
 def test_a_client_that_does_not_read_its_answer_is_disconnected(tmp_path: Path) -> None:
-    patch = ({"op": "add", "path": "/x", "value": "x" * 20_000_000},)  # more than the system buffers
+    patch = ({"op": "add", "path": "/x", "value": "x" * 20_000_000},)  # more than the buffers of the system can hold
     running, pki = Running(lambda *_: Verdict(allowed=True, patch=patch)), Pki(tmp_path)
     with listening(running, pki.files, timeouts=HURRIED) as server:
         client = connect(server, pki)
@@ -233,7 +233,7 @@ def test_a_body_that_is_far_too_long_is_answered_and_not_read_whole(tmp_path: Pa
         client = connect(server, pki)
         sent = 0
         client.sendall(head)
-        with contextlib.suppress(OSError):  # cut during the write
+        with contextlib.suppress(OSError):  # the server may close the connection during the write
             while sent < 200 << 20:
                 client.sendall(b" " * (1 << 16))
                 sent += 1 << 16
@@ -259,7 +259,7 @@ def test_an_unread_body_ends_the_connection(tmp_path: Path, head: bytes, piece: 
     with listening(Running(), pki.files) as server:
         client = connect(server, pki)
         client.sendall(head)
-        with contextlib.suppress(OSError):  # cut during the write
+        with contextlib.suppress(OSError):  # the server may close the connection during the write
             for _ in range(20):
                 client.sendall(piece)
                 time.sleep(0.01)
@@ -270,7 +270,9 @@ def test_an_unread_body_ends_the_connection(tmp_path: Path, head: bytes, piece: 
 
 
 def test_waiting_large_bodies_are_not_charged_for_the_wait(tmp_path: Path) -> None:
-    """The first body uses the whole budget until its connection ends. The next body waits for longer than `body_s`."""
+    """The first bodies use the whole budget until their connections end. So the next body waits for longer than
+    `body_s`.
+    """
     pki = Pki(tmp_path)
     size = 200_000
     timeouts = ConnectionTimeouts(body_s=1.0, held_s=0.9, held_bytes_per_s=1e9)

@@ -30,7 +30,7 @@ SEEN = (Decision(policy="p", binding="b", evaluation="admit"),)
 
 
 def in_worker(act: Callable[[Deadline], object]) -> Callable[[Attributes, Phase, Deadline], Verdict]:
-    """The reviewer fails outside of a child."""
+    """Return a reviewer that calls `act` in a child process, and fails in the server's own process."""
 
     def review(_attributes: Attributes, _phase: Phase, deadline: Deadline) -> Verdict:
         assert os.getpid() != PARENT
@@ -41,7 +41,7 @@ def in_worker(act: Callable[[Deadline], object]) -> Callable[[Attributes, Phase,
 
 
 def slowly(_attributes: Attributes, _phase: Phase, deadline: Deadline) -> Verdict:
-    """On the loop, the reviewer works until its time is up. In a child, it ends at once."""
+    """On the event loop, use the slice until an exception ends the review. In a child process, allow at once."""
     while os.getpid() == PARENT:
         deadline.spend(1)
     return Verdict(allowed=True)
@@ -93,7 +93,7 @@ def test_a_stuck_worker_is_killed_at_the_deadline():
     status = answer.json()["response"]["status"]
     assert (answer.status_code, answer.json()["response"]["uid"], status["code"]) == (200, "U", 422)
     assert (took := re.fullmatch(r"not evaluated: it took longer than (0\.\d+) s", status["message"]))
-    assert 0 < float(took[1]) <= 0.3  # the rest of the timeout when the body had arrived
+    assert 0 < float(took[1]) <= 0.3  # the rest of the timeout after the body arrived
     assert running.counters.workers == {("killed",): 1}
     assert running.lines()[-1]["message"] == "review not evaluated"
 
@@ -141,12 +141,12 @@ def overfill(_: Deadline) -> None:
 
 
 def overfill_in_c(_: Deadline) -> None:
-    """CPython raises this exception if it cannot even create a MemoryError."""
+    """Raise the exception of CPython if there is no memory even for a MemoryError."""
     raise SystemError("error return without exception set")
 
 
 def overfill_bit_by_bit(_: Deadline) -> None:
-    """Use all memory, with blocks of any size and objects that Python reuses. Then even the error needs memory."""
+    """Use all memory, with blocks of any size and objects that Python reuses. Then even a MemoryError needs memory."""
     held: object = None
     makers = [partial(bytes, size) for size in (1 << 20, 1 << 12, *range(512, 0, -16))]
     for make in (*makers, dict):
@@ -222,7 +222,7 @@ def test_a_review_with_only_a_readable_head_is_decided_by_failure_policies(
 
 
 def test_without_a_uid_a_late_answer_is_an_http_error():
-    body = b'{"request":{"x":"' + b"y" * (2 << 20)  # only a worker can find the uid
+    body = b'{"request":{"x":"' + b"y" * (2 << 20)  # the uid is after the long text, so only a worker can find it
     running = Running(in_worker(lambda _: None), settings=ServerSettings(timeout=0.0))
     answer = running.post("/validate", body)
     assert (answer.status_code, answer.json()["reason"]) == (503, "ServiceUnavailable")
@@ -230,7 +230,7 @@ def test_without_a_uid_a_late_answer_is_an_http_error():
 
 @pytest.mark.parametrize("has_head", [True, False])
 def test_a_body_that_arrives_too_slowly_is_not_an_internal_error(has_head: bool):
-    """msgspec refuses the body. Any other reader would need more than the second that is left."""
+    """msgspec refuses the body. Another decoder would need more than the second that is left."""
     review = json.dumps(review_of(object="here")) if has_head else '{"kind": "here"}'
     answer = Running().post("/validate?timeout=1s", review.encode().replace(b"here", b"\xff" * (3 << 20)))
     assert answer.status_code == (200 if has_head else 503), answer.text

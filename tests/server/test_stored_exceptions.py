@@ -1,4 +1,4 @@
-"""PolicyExceptions of a cluster: their status, the answer to kubectl apply, and announcements."""
+"""PolicyExceptions of a cluster: their status, the answer to kubectl apply, and announcements of their end."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class ApiServer:
 def statuses(*objects: dict[str, Any], policy_set: PolicySet, day: dt.date = DAY) -> ApiServer:
     server, view = ApiServer(), FilesCluster(objects, is_whole=True)
     one = StoredExceptions(lambda: policy_set, lambda: view, server)
-    one._writer.spread = lambda: 0.0  # replicas wait a random time before a write
+    one._writer.spread = lambda: 0.0  # replicas wait a random time before they write a status
     one.write_missing_conditions(day)
     return server
 
@@ -118,7 +118,7 @@ def test_of_too_many_exceptions_the_oldest_have_an_effect() -> None:
     policy_set, view, server = loaded(ALLOWED), FilesCluster(many), ApiServer()
     one = StoredExceptions(lambda: policy_set, lambda: view, server)
     one._writer.spread = lambda: 0.0
-    for _ in range(3):  # each run writes a part
+    for _ in range(3):  # each run writes only some of the statuses
         one.write_missing_conditions(DAY)
     assert server.conditions(f"e{MOST_IN_NAMESPACE - 1}")["InEffect"][0] == "True"
     assert server.conditions(f"e{MOST_IN_NAMESPACE}")["InEffect"][1] == "TooMany"
@@ -146,7 +146,7 @@ def test_checks_of_exceptions_use_a_small_share_of_a_processor() -> None:
     one.write_missing_conditions(DAY)
     assert one.pause_s > LOOK_S
     views.append(FilesCluster([with_uid(stored(name="e0", rules=UNKNOWN), generation=2), *made[1:]]))
-    one.write_missing_conditions(DAY)  # the other objects did not change
+    one.write_missing_conditions(DAY)  # the other objects did not change, so they are not checked again
     assert one.pause_s == LOOK_S
 
 
@@ -257,7 +257,7 @@ def of_namespace(namespace: str, name: str, **spec: Any) -> dict[str, Any]:
 
 
 def longest_call_of_c(work: Callable[[], object]) -> float:
-    """Return the longest time, in seconds, in which no line of Python runs. The event loop is then blocked."""
+    """Return the longest time, in seconds, in which no line of Python runs. Such a call blocks the event loop."""
     longest, last = 0.0, thread_time()
 
     def note(*_: object) -> None:
@@ -276,7 +276,7 @@ def longest_call_of_c(work: Callable[[], object]) -> float:
 
 
 def test_no_call_sorts_all_objects_that_users_store() -> None:
-    """One of 40,000 objects changes each second. A sort of all objects blocked the event loop for 0.1 s."""
+    """One of 40,000 objects changes each second. Sorting all objects would block the event loop for 0.1 s."""
     objects = [of_namespace(f"n-{n % 2000 if n % 2 else 0}", f"e-{n}") for n in range(40_000)]
     random.Random(1).shuffle(objects)
 
@@ -303,7 +303,7 @@ def test_a_namespace_with_very_many_exceptions_takes_no_place_of_others() -> Non
     one = StoredExceptions(lambda: policy_set, lambda: view, ApiServer())
     one.write_missing_conditions(DAY)
     assert len(one._statuses) == 1000
-    assert "quiet" in {each.namespace for each, _ in one._statuses[:2]}  # so its status is written soon
+    assert "quiet" in {each.namespace for each, _ in one._statuses[:2]}  # its status is one of the first to be written
     ending = EndingExceptions(
         lambda: NO_FILE,
         counters,

@@ -1,4 +1,4 @@
-"""Reviews with new names make no table of the process grow, except bounded tables.
+"""No table of the process grows with the number of different names in reviews, except bounded tables.
 
 The server answers reviews of objects with each list that a user can lengthen. Then a walk over everything that modules
 and frames refer to counts the entries of each table, also of unknown tables.
@@ -63,7 +63,9 @@ def shipped() -> Answer:
 
 
 def thirds(answer: Answer, folder: Path, third: int = REVIEWS) -> list[census.Census]:
-    """The counts before the reviews, and after each third. Many values are created once, in the first third."""
+    """Return counts of all tables: before the reviews, and after each third of them. The first third also creates
+    values that stay.
+    """
     running, pki, bodies = Running(answer), Pki(folder), FreshReviews(lists(), EVERY)
     taken = [census.take(census.roots(), MOST_ENTRIES)]
     with listening(running, pki.files) as server:
@@ -85,7 +87,9 @@ def thirds(answer: Answer, folder: Path, third: int = REVIEWS) -> list[census.Ce
 
 
 def grown_tables(taken: list[census.Census]) -> set[str]:
-    """The tables that grew both in the second and in the last third. A table that is created once grows in one."""
+    """Return the tables that grew in both the second and the last third. A table that is created once grows in only one
+    third.
+    """
     grown = (after.growth(before).items() for before, after in pairwise(taken[1:]))
     second, last = ({name for name, more in each if more > FEW} for each in grown)
     return (second & last) - set(MOST_ENTRIES)
@@ -122,7 +126,9 @@ REQUESTS = {
 
 
 def test_no_request_leaves_anything_to_the_garbage_collector(tmp_path: Path) -> None:
-    """A collection runs after 150,000 objects. Until then, an error in a reference cycle keeps a connection of 58 KB."""
+    """A collection starts only after 150,000 new objects. Until then, an error in a reference cycle would keep a
+    connection of 58 KB.
+    """
     running, pki, bodies = Running(lambda _attributes, _phase, _deadline: Verdict(allowed=True)), Pki(tmp_path), []
     reviewed = FreshReviews(lists(), EVERY).body(1)
     for name, body in REQUESTS.items():

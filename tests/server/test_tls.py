@@ -1,5 +1,5 @@
-"""Certificates of a running server. Some are refused, and a changed one reaches new handshakes without breaking a
-connection.
+"""Certificates of a running server: which ones the server refuses, and that a renewed one is used for new handshakes.
+Open connections stay.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""TLS without a network: which records a client may send, and that no byte is lost."""
+"""TLS records in memory, without a network: which records a client may send, and that no byte is lost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from webhook.server.tls import Certificates, TlsStream
 
 
 class Client:
-    """The client speaks through memory. `hello_bytes` are more bytes of its first message."""
+    """A TLS client that exchanges bytes in memory. `hello_bytes` makes its first message longer."""
 
     def __init__(self, folder: Path, *, hello_bytes: int = 0) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -25,7 +25,7 @@ class Client:
         self.server = TlsStream(Certificates(Pki(folder).files).current.context)
 
     def shake_hands(self) -> bool:
-        """Advance by one step, and return whether the handshake is complete."""
+        """Continue the handshake as far as the received bytes allow, and return whether it is complete."""
         with suppress(ssl.SSLWantReadError):
             self.tls.do_handshake()
             return True
@@ -41,7 +41,7 @@ class Client:
         return self
 
     def sent(self, data: bytes, size: int | None = None) -> bytes:
-        """Each record has `size` bytes."""
+        """Return the TLS records for the data, with up to `size` bytes in each record."""
         for start in range(0, len(data), size or len(data)):
             self.tls.write(data[start : start + (size or len(data))])
         return self.outgoing.read()
@@ -55,7 +55,7 @@ def test_nearly_empty_tls_records_end_the_connection(tmp_path: Path) -> None:
 
 
 def test_the_handshake_does_not_count_as_overhead(tmp_path: Path) -> None:
-    """Go's hello has 1.7 KB, because of its post-quantum key."""
+    """The first message of a TLS client of Go has 1.7 KB, because of its post-quantum key."""
     client = Client(tmp_path, hello_bytes=8_000).connected()
     client.server.receive(client.sent(b"a"))
     assert client.server.read() == b"a"
@@ -69,7 +69,9 @@ def test_any_number_of_short_requests_is_accepted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("size", "is_refused"), [(1, True), (32, False)])
 def test_a_hello_in_too_many_records_ends_the_connection(tmp_path: Path, size: int, is_refused: bool) -> None:
-    """OpenSSL accepts a hello of 131 KB in records of one byte, and needs a quarter of a second."""
+    """Without a limit, OpenSSL would accept a first message of 131 KB in records of one byte, and need a quarter of a
+    second.
+    """
     client = Client(tmp_path)
     client.shake_hands()
     head, hello = client.outgoing.read(3), client.outgoing.read()[2:]

@@ -21,7 +21,7 @@ POD: JSON = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "waits"}, "
 
 
 def kept() -> int:
-    """Return how many decoded Pods are in memory, without the Pod above."""
+    """Return how many copies of POD are in memory, without POD itself."""
     return sum(type(one) is dict and one == POD and one is not POD for one in gc.get_objects())
 
 

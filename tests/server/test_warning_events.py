@@ -87,7 +87,7 @@ def test_these_warnings_get_no_event(verdict: Verdict, sent: dict[str, Any] | No
 
 @dataclass
 class Cluster:
-    """Objects by path, what was created, and the error for a creation."""
+    """Stored objects by path, the created Events, and the error for each creation, if any."""
 
     objects: dict[str, JSON] = field(default_factory=dict)
     created: list[JSON] = field(default_factory=list)
@@ -116,7 +116,7 @@ class Server:
         )
 
     def write(self, *warned: Any) -> dict[str, int]:
-        """Offer warnings, write all waiting Events, and return the counts of results."""
+        """Offer warnings, write all waiting Events, and return how often each outcome was counted."""
 
         async def scenario() -> None:
             for each in warned:
@@ -214,7 +214,7 @@ def test_an_event_that_cannot_be_written_is_reported_once() -> None:
     cluster.refuses = ServerRefused(409, "already exists")
     assert server.write(described(sent=review({**METADATA, "uid": "8"}))) == {
         "repeated": 1
-    }  # another replica has written the Event
+    }  # another replica has already written the Event
     cluster.refuses = None
     assert server.write(others[2]) == {"written": 1}
     assert server.events.describe_error() == ""
@@ -228,7 +228,9 @@ def test_waiting_events_are_bounded() -> None:
 
 
 def test_a_namespace_with_many_events_does_not_silence_others() -> None:
-    """If the queue is full, the namespace with the most Events loses one. All namespaces take turns."""
+    """If the queue is full, the namespace with the most Events loses one. The writer takes Events of all namespaces in
+    turn.
+    """
     cluster = Cluster()
     server = Server(cluster)
     for number in range(2 * MOST_WAITING):
@@ -256,7 +258,7 @@ def test_a_dropped_event_is_written_after_a_later_warning() -> None:
 
 
 def test_a_uid_of_another_namespace_does_not_silence_an_event() -> None:
-    """Users may write any uid into ownerReferences."""
+    """Users may write any uid into ownerReferences, so a known uid alone does not make an Event a repetition."""
     server = Server(Cluster())
     assert server.write(described(sent=review(OWNED, "attackers")), described(sent=review(OWNED))) == {"written": 2}
 

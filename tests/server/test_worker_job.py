@@ -1,4 +1,4 @@
-"""A worker gets the whole job, or no part of it, for any size of the job."""
+"""A worker receives a job of any size completely, or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same process forks workers until something changes. Then a new process forks them."""
+"""One process forks all workers until policies change. Then a new process forks the next workers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def start(starter: WorkerStarter) -> Worker:
 
 
 def parents(versions: Iterator[object], between: Callable[[int], None] = lambda pid: None) -> list[int]:
-    """Return which process forks the worker after each change of the policies."""
+    """Return the process id of the parent of each worker. A worker starts for each version of the policies."""
 
     async def run() -> list[int]:
         starter = WorkerStarter(lambda _channel: b"%d" % os.getppid(), MB, lambda: version)
