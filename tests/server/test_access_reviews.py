@@ -1,4 +1,4 @@
-"""Questions of policies become SubjectAccessReviews. The API server answers, or has errors."""
+"""Questions of policies become SubjectAccessReviews. The API server answers or returns an error."""
 
 from __future__ import annotations
 
@@ -140,7 +140,9 @@ def reviews(cluster: Cluster) -> AccessReviews:
 
 
 def test_a_user_with_few_questions_does_not_wait_for_a_busy_user() -> None:
-    """The questions of one user fill all threads and the queue. The question of another user is among the next eight.
+    """The questions of `greedy` fill all threads and the queue. The question of `modest` is among the next eight.
+
+
 
     All threads become free together, and record their questions in no defined order.
     """
@@ -177,9 +179,8 @@ def test_one_slow_answer_does_not_delay_a_tenant_for_seconds() -> None:
         filling = [asyncio.create_task(asking.ask(*question_of("filling"), until)) for _ in range(8)]
         await asyncio.to_thread(cluster.is_full.wait, 30)
         queue = asking._slots._queue
-        kept = asyncio.create_task(
-            queue.wait(Tenant("kept", "kept"), until)
-        )  # charges are remembered only while a tenant waits
+        # charges are remembered only while a tenant waits
+        kept = asyncio.create_task(queue.wait(Tenant("kept", "kept"), until))
         await asyncio.sleep(0)
         queue.charge("slow", 10.0)
         order: list[str] = []

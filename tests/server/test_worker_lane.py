@@ -20,7 +20,7 @@ WORKS: list[Callable[[], bytes]] = []
 
 
 def job(work: Callable[[], bytes]) -> Job:
-    """The worker finds the function by its number."""
+    """Return a job with the number of the function, because a worker finds the function in WORKS."""
     WORKS.append(work)
     return Job(b"%d" % (len(WORKS) - 1), b"")
 
@@ -46,12 +46,12 @@ def work(seconds: float) -> bytes:
 
 
 def used_much(lane: WorkerLane, tenant: Tenant) -> None:
-    """The tenant stays heavy during a whole test."""
+    """Add so much usage that the tenant counts as heavy until the test ends."""
     lane._slots.usage.add(tenant, 1e6, time.monotonic())
 
 
 async def gather(lane: WorkerLane, *calls: tuple[str, float, float]) -> list[object]:
-    """A call has a namespace, the seconds that its job sleeps, and the seconds until its deadline."""
+    """Run a job for each call: a namespace, the seconds that its job sleeps, and the seconds until its deadline."""
     begun = time.monotonic()
     running = [
         lane.run(job(lambda s=sleep: (time.sleep(s), b"done")[1]), in_namespace(name), begun + until)
