@@ -105,7 +105,7 @@ POD_FAILURE_POLICY: Final = DEVICE_FAILURES.rule(
 EVICTIONS_COUNT: Final = DEVICE_FAILURES.rule(
     "device-failures/evictions-count",
     title="An eviction of a test or benchmark counts as a failure",
-    why="A test or benchmark fails if its node is drained. This is only advice, because a person can start it again.",
+    why="Each drained node uses up a restart. This is only advice, because a person can start a test or benchmark again.",
     source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy",
     level="advice",
 )
