@@ -199,6 +199,19 @@ spec:
     assert [copy["object"]["name"] for copy in finding["alsoIn"]] == ["two"]
 
 
+def test_images_with_capital_letters_are_one_finding(tmp_path, capsys):
+    pod = """apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec:
+  containers: [{name: a, image: "ghcr.io/TeamOne/%s"}]
+"""
+    write(tmp_path, **{name: pod % (name, name) for name in ("one", "two")})
+    run_command_line(["audit", "-o", "json", "--rule", "manifest-shape/image-name", str(tmp_path)])
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert [copy["object"]["name"] for copy in finding["alsoIn"]] == ["two"]
+
+
 def test_a_wrong_indentation_that_moves_different_fields_is_one_finding(tmp_path, capsys):
     deployment = """apiVersion: apps/v1
 kind: Deployment

@@ -134,6 +134,7 @@ _API_VERSION: Final = "apiVersion"
 """The path of findings about the version or the beginning of an object."""
 _HABITS: Final = frozenset(
     (
+        "manifest-shape/image-name",
         "manifest-shape/unknown-field",
         "manifest-shape/volume-exists",
         "manifest/repeated-key",
@@ -152,6 +153,8 @@ _HABITS: Final = frozenset(
 """Rules about mistakes that an author copies to objects with other names."""
 _OF_TYPES: Final = frozenset(("manifest-shape/unknown-field",))
 """Habits that are the same mistake in all kinds, because their messages name the type that lacks the field."""
+_OF_VALUES: Final = frozenset(("manifest-shape/image-name",))
+"""Habits that are the same mistake with other values."""
 _IMAGE: Final = re.compile(r" because image `[^`]*`")
 """Matches the clause of a message about the image, which differs in copies of a mistake."""
 _MOVED: Final = "move the fields to "
@@ -365,7 +368,7 @@ def _digest_of_habit(finding: Finding) -> bytes:
     if finding.rule.id in _OF_TYPES:
         place, kind = place.rpartition(".")[-1], ""
     advice = "advice" if finding.is_advice else ""
-    text = _IMAGE.sub("", problem.found_and_message)
+    text = problem.message if finding.rule.id in _OF_VALUES else _IMAGE.sub("", problem.found_and_message)
     if finding.rule.id in _OF_TYPES and problem.fix.startswith(_MOVED):
         text = text.rpartition(" are not fields ")[-1]
     message = text, problem.fix

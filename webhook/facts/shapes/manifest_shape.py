@@ -11,6 +11,7 @@ Source: k8s.io/apimachinery v0.36 pkg/runtime/serializer/json/json.go (strict de
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -92,6 +93,16 @@ VOLUME_EXISTS: Final = MANIFEST_SHAPE.rule(
     function="ValidateVolumeMounts",
     level="warn",
 )
+IMAGE_NAME: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/image-name",
+    title="The name of an image has capital letters",
+    why="No registry has the image. The kubelet refuses the name, or reads its first part as the host of a registry.",
+    refused_by="the kubelet, or the pull of the image",
+    source="github.com/distribution/reference v0.6.0 normalize.go",
+    function="ParseNormalizedNamed",
+    level="warn",
+    fails="start",
+)
 SERVICE_PORT: Final = MANIFEST_SHAPE.rule(
     "manifest-shape/service-port",
     title="A port of a Service is not a port number",
@@ -102,6 +113,10 @@ SERVICE_PORT: Final = MANIFEST_SHAPE.rule(
     function="validateServicePort",
     level="warn",
 )
+_TO_FILL_IN: Final = re.compile(
+    r"(?i:your|user|name|example|registry|account|project|image|repo|replace|change)|(^|/)[A-Z]+([_-][A-Z]+)*(/|$)"
+)
+"""The name of an image that a person or a script fills in, such as `YOUR_REGISTRY/app` or `yourName/app`."""
 _KUBERNETES: Final = "Kubernetes 1.36"
 """The types in the package `schema` are from this release."""
 _AMOUNTS: Final = "core.v1.ResourceRequirements"
@@ -293,10 +308,24 @@ def check_fields_of_pod(subject: Subject) -> Iterator[Problem]:
             without_amounts=(_AMOUNTS,),
         )
         yield from _problems_of_reading(reader, subject, declared, _KUBERNETES)
+    yield from _problems_of_image_names(subject.typed(Pod).spec)
     if template_of is None or is_builtin(template_of):
         yield from _mounts_at_one_path(subject)
     if template_of is None:
         yield from _problems_of_mounts(subject.typed(Pod).spec, ())
+
+
+def _problems_of_image_names(pod: PodSpec) -> Iterator[Problem]:
+    """Yield images with capital letters in their names. The host of a registry may have capital letters."""
+    for container in pod.all_containers():
+        host, _, path = container.image.partition("@")[0].rpartition("/")[0].partition("/")
+        has_host = "." in host or ":" in host
+        last = container.image.partition("@")[0].rpartition("/")[2].partition(":")[0]
+        name = "/".join(filter(None, (path, last) if has_host else (host, path, last)))
+        if name != name.lower() and not is_placeholder(container.image) and not _TO_FILL_IN.search(name):
+            message = "has capital letters in its name, so no node can pull the image"
+            fix = "write the name in lower-case letters, as the registry has it"
+            yield IMAGE_NAME.problem(container.path("image"), message, fix, container.image)
 
 
 def _mounts_at_one_path(subject: Subject) -> Iterator[Problem]:
