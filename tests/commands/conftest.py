@@ -1,4 +1,4 @@
-"""An API server without objects. Tests that need objects override this fixture."""
+"""The fixture `server` is an API server without objects. Tests that need objects override this fixture."""
 
 from __future__ import annotations
 

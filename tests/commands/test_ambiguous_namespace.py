@@ -1,4 +1,4 @@
-"""Policies that need a Namespace which files define differently are not evaluated, and this is reported."""
+"""A policy that needs a Namespace is not evaluated if files define the Namespace differently, and this is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The text about the answer to a dry run. tests/e2e/test_operation.py and test_install.py use a real API server."""
+"""What `webhook-config --check` writes about the webhook's answer to a dry run. tests/e2e/test_operation.py and
+test_install.py use a real API server.
+"""
 
 from __future__ import annotations
 

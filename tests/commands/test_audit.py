@@ -277,7 +277,7 @@ def test_policyreports_beside_text(tmp_path, capsys):
 
 
 def test_audited_objects_are_context_for_each_other(tmp_path, capsys):
-    """Without a runtime in the same input, a TrainJob is not evaluated, unless Trainer ships the runtime."""
+    """A TrainJob is not evaluated if its runtime is missing in the input and Trainer does not ship the runtime."""
     samples = Path(__file__).parents[2] / "deploy" / "samples" / "manifests"
     job, runtime = tmp_path / "job.yaml", tmp_path / "runtime.yaml"
     for path, name in (
@@ -294,7 +294,9 @@ def test_audited_objects_are_context_for_each_other(tmp_path, capsys):
 
 
 def example(request):
-    """A Pod names the request of a claim template, which has the name of all examples."""
+    """Return a ResourceClaimTemplate with this request, and a Pod that names the request. The template has the same
+    name in each example.
+    """
     return f"""
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
@@ -311,7 +313,9 @@ spec:
 
 
 def test_an_example_refers_to_objects_of_its_own_folder(tmp_path, capsys):
-    """Files of different folders are applied separately. Every folder sees the objects of --context."""
+    """An audit looks up the objects of a file in the folder of the file. Files of --context are looked up for every
+    folder.
+    """
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "example.yaml").write_text(example(name))
@@ -331,7 +335,7 @@ def test_context_that_cannot_be_read_stops_the_audit(tmp_path, capsys):
 
 
 def test_published_manifests_are_evaluated_without_an_error(tmp_path, capsys):
-    """Each manifest is audited or reported, and no expression of a shipped policy fails."""
+    """Each manifest is evaluated or reported as unreadable, and no expression of a shipped policy fails."""
     kept = tmp_path / "report.json"
     assert run_command_line(["audit", str(HERE.parent / "manifests"), "-o", f"json={kept}"]) in {1, 2}
     document = json.loads(kept.read_text())
@@ -373,7 +377,7 @@ def test_a_broken_file_that_is_not_a_manifest_is_counted(tmp_path, capsys):
 
 
 def test_findings_link_to_the_published_page_of_their_rule(capsys):
-    """Readers without a command line need the page and its heading."""
+    """People who read a report without a command line need a link to the page of a rule, with its heading."""
     root = Path(__file__).parents[2]
     broken = str(root / "examples" / "research-team" / "broken" / "mpijob-slots.yaml")
     assert run_command_line(["audit", broken, "--docs-address", "https://docs.example/v1/", "-o", "sarif"]) == 1

@@ -1,4 +1,6 @@
-"""Which findings an audit leaves out, and which give exit code 1. One process, parts, and two processes agree."""
+"""Which findings an audit leaves out, and which findings give exit code 1. Results are equal with one process, with a
+file in parts, and with two processes.
+"""
 
 import json
 from pathlib import Path
@@ -17,7 +19,9 @@ CODES = {"fail": 1, "warn": 1}
 
 @pytest.fixture(params=[1, 2], ids="jobs {}".format)
 def audit(request, monkeypatch, capsys, tmp_path):
-    """Audits in a number of processes, with each document as a part. Returns exit code, findings and stderr."""
+    """Return a function that audits with one or two processes, with each document as a part. It returns exit code,
+    findings and stderr.
+    """
     monkeypatch.setattr(document_stream, "_BLOCK", 60)
 
     def audited(*arguments, jobs=request.param):
@@ -65,7 +69,7 @@ def test_flags_choose_what_is_reported_and_what_fails(audit, tmp_path, flags, co
     "flags", [(), ("--rule", "denies"), ("--skip", "warns"), ("--min-severity", "high"), ("--jobs", "2")]
 )
 def test_formats_without_passes_have_the_same_counts(tmp_path, flags):
-    """If no output lists passes, a pass creates no finding, and the sums stay the same."""
+    """If no output format lists passes, an audit creates no finding for a pass. The sums must stay the same."""
     file = objects(tmp_path, "deny", "warn", "none")
     arguments = ["audit", *POLICIES, str(file), *flags, "-o"]
     run_command_line([*arguments, f"text={tmp_path / 'listed'}", "-o", f"ndjson={tmp_path / 'listing'}"])
@@ -94,7 +98,8 @@ def test_baseline_findings_that_are_gone_are_reported(audit, tmp_path):
     file, known = objects(tmp_path, "deny", "warn"), tmp_path / "known.json"
     audit(file, "--write-baseline", known)
     assert "--baseline" not in audit(file, "--baseline", known)[2]
-    assert "--baseline" not in audit(file, "--baseline", known, "--rule", "denies")[2]  # hidden, not fixed
+    # the finding is hidden by --rule, not fixed
+    assert "--baseline" not in audit(file, "--baseline", known, "--rule", "denies")[2]
     objects(tmp_path, "none", "warn")
     assert "note: --baseline: 1 known finding gone, first denies" in audit(file, "--baseline", known)[2]
 

@@ -160,7 +160,9 @@ def test_other_files_with_such_names_are_read(path, tmp_path, monkeypatch):
 
 
 def test_an_assertion_that_repeats_a_key_is_reported(tmp_path, monkeypatch, capsys):
-    """A `---` is missing between two objects, so the test compares only the second object."""
+    """A file of assertions lacks `---` between two objects, so a test of the cluster would compare only the second
+    object.
+    """
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {{name: {}}}\n"
     written(tmp_path, {"tests/00-assert.yaml": f"{pod.format('a')}\n{pod.format('b')}"})
     monkeypatch.chdir(tmp_path)
@@ -268,7 +270,9 @@ esac
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
-    """For machines without helm and kubectl: helm fails, and kubectl prints a file."""
+    """Put a helm that fails, and a kubectl that prints a file, first in PATH. So the tests also run on machines without
+    these programs.
+    """
     for name in ("helm", "kubectl"):
         written(tmp_path, {f"bin/{name}": PROGRAM})
         (tmp_path / "bin" / name).chmod(0o755)
@@ -282,7 +286,7 @@ def test_rendered_objects_replace_their_files_and_a_failure_is_reported(tmp_path
     out, err = capsys.readouterr()
     assert [json.loads(line)["object"]["name"] for line in out.splitlines() if '"fail"' in line] == ["made"]
     assert f"error: {tree}/chart: cannot be rendered: `helm template` failed: no such chart" in err
-    assert err.count(f"{tree}/chart") == 1  # its templates are not reported again
+    assert err.count(f"{tree}/chart") == 1  # a chart that cannot be rendered is reported once, without its templates
 
 
 def test_a_library_of_charts_is_not_rendered(tmp_path, capsys, programs):
@@ -308,7 +312,7 @@ def test_a_chart_gets_its_dependencies_of_the_same_folder(tmp_path, capsys):
     assert run_command_line(["audit", *POLICIES, str(tmp_path / "tree"), "--render", "-o", "ndjson"]) == 2
     out, err = capsys.readouterr()
     assert [json.loads(line)["object"]["name"] for line in out.splitlines() if '"fail"' in line] == ["of-the-library"]
-    assert "missing in charts/ directory: far" in err  # the file is outside of the named folder
+    assert "missing in charts/ directory: far" in err  # the chart is outside of the folder that the command line names
 
 
 def test_warnings_of_kustomize_are_not_reported_as_the_cause_of_a_failure(tmp_path, capsys, programs):
@@ -321,7 +325,7 @@ def test_warnings_of_kustomize_are_not_reported_as_the_cause_of_a_failure(tmp_pa
 
 
 def test_hidden_folders_are_not_rendered(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))  # without helm and kubectl, rendering is an error
+    monkeypatch.setenv("PATH", str(tmp_path))  # there is no helm and kubectl, so rendering anything would be an error
     written(tmp_path / ".archive", CHART)
     written(tmp_path / "clusters/.old", {"kustomization.yaml": "resources: [../../../missing]\n"})
     written(tmp_path, {"pod.yaml": POD.format("seen")})

@@ -1,4 +1,4 @@
-"""`claimgate audit --live`: the objects of an API server, in the same report as objects of files."""
+"""`claimgate audit --live` audits the objects of an API server, and writes the same report as for objects of files."""
 
 import json
 from collections import Counter

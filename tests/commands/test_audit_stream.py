@@ -1,4 +1,4 @@
-"""An audit of many objects: in order, in parts, in several processes, until Ctrl-C, and beside hostile files."""
+"""An audit of many objects: order, parts, several processes, Ctrl-C, and hostile files beside others."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def test_findings_come_in_the_order_of_the_input_with_their_lines(tmp_path, monk
 
 
 def test_objects_that_policies_look_up_are_found_in_whatever_part_they_are(tmp_path, monkeypatch, capsys):
-    """The namespace and the claim of a Pod follow the Pods, in separate parts."""
+    """The Namespace and the claim of a Pod come later in the file than the Pods, and in other parts."""
     monkeypatch.setattr(document_stream, "_BLOCK", 400)
     claims = "resourceClaims: [{name: g, resourceClaimName: c}]\n  containers: [{name: a, image: x, resources: {claims: [{name: h}]}}]"
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: team}\nspec:\n  " + claims + "\n"

@@ -1,4 +1,6 @@
-"""A backtest reviews the requests of an audit log, counts requests that it cannot review, and compares two sets."""
+"""A backtest reviews the requests of an audit log again, counts requests that it cannot review, and compares two sets
+of policies.
+"""
 
 import gzip
 import json
@@ -222,4 +224,5 @@ def test_namespaces_have_their_labels_at_that_time_of_the_log(tmp_path, capsys, 
     assert run_command_line(["backtest", str(log), *only, "-o", "json", "--jobs", jobs]) == 1
     told = json.loads(capsys.readouterr().out)["policies"]
     assert (told["denied"], told["undecided"]) == (2, 2)
-    assert told["rules"]["labelled"]["example"].endswith("audit.log:3 Pod team/pod-0")  # the first denied request
+    # the example is the first denied request
+    assert told["rules"]["labelled"]["example"].endswith("audit.log:3 Pod team/pod-0")

@@ -1,4 +1,6 @@
-"""`claimgate cel` prints value, type and cost, or the error with its caret, and runs corpora."""
+"""`claimgate cel` prints the value, type and cost of an expression, or its error with a caret. It also runs corpora of
+expressions.
+"""
 
 import io
 import json
@@ -122,7 +124,7 @@ def test_a_prompt_on_a_terminal_evaluates_expressions(tmp_path):
     try:
         while chunk := os.read(parent, 4096):
             seen += chunk
-    except OSError:  # the terminal closes with its last user
+    except OSError:  # the terminal closes when its last process ends
         pass
     os.close(parent)
     assert process.wait() == 0

@@ -1,4 +1,4 @@
-"""`claimgate certs` on the command line: its output, its files, its exit codes."""
+"""`claimgate certs`: its output, its files, and its exit codes."""
 
 from __future__ import annotations
 

@@ -42,7 +42,9 @@ def test_a_certificate_that_is_not_valid_now_is_named(
 
 
 def test_what_to_do_first_about_a_certificate_depends_on_the_direction() -> None:
-    """The clock is rarely the cause of an expired certificate, and often of one that is not valid yet."""
+    """For a certificate that is not valid yet, the message first suggests to correct the clock. For an expired
+    certificate, it first suggests a new one.
+    """
     now = datetime(2026, 11, 28, 12, tzinfo=UTC)
     begins, ends = datetime(2026, 7, 26, 12, tzinfo=UTC), datetime(2026, 10, 24, 12, tzinfo=UTC)
     assert describe_wrong_period(begins, ends, now) == (

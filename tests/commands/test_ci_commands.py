@@ -43,7 +43,7 @@ FILE = "a\n::error::b ##[c] ::stop-commands::d.json"
 
 
 def mutations(value: JSON) -> Iterator[JSON]:
-    """Each object with one text or one key replaced by each hostile text."""
+    """Yield copies of the object. Each copy has a hostile text in place of one text or key."""
     for number, path in enumerate(paths_of_texts(value)):
         made = copy.deepcopy(value)
         *above, last = path
@@ -75,7 +75,7 @@ def paths_of_texts(value: JSON, path: tuple[Any, ...] = ()) -> Iterator[tuple[An
 
 @pytest.fixture(scope="module")
 def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file name is hostile, and one field of each object."""
+    """Write a file with a hostile name, and with a hostile text in one field of each object."""
     folder = tmp_path_factory.mktemp("objects")
     read = [each.value for file in yamlfile.discover(ROOT / name for name in SAMPLES) for each in yamlfile.read(file)]
     made = [mutated for value in read for mutated in mutations(value)]
@@ -133,13 +133,13 @@ def test_every_format(verb: str, objects: Path, tmp_path: Path, capsys: pytest.C
     assert obeyed(out + err) == []
     for name in format_names():
         text = (tmp_path / name).read_text()
-        if name == "github":  # claimgate wrote each of these commands
+        if name == "github":  # claimgate itself wrote each of these commands
             lines = text.split("\n")
             assert {line.split(" ")[0] for line in lines if line} <= {"::error", "::warning", "::notice"}
             assert [line for line in lines if OBEYED.search(line.removeprefix("::"))] == []
         else:
             assert obeyed(text) == [], name
-    for name in ("policyreport", "openreports"):  # decoded, each text is the original text
+    for name in ("policyreport", "openreports"):  # decoded, each text equals the original text
         kept = (tmp_path / name).read_text()
         assert not kept or any(
             "\n::error" in json.dumps(each.value).replace("\\n", "\n") for each in yamlfile.load(kept)
@@ -162,7 +162,9 @@ def test_simulations(
 
 
 def test_a_text_without_ci_commands_is_written_unchanged() -> None:
-    """A text without commands stays as it is, and OBEYED matches a command. So the tests above can fail."""
+    """A text without commands is written unchanged, and OBEYED matches a command. This shows that the tests above can
+    fail.
+    """
     harmless = "std::vector a::b #[x] ## title # [y] " * 9
     assert Screen(width=40).wrapped(harmless, "  ") == textwrap.wrap(
         harmless, 40, initial_indent="  ", subsequent_indent="  "

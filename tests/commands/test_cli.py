@@ -1,4 +1,6 @@
-"""What holds for every verb: one table of exit codes, one form of errors, and no imports of other verbs."""
+"""What holds for every verb: its exit codes are in one table, all errors have one form, and no verb imports the code of
+another.
+"""
 
 import os
 import re
@@ -189,7 +191,7 @@ def test_an_internal_error_exits_with_70_and_its_place(capsys):
 
 @pytest.mark.parametrize("verb", ["policies list", "policies check", "policies export", "test", "audit .", "replay ."])
 def test_shipped_policies_say_which_releases_they_are_for(verb, capsys):
-    """The error is one line, without each mistake that an older CEL finds in the policies."""
+    """The error is one line. It does not list each mistake that an older CEL finds in the policies."""
     assert run_command_line([*verb.split(), "--kubernetes-version", "1.33"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -261,7 +263,7 @@ POD = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}'
     ],
 )
 def test_the_name_of_a_file_is_never_an_option(file, pattern, tmp_path, monkeypatch, capsys):
-    """A shell expands a pattern to these words, if a file has the name of an option."""
+    """A shell expands a pattern to the names of files. A file with the name of an option must not become an option."""
     monkeypatch.chdir(tmp_path)
     Path("z.yaml").write_text(POD)
     Path(file).parent.mkdir(exist_ok=True)
@@ -273,7 +275,7 @@ def test_the_name_of_a_file_is_never_an_option(file, pattern, tmp_path, monkeypa
         assert (code, out) == (2, ""), verb
         assert f"`{file}` is " in err
         assert "and also the name of a file in this folder" in err
-    # the fix that the message names
+    # the message names this fix
     whole = [str(Path.cwd() / each) if each == "-" else f"./{each}" for each in named]
     assert run_command_line(["audit", *whole]) == 0
     if file not in ("-", "--"):
@@ -284,7 +286,7 @@ def test_the_name_of_a_file_is_never_an_option(file, pattern, tmp_path, monkeypa
 def test_options_next_to_files_of_other_names_are_options(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("z.yaml").write_text(POD)
-    # z.yaml is read as a configuration
+    # --config reads z.yaml as a configuration
     assert run_command_line(["audit", "--output=text", "-v", "--config", "z.yaml", "z.yaml"]) == 2
     assert "z.yaml" in capsys.readouterr().err
     assert run_command_line(["audit", "--output=text", "-v", "z.yaml"]) == 0

@@ -1,4 +1,4 @@
-"""Comments `# claimgate:ignore RULE reason` of audited files, if the configuration allows them."""
+"""Comments `# claimgate:ignore RULE reason` in audited files, if the configuration allows such comments."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_several_processes_count_the_same(folder: Path, capsys: pytest.CaptureFi
 
 
 def test_a_comment_is_about_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A comment in one document makes no exception in the next document."""
+    """A comment in one document does not ignore a finding in the next document."""
     Path("claimgate.yaml").write_text("ignoreComments: [research]\n")
     written(COMMENT)
     Path("job.yaml").write_text(f"{Path('job.yaml').read_text()}---\n{BROKEN.read_text()}")

@@ -1,4 +1,6 @@
-"""Completion in a shell: bash runs the printed script, and other shells set the same variables."""
+"""Completion in a shell. Bash runs the printed script, and other shells are simulated by the variables that they
+set.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,7 @@ def test_every_format_is_offered() -> None:
 
 
 def test_every_rule_is_offered() -> None:
-    """Shipped rules are those of checks, and those of policies with named validations."""
+    """The shell offers all shipped rules: those of checks, and those of policies with named validations."""
     rules = {name for name in rule_ids(shipped_policies()) if "/" in name}
     assert set(offered_by_bash("explain", "")) == rules
     assert set(offered_by_bash("audit", "--rule", "")) == rules | {name.partition("/")[0] for name in rules}

@@ -1,4 +1,4 @@
-"""Unrelated files of a repository do not change a finding."""
+"""An unrelated file of a repository does not change a finding."""
 
 from __future__ import annotations
 
@@ -160,8 +160,9 @@ CHAIN = {"queues.yaml": (local_queue(), cluster_queue(4), FLAVOR), "job.yaml": j
     [
         ({}, ["kueue-never/exceeds-max-quota"]),
         ({"other/queues.yaml": (local_queue(), cluster_queue(64), FLAVOR)}, ["kueue-never/exceeds-max-quota"]),
-        ({"again.yaml": cluster_queue(64)}, []),  # two objects have this name
-        ({"queues.yaml": (local_queue(), cluster_queue(4, cohort="x"), FLAVOR)}, []),  # other queues may lend quota
+        ({"again.yaml": cluster_queue(64)}, []),  # two ClusterQueues have this name
+        # another queue of the cohort may lend quota
+        ({"queues.yaml": (local_queue(), cluster_queue(4, cohort="x"), FLAVOR)}, []),
         ({"job.yaml": job(namespace="team")}, []),  # the LocalQueue may be in another namespace
         ({"queues.yaml": local_queue(), "vendor/queues.yaml": (cluster_queue(4), FLAVOR)}, []),
     ],

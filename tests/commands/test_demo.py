@@ -1,4 +1,4 @@
-"""`claimgate demo`: five scenes, each with the command line that repeats it."""
+"""`claimgate demo`: five scenes, each with the command that repeats it."""
 
 import subprocess
 import sys
@@ -20,7 +20,8 @@ def test_the_five_scenes(tmp_path, capfd, monkeypatch):
     assert err == ""
     lines = out.splitlines()
     assert [line for line in lines if len(line) > 80 and str(state) not in line] == [], "make it fit 80 columns"
-    in_one_line = out.replace(" \\\n", " ").splitlines()  # the folder of this test is longer than .demo
+    # wrapped commands count as one line, because the folder of this test has a longer name than .demo
+    in_one_line = out.replace(" \\\n", " ").splitlines()
     assert len(in_one_line) + len(("serve", "replay", "replay")) < 60
     assert [line[0] for line in lines if line[:1].isdigit() and line[1:3] == ". "] == ["1", "2", "3", "4", "5"]
     shown = [line.split()[2] for line in lines if line.startswith("$ claimgate ")]

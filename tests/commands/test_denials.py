@@ -1,4 +1,6 @@
-"""A job has ten mistakes, and the mutating phase denies one. The denial has its code, and reports all ten."""
+"""A job has ten mistakes, and a mutating policy denies one of them. The denial has the code of this policy, and reports
+all ten mistakes.
+"""
 
 import json
 from pathlib import Path
@@ -41,7 +43,7 @@ def test_the_page_shows_the_result_of_replay(capsys):
 
 
 def test_a_translated_gpu_is_not_reported_as_a_problem(tmp_path, capsys):
-    """Another container is refused, and `gpu: 1` is still translated before the other checks."""
+    """A container with `gpu: 1` is translated before the other checks, also if another container is refused."""
     file = tmp_path / "job.yaml"
     file.write_text(JOB.read_text().replace("nvidia.com/gpu: 500m", "gpu: 1"))
     assert run_command_line(["replay", str(file), "-o", "ndjson"]) == 1

@@ -1,4 +1,4 @@
-"""In the example of README, every broken object has its finding, and no good object has one."""
+"""In the example of README, every broken object has its finding, and no correct object has a finding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Each exit code of the documented table, for each verb with the code. test_audit_stream.py has that of Ctrl-C."""
+"""Each exit code of the documented table, for each verb with this code. test_audit_stream.py tests the exit code after
+Ctrl-C.
+"""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""`claimgate replay --explain`: why each policy decided or did not, as the evaluation reports."""
+"""`claimgate replay --explain` prints why each policy decided or not, from the record of the evaluation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIXED = ["replay", "--only", "policies.yaml", "objects.yaml"]
 
 
 def stable(text: str) -> str:
-    """Times differ from run to run."""
+    """Replace times, which differ from run to run."""
     return re.sub(
         r" {2}\d+\.\d\d +(?=\d)", "  n.nn  ", re.sub(r"MS +COST", "MS    COST", re.sub(r"- +- ", "-     - ", text))
     )
@@ -33,7 +33,7 @@ def explained(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[list[
 def test_explain_prints_a_table_for_each_phase(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A Pod with a warning, a denied Pod, a template in a Job, and a Service without findings."""
+    """The fixtures are a Pod with a warning, a denied Pod, a Job, and a Service without findings."""
     monkeypatch.chdir(HERE)
     assert run_command_line([*FIXED, "--explain"]) == 1
     actual = stable(capsys.readouterr().out)
@@ -82,7 +82,7 @@ def test_the_shipped_policies_on_a_train_job(capsys: pytest.CaptureFixture[str])
     assert outcomes["claims-exactly-one"] == ("not matched", no_pods)
     names = "no rule of its matchConstraints names CREATE trainjobs.trainer.kubeflow.org"
     assert outcomes["kueue-queues"] == ("not registered", names)
-    (told,) = explained(capsys, str(review))  # without the runtime
+    (told,) = explained(capsys, str(review))  # the TrainingRuntime is not in the input
     (open_one,) = [each["reason"] for each in told if each["policy"] == "trainjob-num-proc-per-node"]
     assert open_one == "ClusterTrainingRuntime torch-distributed-a100 not found"
 

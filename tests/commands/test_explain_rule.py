@@ -77,7 +77,7 @@ def test_the_version_and_short_help(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("arguments", [["version"], ["explain", "gpu-portable/all"], ["explain", "gpu-portable/al"]])
 def test_a_prepared_text_is_printed_without_importing_the_parser(arguments: list[str]) -> None:
-    """Imports of Typer and pydantic take most of the start time."""
+    """Importing Typer and pydantic would take most of the time of the command."""
     code = (
         "import sys; from webhook.cli import run_command_line; run_command_line(sys.argv[1:]);"
         "sys.exit(','.join({'typer', 'pydantic', 'yaml', 'webhook.facts'} & set(sys.modules)) or 0)"

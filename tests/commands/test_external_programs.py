@@ -1,4 +1,4 @@
-"""Programs that an audit starts do only what claimgate asks, with any names and contents of audited files."""
+"""Programs that an audit starts do only what claimgate asks for, with any names and contents of audited files."""
 
 import json
 import os
@@ -54,7 +54,9 @@ open("RECORD", "a").write(json.dumps([sys.argv, dict(os.environ), os.getcwd(), o
 
 @pytest.fixture
 def record(tmp_path, monkeypatch):
-    """Programs that record how they are started, before the real programs in PATH."""
+    """Put programs that record their arguments and environment first in PATH. Return a function that returns the
+    records.
+    """
     file = tmp_path / "record"
     for name in ("helm", "kubectl", "git"):
         write_program(tmp_path / "bin" / name, RECORDER.replace("RECORD", str(file)))
@@ -206,7 +208,7 @@ def test_memory_of_a_program_is_bounded(tmp_path):
     assert run_script(tmp_path, "sleep 0.2; ulimit -d; ulimit -v").stdout.decode().split() == ["4194304", "33554432"]
 
 
-# --- helm and kustomize themselves ---
+# --- the real helm and kustomize ---
 
 
 @needs_helm
@@ -225,9 +227,10 @@ def test_a_chart_does_not_read_a_file_through_a_link_out_of_the_folder(tmp_path,
         assert "1 file or folder is not read" in err, target
     (tree / "chart" / "token").unlink()
     (tree / "chart" / "token").symlink_to(secret / "token")
-    assert "s3cr3t" in run_as_it_is("helm", "template", "release", tree / "chart").stdout  # so claimgate renders a copy
+    # helm itself follows the link, so claimgate renders a copy
+    assert "s3cr3t" in run_as_it_is("helm", "template", "release", tree / "chart").stdout
     (tree / "chart" / "token").unlink()
-    (tree / "chart" / "token").symlink_to("../shared/_x.tpl")  # a link inside is followed
+    (tree / "chart" / "token").symlink_to("../shared/_x.tpl")  # a link to a file inside the folder is followed
     (tree / "chart" / "templates" / "x").symlink_to("../../shared")
     write_files(tree, {"chart/templates/pod.yaml": POD.format('{{ include "x" . }}-web')})
     code, names, err = audit(capsys, tree, "--render")
@@ -235,7 +238,7 @@ def test_a_chart_does_not_read_a_file_through_a_link_out_of_the_folder(tmp_path,
 
 
 def run_as_it_is(*command):
-    """Run the program as a user would, without the bounds of claimgate."""
+    """Run a program as a user would, without the limits that claimgate sets."""
     return subprocess.run(
         list(map(str, command)), capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60, check=False
     )
@@ -251,7 +254,7 @@ def test_the_schema_of_a_chart_reads_no_file(tmp_path, capsys):
     schema = {"values.schema.json": SCHEMA.replace("SECRET", str(secret))}
     write_files(tree / "chart", {**CHART, **schema})
     write_files(packed / "sub", {**CHART, **schema, "Chart.yaml": CHART["Chart.yaml"].replace("name: ", "name: sub")})
-    assert "s3cr3t" in run_as_it_is("helm", "template", "release", tree / "chart").stderr  # helm alone
+    assert "s3cr3t" in run_as_it_is("helm", "template", "release", tree / "chart").stderr  # helm itself reads the file
     (tree / "chart/charts").mkdir()
     with tarfile.open(tree / "chart/charts/sub-1.0.0.tgz", "w:gz") as archive:
         archive.add(packed / "sub", "sub")
@@ -282,7 +285,7 @@ def test_files_outside_the_kustomization_are_audited_too(tmp_path, capsys):
 
 @needs_helm
 def test_a_folder_named_like_an_option_of_helm_is_rendered(tmp_path, capsys, monkeypatch):
-    """helm would read a folder named `--post-renderer=/bin/sh` as an option that starts a program."""
+    """helm alone would read a folder named `--post-renderer=evil` as an option that starts a program."""
     ran = tmp_path / "ran"
     write_program(tmp_path / "evil", f"#!/bin/sh\ntouch {ran}\ncat\n")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
@@ -351,7 +354,7 @@ def test_a_kustomization_uses_nothing_outside_its_folder(tmp_path, capsys, text,
 @needs_kubectl
 @pytest.mark.parametrize("key", ["resources", "RESOURCES", "reſources"])
 def test_kustomize_itself_accepts_folders_from_elsewhere(tmp_path, key):
-    """This is why claimgate checks the paths in a kustomization."""
+    """kustomize itself reads the folder, so claimgate must check the paths in a kustomization."""
     write_files(tmp_path / "outside", OUTSIDE)
     write_files(tmp_path / "k", {"kustomization.yaml": f"{key}: [../outside]\n"})
     assert "name: outside" in run_as_it_is("kubectl", "kustomize", tmp_path / "k").stdout
@@ -380,7 +383,7 @@ def test_a_kustomization_uses_the_named_folders(tmp_path, capsys):
     assert "uses `../base`, which is outside of the audited folder; name a folder that contains both" in err
 
 
-# --- git itself ---
+# --- the real git ---
 
 
 def git(folder, *arguments):
@@ -521,7 +524,8 @@ def test_files_of_a_nested_work_tree_are_audited_and_counted(tmp_path, capsys, p
     assert "note: 1 object unchanged and not audited" in err
     assert "note: 2 files could not be compared with the revision, so all objects are audited; first " in err
     assert "it is in a work tree of git that was not named" in err
-    assert audit(capsys, tree, inner, "--changed-since", "HEAD")[:2] == (0, set())  # a named file is compared
+    # a file that the command line names is compared
+    assert audit(capsys, tree, inner, "--changed-since", "HEAD")[:2] == (0, set())
     assert not ran.exists()
 
 

@@ -1,4 +1,4 @@
-"""No terminal or CI system obeys a name of an object, policy, suite or file, at any place of the output.
+"""No name of an object, policy, suite or file can control a terminal or a CI system, at any place of the output.
 
 Each text output gets a name that would clear the screen, reverse the line, and forge an error line.
 """
@@ -77,7 +77,9 @@ def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Policies, a Pod and a suite have the name at every possible place. JSON accepts a lone surrogate."""
+    """Write policies, a Pod and a suite with the hostile name at every possible place. Only JSON can have a lone
+    surrogate.
+    """
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "policy.yaml").write_text(POLICY)
     (tmp_path / "policies" / "mutation.yaml").write_text(MUTATION)
@@ -94,7 +96,7 @@ def pod() -> dict[str, Any]:
 
 
 def assert_harmless(text: str) -> None:
-    """Allow no invisible character, and of GitHub's commands only claimgate's own."""
+    """Fail if the text has an invisible character, or a command of GitHub that claimgate did not write."""
     hidden = {each for each in text if unicodedata.category(each)[0] == "C" or each in "\u2028\u2029"} - {"\n"}
     assert not hidden, "write what users name as JSON, or through terminal.one_line of webhook/text/terminal.py"
     lines = text.split("\n")
@@ -103,7 +105,7 @@ def assert_harmless(text: str) -> None:
 
 
 def door(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    """The output must be harmless."""
+    """Run a command and return its exit code and output. The output must be harmless."""
     code = run_with_traceback(lambda: run_command_line(arguments))
     captured = capsys.readouterr()
     assert_harmless(captured.out + captured.err)
@@ -147,10 +149,11 @@ def test_audit(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]) -
 def test_replay(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     objects = [str(path) for path in sorted((folder / "objects").iterdir())]
     code, said = door(["replay", *objects, "--only", str(folder / "policies"), "-o", format_], capsys)
-    assert code == 2  # a document is not an object
+    assert code == 2  # one document of the input is not an object
     if format_ == "text":
         assert re.search(r"warning:\s+\\x3a:error::a", said)
-        assert re.search(r"\*\s+(::|\\x3a:)error::a", said)  # not at the start of the line, so not a command
+        # the name is not at the start of the line, so it is not a command
+        assert re.search(r"\*\s+(::|\\x3a:)error::a", said)
 
 
 @pytest.mark.parametrize("format_", format_names())
@@ -180,7 +183,7 @@ def test_test(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_policies(arguments: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = folder / IN_FILE.replace("/", "")
     (folder / "policies").rename(place)
-    expected = 1 if "check" in arguments else 0  # the policies fail on a Pod without labels
+    expected = 1 if "check" in arguments else 0  # the policies fail for a Pod without labels
     assert door([*arguments, str(place)], capsys)[0] == expected
     described = POLICY.replace(
         "{name: named}", json.dumps({"name": "named", "annotations": {"kubernetes.io/description": IN_FILE}}), 1
@@ -192,7 +195,7 @@ def test_policies(arguments: list[str], folder: Path, capsys: pytest.CaptureFixt
     )
     code, said = door([*arguments, str(place)], capsys)
     assert code == 2
-    assert "\n | " in said  # the place in the expression is still shown below
+    assert "\n | " in said  # the text still points to the place in the expression
 
 
 def test_pages_of_rules_of_other_policies_are_written_safely(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -239,7 +242,7 @@ def test_backtest(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]
     log = folder / f"{IN_FILE.replace('/', '')}.log"
     log.write_text(f"{json.dumps(event)}\n{HOSTILE!a}\n")
     code, said = door(["backtest", str(log), "--only", str(folder / "policies"), "-o", format_], capsys)
-    assert code == 2  # a line is not an event
+    assert code == 2  # one line of the log is not an event
     assert "stop-commands" in said
 
 

@@ -1,4 +1,6 @@
-"""Every verb that reads a cluster can name the context of the kubeconfig. `--context` names files."""
+"""Every verb that reads a cluster has the option --kube-context for the context of the kubeconfig. `--context` names
+files.
+"""
 
 import json
 

@@ -1,4 +1,6 @@
-"""Every format with sums counts the findings that configuration and annotations remove. --no-config removes none."""
+"""Every output format with sums counts the findings that configuration and annotations leave out. With --no-config,
+none are left out.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ NOTHING = {**dict.fromkeys(COUNTS, 0), "settings": [], "params": []}
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Each of six jobs is removed in a different way, and one stays."""
+    """Write seven jobs. Six are left out, each in a different way."""
     monkeypatch.chdir(tmp_path)
     job = yamlfile.read(BROKEN)[0].value
 
@@ -155,7 +157,7 @@ def test_a_copy_of_the_tree_has_the_configuration(configured: Path, capsys: pyte
 
 
 def test_without_these_settings_nothing_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without the ignore file, no line says that files were left out."""
+    """If no ignore file leaves out files, the report does not say that files were left out."""
     Path("jobs", ".claimgateignore").unlink()
     assert audit() == 1
     assert "left out" not in capsys.readouterr().out
@@ -185,7 +187,9 @@ def test_mistakes(arguments: list[str], said: str, folder: Path, capsys: pytest.
 
 
 def test_a_param_in_the_audited_files_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A ConfigMap of the audited files can turn a rule off, even with `--no-config`. So the summary names it."""
+    """A ConfigMap in the audited files can turn a rule off, even with `--no-config`. So the summary names the
+    ConfigMap.
+    """
     param = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "training-jobs"}, "data": {"off": RULE}}
     param["metadata"]["namespace"] = "claimgate-system"  # type: ignore[index]
     assert audit("--no-config") == 1

@@ -1,4 +1,6 @@
-"""Registration follows stored policies. It changes only rules and conditions, and never blocks the cluster."""
+"""The registration of webhooks follows stored policies. It changes only rules and conditions, and never blocks the
+cluster.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,7 @@ def test_an_idle_webhook_keeps_its_bundle() -> None:
     assert (idle["name"], idle["rules"]) == ("pods.validate.claimgate.dev", [])
     assert (idle["failurePolicy"], idle["clientConfig"]["caBundle"]) == ("Fail", "YQ==")
     stored = {**after, "webhooks": [pods, {key: value for key, value in idle.items() if key != "rules"}]}
-    assert not has_different_webhooks(stored, after)  # an API server stores no empty list
+    assert not has_different_webhooks(stored, after)  # an API server does not store an empty list
 
 
 def test_a_new_webhook_is_named_like_the_first_one() -> None:

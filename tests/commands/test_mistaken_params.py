@@ -19,7 +19,9 @@ def _config_map(name: str, **data: str) -> JSON:
 
 
 def test_a_key_or_a_rule_that_does_not_exist_is_named(server: ApiServer, tmp_path: Path) -> None:
-    """claimgate may run in another namespace than its policies name."""
+    """claimgate may run in another namespace than its policies name. Then the check reads the namespace in which
+    claimgate runs.
+    """
     items = [
         _config_map("gpu-portable", resource="nvidia.com/gpu", resources="nvidia.com/gpu"),
         _config_map("kueue", deny="kueue-never/no-queue"),

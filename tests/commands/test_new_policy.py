@@ -1,4 +1,4 @@
-"""`claimgate policies new`: with any options, the new files compile, have no mistakes, and pass their own suite."""
+"""`claimgate policies new`: with any options, the new files compile, have no mistakes, and pass their suite."""
 
 import itertools
 

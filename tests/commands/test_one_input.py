@@ -1,4 +1,4 @@
-"""Objects of one input are context for each other, in replay and in audit. Warnings give exit code 0."""
+"""Objects of one input are context for each other, in replay and in audit. Warnings do not change the exit code 0."""
 
 import json
 from pathlib import Path
@@ -115,7 +115,9 @@ def test_a_repeated_key_is_a_finding_of_audit(tmp_path: Path, capsys):
 
 
 def test_a_key_that_kustomize_refuses_is_reported_even_if_it_loses_nothing(tmp_path: Path, capsys):
-    """`kubectl kustomize` v1.36: mapping key "data" already defined. It merges a patch with such a key."""
+    """kustomize 1.36 refuses a resource with such a key: mapping key "data" already defined. A patch with such a key is
+    merged.
+    """
     twice = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\ndata: {k: v}\n"
     for name in ("listed", "patch", "alone"):
         (tmp_path / f"{name}.yaml").write_text(twice)
@@ -137,7 +139,7 @@ def test_a_repeated_key_in_a_list_is_reported_for_its_object(tmp_path: Path, cap
     findings = json.loads(capsys.readouterr().out)["findings"]
     (found,) = (each for each in findings if each["result"] == "warn")
     assert (found["path"], found["line"], found["object"]["name"], found["rule"]) == (
-        "",  # in JSON the reader records only the place
+        "",  # for JSON, the reader records only the position
         2,
         "b",
         "manifest/repeated-key",

@@ -1,4 +1,4 @@
-"""An option or a field of claimgate.yaml means the same in replay, audit, simulate and backtest."""
+"""An option, or a field of claimgate.yaml, means the same in replay, audit, simulate and backtest."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_policy_that_may_deny_and_is_not_evaluated_is_undecided(
     (policy, binding) = policies
     answer(door, policies, [], {})
     if door == "backtest" and policies is UNKNOWN["a user"]:
-        return  # a log has the user
+        return  # an audit log has the user, so nothing is unknown
     file, flags = "log.json" if door == "backtest" else "pod.yaml", ["--fail-on", "deny,undecided"]
     flags = [] if door == "simulate" else flags
     assert run_command_line([door, file, *flags]) == 3
@@ -168,7 +168,9 @@ def test_ignored_objects_of_the_configuration_are_reported(
 def test_a_problem_that_several_params_find_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Messages with the name of the param are two problems. A message without the name is one."""
+    """Two params find the problem. If the message has the name of the param, there are two problems, and otherwise
+    one.
+    """
     monkeypatch.chdir(tmp_path)
     selected = {"selector": {"matchLabels": {"kind": "quota"}}, "namespace": "x", "parameterNotFoundAction": "Deny"}
     rules = validating(
@@ -191,7 +193,7 @@ def test_a_problem_that_several_params_find_is_reported_once(
     for door in DOORS:
         assert answer(door, rules, ["--context", "params.yaml"], {}) == "denied"
         out = capsys.readouterr().out
-        if door == "backtest":  # backtest counts rules, and shows one example of each
+        if door == "backtest":  # backtest counts denials for each rule, and prints one example of each rule
             assert out.count("never") == 1
             continue
         assert [out.count(f"never{by}") for by in ("", " by one", " by two")] == [3, 1, 1], f"{door}: {out}"

@@ -1,4 +1,4 @@
-"""`claimgate policies`: the loaded policies, the kinds that they cover, and what a cluster accepts."""
+"""`claimgate policies`: the loaded policies, the kinds for which they are evaluated, and what a cluster accepts."""
 
 import datetime as dt
 import io
@@ -99,7 +99,7 @@ DEPLOYMENTS = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["*"]
     ],
 )
 def test_check_names_fields_that_no_kind_has(expression, told, tmp_path, capsys):
-    """kube-apiserver reports the same in status.typeChecking."""
+    """kube-apiserver reports the same mistakes in status.typeChecking."""
     pod = [{"name": "pod", "expression": "object.spec.template.spec"}]
     made = validating(expression, variables=pod, rule=DEPLOYMENTS)
     (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, made)))
@@ -174,11 +174,12 @@ def test_a_param_of_the_context_is_read_as_strictly(tmp_path, capsys):
     assert run_command_line(["replay", review, "--context", str(context)]) == 2
     told = "data.deny: unknown rule `storage/read-write-one`: did you mean `storage/read-write-once`?\n"
     assert capsys.readouterr().err == f"error: {context}:5:3: {told}"
-    for verb in ("replay", "audit"):  # this file is a param; the other files are still reviewed
+    for verb in ("replay", "audit"):  # this file is a param, so it is an error; the other files are still reviewed
         assert run_command_line([verb, str(context)]) == 2
         assert f"error: {context}:5:3: {told}" in capsys.readouterr().err
     context.write_text(context.read_text().replace("namespace: claimgate-system", "namespace: other"))
-    assert run_command_line(["replay", review, "--context", str(context)]) == 0  # no binding names it
+    # no binding names a ConfigMap of this namespace
+    assert run_command_line(["replay", review, "--context", str(context)]) == 0
 
 
 def test_rules_are_printed_with_their_examples(capsys):
@@ -209,7 +210,7 @@ def test_a_rule_without_a_policy_is_reported(rule, hint, capsys):
 
 
 def test_pages_of_rules_are_written(tmp_path, capsys):
-    """Pages of a site's policies have the same form, and a separate index."""
+    """The pages of a site's own policies have the form of the shipped pages, and an index of their own."""
     folder = str(Path(shipped.policies_folder()) / "claims-exactly-one")
     assert run_command_line(["policies", "rules", folder, "--pages", str(tmp_path / "pages")]) == 0
     assert capsys.readouterr().out == ""
@@ -229,7 +230,7 @@ def test_late_failures_are_printed_as_tables(capsys):
     assert "\n## GPU requests\n" in out
     rule = "| [pod-resources/limit-required](rules/pod-resources.md#pod-resourceslimit-required)"
     assert f"{rule}: The device or hugepages have a request but no limit" in out
-    assert "\n## Not covered\n" not in out  # only --late has this section
+    assert "\n## Not covered\n" not in out  # only the table of all shipped policies has this section
     assert run_command_line(["policies", "rules", "--late"]) == 0
     assert "\n## Not covered\n" in capsys.readouterr().out
 
@@ -411,7 +412,7 @@ def test_export_includes_the_params_of_bindings(selector, tmp_path, capsys):
     ],
 )
 def test_check_names_fields_that_a_mutation_cannot_set(mutation, told, tmp_path, capsys):
-    """kube-apiserver 1.36 accepts such a policy, and answers 403 to every request that the policy changes."""
+    """kube-apiserver 1.36 accepts the policy, and then answers 403 to every request that the policy would change."""
     (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, mutating(mutation))))
     fails = bool(told) and "has(" not in mutation
     run_command_line(["policies", "check", str(tmp_path)])
@@ -436,7 +437,7 @@ def test_check_names_fields_that_a_mutation_cannot_set(mutation, told, tmp_path,
     ],
 )
 def test_check_names_policies_that_crash_the_api_server(expression, told, tmp_path, capsys):
-    """kube-apiserver 1.36.2 drops the connection over which such a policy is created."""
+    """kube-apiserver 1.36.2 drops the connection of the client that creates such a policy."""
     (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, validating(expression))))
     run_command_line(["policies", "check", str(tmp_path)])
     out = capsys.readouterr().out
@@ -454,7 +455,7 @@ def test_check_names_policies_that_crash_the_api_server(expression, told, tmp_pa
     ],
 )
 def test_check_names_patches_that_crash_the_api_server(value, told, tmp_path, capsys):
-    """kube-apiserver 1.36.2 drops the connection of a request for which the policy is evaluated."""
+    """kube-apiserver 1.36.2 drops the connection of every request for which the policy is evaluated."""
     patch = f"[JSONPatch{{op: 'add', path: '/spec/k', value: {value}}}]"
     (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, mutating(patch))))
     run_command_line(["policies", "check", str(tmp_path)])

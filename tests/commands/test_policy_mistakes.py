@@ -1,4 +1,4 @@
-"""`claimgate policies check` on policies that compile but do not do what their authors intend."""
+"""`claimgate policies check` on policies that compile, but do not do what their authors intend."""
 
 import json
 from copy import deepcopy
@@ -82,7 +82,7 @@ def test_a_policy_that_may_work_passes_the_check(manifests, tmp_path, capsys):
 @pytest.mark.parametrize(
     "expression",
     [
-        "object.spec.suspend == true",  # the field may be set or not
+        "object.spec.suspend == true",  # the optional field may be absent
         "has(object.spec.suspend) || object.metadata.labels.team != ''",
         "object.metadata.labels.team != '' || has(object.spec.suspend)",
         "object.metadata.labels.team != '' || variables.suspended",
@@ -98,7 +98,9 @@ def test_nothing_is_said_of_unknown_fields_of_a_custom_kind(expression, tmp_path
 
 
 def test_a_policy_that_ignores_bookkeeping_is_tried_on_new_objects_of_a_custom_kind(tmp_path, capsys):
-    """On an update, such a policy compares whole objects."""
+    """On an update, a policy that ignores bookkeeping compares whole objects. So the check must also try new
+    objects.
+    """
     policy, binding = on_train_jobs("object.metadata.labels.team != ''")
     own = {**policy, "apiVersion": "claimgate.dev/v1alpha1", "kind": "ValidatingPolicy"}
     bound = {**binding, "apiVersion": "claimgate.dev/v1alpha1", "kind": "PolicyBinding"}
@@ -127,7 +129,9 @@ def test_a_mutation_under_a_condition_is_idempotent(tmp_path, capsys):
 
 
 def test_the_cases_of_the_suite_are_samples(tmp_path, capsys):
-    """The small objects of the check never reach this mutation."""
+    """The condition of this mutation excludes the small objects of the check, so only a case of the suite reaches
+    it.
+    """
     manifests = mutating(SIDECAR, matchConditions=[{"name": "b", "expression": "object.metadata.name == 'big'"}])
     assert "not idempotent" not in checked(manifests, tmp_path, capsys)[1]
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "big"}, "spec": {"containers": [{"name": "a"}]}}
@@ -223,7 +227,9 @@ def test_a_missing_field_is_reported_in_an_expression_with_a_wrong_type(tmp_path
 
 
 def test_a_failure_that_a_missing_field_does_not_cause_is_not_described_by_the_field(tmp_path, capsys):
-    """The condition holds only for a Pod without a limit, and the mutation writes all fields of all volumes."""
+    """The condition is true only for a volume without a limit. The mutation writes all fields of all volumes, so a
+    missing field is not the cause of the failure.
+    """
     no_limit = "object.spec.?volumes.orValue([]).exists(v, has(v.emptyDir) && !has(v.emptyDir.sizeLimit))"
     added = "Object.spec.volumes{name: v.name, emptyDir: Object.spec.volumes.emptyDir{sizeLimit: '1Gi'}}"
     manifests = mutating(

@@ -1,4 +1,6 @@
-"""`claimgate audit --live --publish`: one report for each object, written only if its content changes."""
+"""`claimgate audit --live --publish` writes one report for each object, and only if the content of the report
+changes.
+"""
 
 from pathlib import Path
 
@@ -152,7 +154,7 @@ def test_a_refused_report_does_not_stop_other_reports(publish, server, code, mes
     assert message in told
     assert "note: reports in the cluster: 2 written, 0 unchanged, 0 removed, 1 refused" in told
     server.refused_writes.clear()
-    assert publish()[1] == ["PATCH uid-bad"]  # the next run writes the report, and does not change the others
+    assert publish()[1] == ["PATCH uid-bad"]  # the next run writes the refused report, and does not change the others
 
 
 def test_a_refused_removal_does_not_stop_other_removals(publish, server):

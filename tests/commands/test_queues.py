@@ -1,4 +1,4 @@
-"""`claimgate queues`: the tree of queues as text, JSON and a picture, from files and from a cluster."""
+"""`claimgate queues` prints the tree of queues as text, JSON or a picture, from files or from a cluster."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_json_has_the_same_rows(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_workloads_say_what_is_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The status of the ClusterQueues may be older than the Workloads, or missing in the files."""
+    """Workloads show the quota in use, because the status of a ClusterQueue may be outdated, or missing in files."""
     file = tmp_path / "workloads.yaml"
     file.write_text("""
 apiVersion: kueue.x-k8s.io/v1beta2

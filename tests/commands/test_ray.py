@@ -42,7 +42,7 @@ def ray_processes():
 
 @pytest.fixture(scope="module")
 def manifests(tmp_path_factory):
-    """Files of several parts, and files that cannot be read."""
+    """Write manifests that are read in several parts, and files that cannot be read."""
     folder = tmp_path_factory.mktemp("manifests")
     for number in range(5):
         texts = [POD.format(f"{number}-{at}", "all" if at % 7 == 0 else "2") for at in range(40)]
@@ -56,7 +56,7 @@ def manifests(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory):
-    """Rotated audit logs, one of them cut off and one with a line that is not an event."""
+    """Write rotated audit logs. One log is cut off, and one has a line that is not an event."""
     folder = tmp_path_factory.mktemp("logs")
     for number in range(4):
         lines = [json.dumps(event(number * 1000 + at)) for at in range(300)]
@@ -101,7 +101,7 @@ AUDITS = {
 
 @pytest.mark.parametrize("row", AUDITS)
 def test_an_audit_writes_what_a_single_process_writes(row, manifests):
-    """Only the head of an HTML report differs: it has the time and the command line."""
+    """The reports are equal, except for the head of an HTML report, which has the time and the command line."""
     code, *alone = claimgate("audit", manifests, *AUDITS[row])
     assert code in (1, 2)
     assert alone[0]
@@ -131,7 +131,7 @@ def test_a_baseline_works_on_ray(manifests, tmp_path):
 
 @pytest.fixture(scope="module")
 def store(manifests, logs):
-    """Returns the variables that name the store, which has the manifests and the logs."""
+    """Yield the environment variables of an object store with the manifests and the logs."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -217,7 +217,7 @@ def test_invalid_use_of_ray_is_reported_in_one_line(row, store):
 
 
 def test_after_ctrl_c_the_report_is_complete_and_no_process_is_left(manifests, tmp_path):
-    """While the command runs, Ray listens only on the loopback address."""
+    """While the command runs, the processes of Ray listen only on the loopback address."""
     before = set(ray_processes())
     out = tmp_path / "out.ndjson"
     command = [sys.executable, "-m", "webhook", "audit", str(manifests), "-o", f"ndjson={out}", *RAY]

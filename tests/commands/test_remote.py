@@ -1,4 +1,4 @@
-"""`--server`: a running webhook answers as the local evaluation does, over verified TLS."""
+"""With `--server`, a running webhook gives the same answers as the local evaluation, over verified TLS."""
 
 import base64
 import json
@@ -35,7 +35,7 @@ def certificates(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(certificates):
-    """Returns the address of `claimgate serve` in a separate process."""
+    """Yield the address of `claimgate serve`, which runs in a separate process."""
     log = certificates / "log"
     arguments = ["serve", "--host", "127.0.0.1", "--port", "0", "--drain", "0", "--context", CONTEXT]
     files = ["--tls-cert", str(certificates / "tls.crt"), "--tls-key", str(certificates / "tls.key")]

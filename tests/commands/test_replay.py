@@ -141,7 +141,7 @@ def test_a_line_has_everything_and_its_response_is_a_whole_review(tmp_path, caps
     assert jsonpatch.apply_operations(sent, line["patch"]) == line["patchedObject"]
     assert [(made["policy"], made["phase"]) for made in line["decisions"]] == [
         ("marks", "mutate"),
-        ("denies", "validate"),  # reported once, although the policy expands: a Pod is not its own template
+        ("denies", "validate"),  # reported once, although the policy has `expand: pods`: a Pod is not its own template
         ("warns", "validate"),
     ]
 
@@ -337,7 +337,9 @@ def test_objects_have_the_form_that_an_api_server_sends(fixture, code, tmp_path)
 
 
 def test_a_new_object_is_not_in_its_own_context(tmp_path, capsys):
-    """The first of three queues may not be created below a queue with pods. The other two do not change this."""
+    """Volcano refuses the first of three queues, because its parent has pods. The other two queues of the input must
+    not change this result.
+    """
 
     def queue(name, parent, **status):
         spec = {"parent": parent, "reclaimable": True}
@@ -370,8 +372,9 @@ def test_a_change_is_a_warning_only_if_the_site_wants_it(flags, tmp_path, capsys
     "flags", [[], ["--docs-address", "https://docs.example"], ["--api-server-text"]], ids=["", "links", "native"]
 )
 def test_a_warning_of_both_phases_is_shown_once(flags, tmp_path, capsys):
-    """After a denial in the mutating phase, the validating phase reports the same warning. Links and
-    `--api-server-text` must not make the two texts differ."""
+    """After a denial in the mutating phase, the validating phase repeats the warning of the mutating phase. Both texts
+    must be equal, also with links and `--api-server-text`.
+    """
     problems = {"expression": "problems.size() == 0", "messageExpression": "problems"}
     annotations = {"checks": "pod-resources", "phase": "both", "expand": "pods"}
     policies = [

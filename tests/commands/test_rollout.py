@@ -1,4 +1,6 @@
-"""`claimgate rollout`: requests that enforcing would refuse, from metrics, the server's log and an audit log."""
+"""`claimgate rollout` lists requests that would be refused with enforce. It reads metrics, the server's log and an
+audit log.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,7 @@ def test_a_log_says_what_enforce_would_refuse(most: EnforcementAction, tmp_path:
 
 
 def test_denying_and_warning_rules_are_separate_policies(tmp_path: Path, capsys: Capture) -> None:
-    """An auditing installation notes requests in its log, in annotations and in metrics."""
+    """An installation in mode audit records such requests in its log, in audit annotations and in metrics."""
     attributes, counters = asked("all", gpu="all"), Counters()
     warning = policies(validating("false", name="own-warning", actions=["Warn"]))
     for listed, withheld in ((warning, {"would_warn"}), (shipped_policies("gpu-portable"), {"would_deny"})):

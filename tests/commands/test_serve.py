@@ -1,4 +1,4 @@
-"""`claimgate serve` as a process: output, reload, end, and the mistakes with which it does not start."""
+"""`claimgate serve` as a process: output, reload, end, and mistakes that prevent the start."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def test_an_unread_stderr_stops_neither_reviews_nor_reloads(tmp_path: Path, is_c
                 while word not in client.post("/validate", json=review_of()).text:
                     assert time.monotonic() < end
                     time.sleep(0.01)
-                for _ in range(150):  # a pipe holds some 230 lines
+                for _ in range(150):  # the buffer of a pipe holds about 230 lines
                     assert client.post("/validate", json=review_of()).status_code == 200
             dropped = "claimgate_log_lines_dropped_total 0.0" not in client.get("/metrics").text
             assert dropped is is_closed
@@ -260,7 +260,7 @@ def test_probable_mistakes_of_serve_are_warnings(tmp_path: Path) -> None:
 
 
 def test_a_hangup_drains_too(tmp_path: Path) -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup, which ignores SIGHUP
     try:
         with served(tmp_path, "--drain", "1") as server, server.client() as client:
             server.wait("ready")
@@ -360,7 +360,7 @@ def test_a_failed_start_exits_with_2_and_the_reason(
 
 UNKNOWN = "no such option: --max-bodi"
 FORMATS = {
-    # flags, the variable for the format of the log, how the line begins
+    # flags, the environment variable for the format of the log, and the beginning of the line
     "JSON by default": ([], "", '{"time": "'),
     "JSON by a flag": (["--log-format", "json"], "text", '{"time": "'),
     "text by a flag": (["--log-format=text"], "json", f"error: {UNKNOWN}"),

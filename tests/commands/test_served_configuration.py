@@ -1,4 +1,4 @@
-"""`webhook-config --check --live` reads the configuration that the servers mount, as a Pod that starts would."""
+"""`webhook-config --check --live` reads the configuration that the servers mount, in the same way as a starting Pod."""
 
 from __future__ import annotations
 

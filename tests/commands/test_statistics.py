@@ -1,4 +1,4 @@
-"""`claimgate audit --statistics`: how often each rule is broken, in place of findings."""
+"""`claimgate audit --statistics` prints how often each rule is broken, instead of findings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ OTHER = "gpu-portable/all"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three jobs break a rule, one of them with an exception. Another job breaks another rule twice."""
+    """Write four jobs. Three break the same rule, and one of the three has an exception. The fourth breaks another rule
+    twice.
+    """
     monkeypatch.chdir(tmp_path)
     text = BROKEN.read_text()
     for name in ("a", "b", "excepted"):

@@ -1,4 +1,4 @@
-"""No JSON that an API server stores in an object changes the result of a command."""
+"""An object may have any JSON that an API server stores. Such JSON never changes the result of a command."""
 
 from __future__ import annotations
 

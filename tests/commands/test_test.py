@@ -1,4 +1,4 @@
-"""`claimgate test`: suites of four formats, one way to run, judge and report them."""
+"""`claimgate test` runs suites of four formats, and evaluates and reports them in the same way."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def pod(**labels):
 
 @pytest.fixture
 def suite(tmp_path):
-    """Writes cases as a suite in the folder of the policies and runs it."""
+    """Return a function that writes cases as a suite beside the policies, and returns the folder."""
 
     def write(*cases, text=None):
         folder = tmp_path / "policy"
@@ -292,7 +292,9 @@ def test_recorded_cases(tmp_path, capsys):
 
 
 def outcomes(capsys):
-    """All outcomes add up to all cases. The reasons are those of skipped cases."""
+    """Return the counts of outcomes, and the reasons of skipped cases. The counts must add up to the number of
+    cases.
+    """
     report = json.loads(capsys.readouterr().out)
     counts = [report["passed"], *(len(report[key]) for key in ("failed", "skipped", "errors"))]
     assert sum(counts) == report["total"]

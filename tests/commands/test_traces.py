@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry: a server sends one for each review to a collector, which is this process."""
+"""Spans of OpenTelemetry. A server sends one span for each review to a collector in the process of the test."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Collector:
 
 @contextmanager
 def collecting(code: int = 200) -> Iterator[Collector]:
-    """An OTLP collector on the loopback address."""
+    """Run an OTLP collector on the loopback address until the block ends."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

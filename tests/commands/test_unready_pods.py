@@ -1,4 +1,4 @@
-"""The text about Pods that are not ready, from the status that kubelets and schedulers write."""
+"""The text about Pods that are not ready. It uses the status that kubelets and schedulers write."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ FATES = {
 
 @pytest.mark.parametrize(("stored", "told"), FATES.values(), ids=FATES)
 def test_the_stored_failure_policy_decides_about_requests_without_a_replica(stored: list[str], told: str) -> None:
-    own = {"name": STORED_POLICIES, "failurePolicy": "Ignore"}  # this webhook never fails closed
+    own = {"name": STORED_POLICIES, "failurePolicy": "Ignore"}  # the webhook for stored policies never fails closed
     webhooks = [{"name": "pods.validate.claimgate.dev", "failurePolicy": each} for each in stored]
     configuration = {
         "kind": "ValidatingWebhookConfiguration",
@@ -155,7 +155,9 @@ def _pod(name: str, *, ready: bool) -> dict[str, Any]:
 
 
 def _cluster(server: ApiServer, folder: Path, replicas: int, *ready: bool) -> ClusterReader:
-    """The Service sends to all Pods of the Deployment."""
+    """Return a reader of a cluster with a Deployment, a Service that selects its Pods, and one Pod for each value of
+    `ready`.
+    """
     names = (*"abc",)[: len(ready)]
     server.answers |= {
         f"{NAMESPACED}/services/claimgate": (200, {"spec": {"selector": {"a": "b"}}}),

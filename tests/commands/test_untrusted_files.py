@@ -1,4 +1,6 @@
-"""No report has content from outside of an audited folder, even through names or links. No file blocks the audit."""
+"""No report has content from outside of the audited folder, even with special names or links. No file blocks the
+audit.
+"""
 
 import gzip
 import json
@@ -25,7 +27,7 @@ UNREADABLE = f'kind: "{SECRET}\n  token: {SECRET}: x\n'
 
 @pytest.fixture
 def tree(tmp_path):
-    """A folder with one good object, and a secret outside the folder."""
+    """Return a folder with one good object. A secret is outside of the folder."""
     folder = tmp_path / "tree"
     folder.mkdir()
     (folder / "good.yaml").write_text(POD.format("good", "ok"))
@@ -51,7 +53,8 @@ def test_a_link_out_of_an_audited_folder_is_skipped_and_reported(tree, capsys, m
     code, out, err = audit(capsys, tree, "-o", output)
     assert SECRET not in out + err
     assert code == 0
-    assert audit(capsys, tree, "--fail-on=warn,undecided")[0] == 3  # it is not known whether the object is good
+    # a file was not read, so it is not known whether the object is good
+    assert audit(capsys, tree, "--fail-on=warn,undecided")[0] == 3
     assert f"note: 1 file or folder is not read, first {tree}/linked.yaml: the file behind its links is outside" in err
     if output == "json":
         assert json.loads(out)["notRead"] == 1
@@ -115,7 +118,7 @@ def test_a_report_is_not_written_through_a_link_out_of_the_folder(tree, capsys, 
 
 
 def test_a_named_link_is_read(tree, capsys):
-    """A file that the user names is read from any place. So the tests above can fail."""
+    """A file that the command line names is read from any place. This shows that the tests above can fail."""
     (tree / "linked.yaml").symlink_to("../denied.yaml")
     code, out, _ = audit(capsys, tree / "linked.yaml")
     assert (code, SECRET in out) == (1, True)
@@ -129,7 +132,7 @@ def test_a_link_to_a_folder_outside_is_reported(tree, capsys):
 
 
 def test_an_object_behind_a_link_is_not_reported_as_absent(tree, capsys):
-    """An unread file may contain the object that seems to be missing."""
+    """A file that was not read may contain the object that seems to be missing."""
     (tree / "linked.yaml").symlink_to("../secret.yaml")
     _, _, err = audit(capsys, tree, "--context-is-whole")
     assert "--context-is-whole is ignored: a file cannot be read" in err
@@ -197,7 +200,9 @@ def test_a_discovered_configuration_names_no_files_outside_its_folder(tree, caps
 
 
 def test_a_named_configuration_may_name_files_outside(tree, capsys, monkeypatch):
-    """If the user names the configuration, it may be anywhere. So the test above can fail."""
+    """A configuration that the command line names may refer to files anywhere. This shows that the test above can
+    fail.
+    """
     (tree / "claimgate.yaml").write_text(f"shipped: false\npolicies: [{HERE / 'policies'}]\n")
     monkeypatch.chdir(tree)
     assert audit(capsys, "good.yaml", "--config", "claimgate.yaml", only=False)[0] == 0
@@ -293,14 +298,14 @@ def test_a_compressed_log_that_expands_too_much_is_stopped(tmp_path, monkeypatch
 
 
 def test_a_long_line_is_joined_once(tmp_path):
-    """A line may span many blocks, which are joined once at its end."""
+    """A long line may span many blocks. They are joined only once, at the end of the line."""
     line = os.urandom(3 << 20).hex().encode()
     parts = list(log_lines.read_log_parts(packed(tmp_path, "long.log.gz", b"a\n" + line + b"\nb\n" + line)))
     assert [each for part in parts for each in part.lines] == [b"a", line, b"b", line]
 
 
 def test_a_link_into_the_folder_of_git_is_not_read(tmp_path, capsys):
-    """A checkout in CI keeps its token in .git/config."""
+    """A checkout in CI keeps its token in .git/config, so a link to this file is not followed."""
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config").write_text("[http]\n\textraheader = AUTHORIZATION: basic s3cr3t\n")
     (tmp_path / "a.yaml").symlink_to(".git/config")

@@ -1,4 +1,4 @@
-"""`claimgate test --watch` runs again for each change of a file, and only then."""
+"""`claimgate test --watch` runs the tests again after each change of a file, and only then."""
 
 from pathlib import Path
 
@@ -11,7 +11,9 @@ from webhook.errors import ConfigurationError
 
 
 class Editor:
-    """Makes one change in each interval, and none in the last. Ctrl-C ends a longer run."""
+    """Makes its next change whenever the command sleeps. A sleep after the last change raises KeyboardInterrupt, like
+    Ctrl-C.
+    """
 
     def __init__(self, *changes: object) -> None:
         self.changes = [*changes]

@@ -1,4 +1,4 @@
-"""`claimgate webhook-config --check` on files, and on a role; tests/e2e/test_install.py tries it on clusters."""
+"""`claimgate webhook-config --check` on files, and for a role. tests/e2e/test_install.py runs it on clusters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_base_installation_cannot_block_a_cluster(capsys: pytest.CaptureFixt
 def test_requests_that_enforce_refuses_without_an_answer_are_listed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No shipped policy makes API servers call the webhook for an object that a cluster needs to start."""
+    """The shipped policies do not make API servers call the webhook for an object that a cluster needs to start."""
     bundle, file = tmp_path / "ca.crt", tmp_path / "enforced.yaml"
     bundle.write_text("-----BEGIN CERTIFICATE-----\n")
     assert run_command_line(["webhook-config", "--failure-policy", "Fail", "--ca-bundle", str(bundle)]) == 0

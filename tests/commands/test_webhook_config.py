@@ -1,4 +1,6 @@
-"""`claimgate webhook-config`: the configurations by flags. Their rules cover what the policies match."""
+"""`claimgate webhook-config` prints webhook configurations for its flags. Their rules include everything that the
+policies match.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def validating(annotations: str = "{}", operation: str = "CREATE") -> str:
 
 
 def printed(capsys: Capture, *flags: str) -> dict[str, dict[str, Any]]:
-    """The webhook without conditions, or the only webhook, of each configuration by kind."""
+    """Return the first webhook of each printed configuration, by the kind of the configuration."""
     assert run_command_line(["webhook-config", *flags]) == 0
     found = {}
     for manifest in documents(capsys.readouterr().out):
@@ -104,7 +106,8 @@ def test_every_kind_with_pod_templates_is_covered_in_both_phases(capsys: Capture
                 assert _covered(webhook["rules"], row.group, version, row.resource, "CREATE"), row
         for rule in webhook["rules"]:
             assert not {"*"} & set(rule["apiGroups"] + rule["resources"])
-            assert "DELETE" not in rule["operations"] or rule["resources"] == ["queues"]  # Volcano refuses some jobs
+            # Volcano refuses the deletion of some queues
+            assert "DELETE" not in rule["operations"] or rule["resources"] == ["queues"]
 
 
 def test_kinds_that_no_policy_matches_are_not_registered(capsys: Capture, tmp_path: Path) -> None:
@@ -173,7 +176,9 @@ def test_flags(flags: list[str], expected: dict[str, Any], capsys: Capture) -> N
 
 
 def test_users_cannot_exclude_an_object_by_its_label(capsys: Capture) -> None:
-    """Users write the labels of objects. The row `objects may opt out` above shows that the search can fail."""
+    """Users write the labels of their own objects. The row `objects may opt out` above shows that this test can
+    fail.
+    """
     for webhook in printed(capsys).values():
         assert "objectSelector" not in webhook
         conditions = [each["expression"] for each in webhook.get("matchConditions", ())]

@@ -1,4 +1,4 @@
-"""`--workloads FILE`: one row, and every verb knows the kind."""
+"""With one row in the file of `--workloads`, every verb knows a custom kind."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Random pod templates as people write them, and random policies about Pods, from a seed."""
+"""Random pod templates as people write them, and random policies about Pods. A seed makes them repeatable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NOTHING: Final = object()
 
 
 def _fields(random: Random, **choices: tuple[Any, ...]) -> JSON:
-    """`_NOTHING` leaves a field out."""
+    """Return one random value for each field. A field with the value `_NOTHING` is left out."""
     chosen = {name: random.choice(values) for name, values in choices.items()}
     return {name: value for name, value in chosen.items() if value is not _NOTHING}
 
@@ -127,7 +127,7 @@ _ATOMS: Final = (
 
 
 def random_validation(random: Random) -> JSON:
-    """The messageExpression shows what the policy sees."""
+    """Return a random validation. Its messageExpression prints fields, to show what the policy reads."""
     chosen = [f"{random.choice(('', '!'))}({atom})" for atom in random.sample(_ATOMS, random.choice((1, 2, 3)))]
     joined = f" {random.choice(('&&', '||'))} ".join(chosen)
     seen = " + ',' + ".join(f"string({atom})" for atom in random.sample(_ATOMS[:14], 3))

@@ -48,7 +48,7 @@ WRONG = {
 
 @pytest.mark.parametrize("key", WRONG)
 def test_a_wrong_expectation_is_found(key, options):
-    """The comparison reports only the wrong field as a mismatch."""
+    """One field of the expected answer is wrong. The comparison reports only this field."""
     case = next(case for case in cases("apiserver-oracle") if case.id == "oracle/reason-Forbidden")
     changed = RecordedCase({**case.value, "expect": {**case.value["expect"], key: WRONG[key]}})
     assert [text.partition(":")[0] for text in mismatches(changed, options)] == [key]
@@ -70,7 +70,9 @@ def refusals():
 
 
 def test_manifests_are_refused_as_the_api_server_refuses_them(options):
-    """The message is that of kube-apiserver 1.36.1, POST with dryRun=All; "" if it accepts the manifest."""
+    """The expected message is the one of kube-apiserver 1.36.1 for a POST with dryRun=All; "" if the manifest is
+    accepted.
+    """
     wrong = {}
     for each in refusals():
         found = refusal_of_manifest(each["manifest"], options)

@@ -1,4 +1,6 @@
-"""Ten policies that most sites want, on twenty kinds. The result is right, or reported as not evaluated."""
+"""Ten policies that most sites want, on twenty kinds. The result is right, or the object is reported as not
+evaluated.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def made(api_version: str, kind: str, spec: JSON, **labels: str) -> JSON:
 
 
 def pod(template: JSON) -> JSON:
-    """A Pod in the form of an API server. Pods of files get the same form."""
+    """Return a Pod with this template, in the form that an API server sends. Pods of files are converted to the same
+    form.
+    """
     written = made("v1", "Pod", template["spec"], **labels_of(template))
     return with_api_defaults(pod_as_sent(decode_object(written, POD).value), POD)
 
@@ -268,7 +272,7 @@ IN_PART: Final = {("NIMService", "image-registries"), ("SparkApplication", "imag
 
 @cache
 def the_policy(name: str) -> PolicySet:
-    """The policy about queues applies to every kind."""
+    """Return the policy with this name. The policy about queues is changed to apply to every kind."""
     if name == "gpu-maximum":
         return policies(validating({"expression": GPUS, "message": "at most 8 GPUs"}, annotations={"expand": "pods"}))
     (policy, *others) = [
@@ -315,7 +319,7 @@ def test_a_policy_is_right_about_a_kind(kind: str, name: str) -> None:
 
 
 def assert_not_evaluated(kind: str, found: list[tuple[str, str, str]]) -> None:
-    """The policy is reported once for each pod, with the kind."""
+    """Fail unless every result is "not evaluated" and names the kind."""
     assert {each[0] for each in found} == {"unknown"}
     assert all(kind in message for _, _, message in found), found
 
@@ -339,7 +343,7 @@ def test_a_change_is_written_only_to_the_source_of_the_pods(kind: str, name: str
 
 
 def without_value(value: Any, added: JSON) -> Any:
-    """Remove an element that a mutation added, and the lists that it created for it."""
+    """Remove an element that a mutation added, and lists that are empty without it."""
     if isinstance(value, dict):
         inner = {key: without_value(each, added) for key, each in value.items()}
         return {key: each for key, each in inner.items() if each != [] or value[key] == []}

@@ -1,4 +1,6 @@
-"""The conversions equal those of an API server: tests/e2e/test_conversions.py compares with a real API server."""
+"""Objects are converted between versions as an API server converts them. tests/e2e/test_conversions.py compares with a
+real API server.
+"""
 
 import json
 from pathlib import Path

@@ -79,7 +79,7 @@ def test_a_null_counts_as_absent():
 
 
 class Names(dict[str, object]):
-    """The values that expressions get."""
+    """The names and values that an expression can read."""
 
 
 def test_the_error_of_a_variable_that_does_not_compile_is_kept():

@@ -41,7 +41,7 @@ def lines(name):
 
 
 def outcome(expressions, obj, cluster, **more):
-    """The spec after mutations, or the message of the first failed one."""
+    """Return the spec after the mutations, or the error of the first mutation that fails."""
     made, decisions = apply_mutating_policies(
         request_context(policies(mutating(*expressions, rule=RULE)), request(obj, **more), cluster)
     )
@@ -123,7 +123,7 @@ def test_an_unknown_field_of_a_json_patch_fails_a_later_merge_and_is_pruned_at_t
 
 
 def test_an_unknown_field_that_was_sent_does_no_harm():
-    """An API server prunes an unknown field before it stores or sends the object."""
+    """An API server removes an unknown field before it stores or sends the object."""
     assert strict("Object{spec: Object.spec{n: 1}}", zz=1)["after"] == {"flag": True, "n": 1}
 
 

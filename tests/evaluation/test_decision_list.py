@@ -1,4 +1,4 @@
-"""Decisions of rules that hold are kept up to a bound in one review."""
+"""A review lists every denial, and a bounded number of decisions of rules that hold."""
 
 from webhook.evaluation.decision_list import MOST_ADMITTED, DecisionList
 from webhook.rules.decisions import Decision

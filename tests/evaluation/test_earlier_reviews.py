@@ -1,4 +1,4 @@
-"""A server that has run for days denies the same as a new server."""
+"""A server that has run for days denies the same requests as a new server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_HOST = {"expression": "!has(object.spec.hostPID)"}
 
 
 def denials(loaded: PolicySet, obj: Any, cluster: Cluster = NOWHERE) -> list[tuple[str, str]]:
-    """The object has the form of an API server."""
+    """Return the evaluation and message of each denial. The object must have the form that an API server sends."""
     said: tuple[Decision, ...] = validating_decisions(
         request_context(loaded, request(obj, is_decoded=True), cluster), Phase.VALIDATE
     )
@@ -50,7 +50,9 @@ def test_an_unknown_namespace_is_an_error_after_a_known_one(policy: Any) -> None
 
 
 def test_too_expensive_messages_deny_also_after_a_cheap_pod() -> None:
-    """The API server evaluates every messageExpression, also of rules that hold. After the budget, every rule fails."""
+    """The API server evaluates every messageExpression, also of rules that hold. Above the cost budget, every rule
+    fails.
+    """
     pairs = "object.metadata.?annotations.orValue({})"
     costly = f"string({pairs}.map(a, {pairs}.map(b, {pairs}.map(c, a + b + c))).size())"
     rule = {**NO_HOST, "messageExpression": costly}
@@ -88,7 +90,7 @@ def test_a_parameter_that_changes_is_read_again() -> None:
     for _ in range(2):
         assert decided(loaded, pod(**NO_LIMIT), strict) == [("deny", "site/c")]
         assert decided(loaded, pod(**NO_LIMIT), lenient) == [("admit", "site/c")]
-        assert decided(loaded, pod(), NOWHERE) == [("deny", "")]  # parameterNotFoundAction
+        assert decided(loaded, pod(), NOWHERE) == [("deny", "")]  # denied by parameterNotFoundAction
 
 
 def test_match_conditions_read_the_current_parameter() -> None:
@@ -116,7 +118,7 @@ def test_a_created_object_counts_as_a_changed_spec() -> None:
 
 
 def test_a_pod_gets_the_same_verdict_from_every_sender() -> None:
-    """A file may have objects that an API server would refuse, so its objects are decoded first."""
+    """A file may have objects that an API server would refuse, so claimgate decodes objects of files first."""
     loaded, view = shipped_policies(), ClusterWithAssumedNamespaces(FilesCluster())
     claim = {"resourceClaims": [{"name": "a"}], "containers": [{"name": "a", "resources": {"claims": [{"name": "b"}]}}]}
     for spec in ({"containers": [{"name": "a"}]}, NO_LIMIT, claim):
@@ -139,7 +141,7 @@ def test_a_pod_gets_the_same_verdict_from_every_sender() -> None:
 def test_a_review_leaves_nothing_to_the_garbage_collector() -> None:
     loaded, view = shipped_policies(), ClusterWithAssumedNamespaces(FilesCluster())
     sent = request(pod(containers=[{"name": "a", "image": "x"}]), is_decoded=True)
-    for _ in range(3):  # the first reviews compile
+    for _ in range(3):  # the first reviews also compile expressions
         verdicts = [answer_request(sent, loaded, view, phase=phase) for phase in Phase]
     gc.collect()
     gc.disable()

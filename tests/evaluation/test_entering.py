@@ -1,4 +1,4 @@
-"""`expand: objects` applies a policy to objects inside others. Messages have the whole path."""
+"""`expand: objects` applies a policy to objects inside other objects. Messages have the whole path."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ PATCHES = {"expand": "pods, patches"}
 def test_patches_of_a_runtime_are_evaluated_if_a_policy_requests_it():
     train_job = request(patched(schedulingGates=[{"name": "a"}]))
     (without,) = decide(policies(validating(NO_GATES, annotations=EXPAND)), train_job)
-    assert (without.evaluation, without.path) == ("unknown", "")  # its runtime does not exist, so its pods are unknown
+    assert (without.evaluation, without.path) == ("unknown", "")  # the runtime does not exist, so the pods are unknown
     (decision,) = decide(policies(validating(NO_GATES, annotations=PATCHES)), train_job)
     assert decision.path == f"{PATCHED_SPEC}.schedulingGates"
 
@@ -92,7 +92,7 @@ def test_patches_of_a_runtime_are_evaluated_if_a_policy_requests_it():
     [
         ("2.3", lambda job: job, False),
         ("2.4", lambda job: job, True),
-        ("2.1", lambda job: job, False),  # an object without runtimePatches
+        ("2.1", lambda job: job, False),  # Trainer 2.1 has no runtimePatches
         ("2.3", lambda job: workload("trainer.kubeflow.org/v1alpha1", "OptimizationJob", trainJobTemplate=job), False),
         ("2.4", lambda job: workload("trainer.kubeflow.org/v1alpha1", "OptimizationJob", trainJobTemplate=job), True),
     ],
@@ -242,7 +242,7 @@ def test_a_bare_pod_spec_accepts_mutations_of_its_spec():
     found = replace(found, table=Table((row,)))
     obj = {"apiVersion": "example.com/v1", "kind": "Bare", "metadata": {"name": "b"}, "spec": {"podSpec": {"a": 1}}}
     changed, (decision,) = apply_mutating_policies(request_context(found, request(obj, resource="bares"), CLUSTER))
-    assert decision.action == "deny"  # a PodSpec has no field x
+    assert decision.action == "deny"  # a PodSpec has no field x, so the mutation fails
     found = replace(
         policies(mutating('[JSONPatch{op: "add", path: "/spec/hostNetwork", value: true}]', annotations=EXPAND)),
         table=Table((row,)),

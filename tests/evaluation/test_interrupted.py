@@ -1,4 +1,4 @@
-"""Which decisions a review has after a timeout in the middle of an object, and for a very large object."""
+"""Which decisions a review has if its timeout ends the evaluation of an object, and for a very large object."""
 
 import contextlib
 import gc

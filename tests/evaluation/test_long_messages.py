@@ -1,4 +1,4 @@
-"""A long list of mistakes is cut between two mistakes. As upstream, other long texts are dropped."""
+"""A long list of mistakes is cut between two mistakes. Other long texts are dropped, as in kube-apiserver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`expand: pods` covers pods outside of an object, such as those of a TrainJob, and reports pods that it cannot read."""
+"""`expand: pods` also covers pods that are not a template of the object, such as the pods of a TrainJob. It reports
+pods that it cannot read.
+"""
 
 from __future__ import annotations
 
@@ -150,7 +152,7 @@ def test_pods_that_are_made_of_parts_are_not_evaluated(row: Any) -> None:
     ],
 )
 def test_pods_of_a_part_without_a_template_are_not_evaluated(spec: JSON, places: list[str]) -> None:
-    """KServe creates these pods from the runtime and from the fields of the part."""
+    """KServe creates the pods from the runtime and from the fields of a part of the InferenceService."""
     metadata = {"name": "s", "namespace": "team"}
     service = {
         "apiVersion": "serving.kserve.io/v1beta1",
@@ -176,7 +178,7 @@ def test_pods_of_a_part_without_a_template_are_not_evaluated(spec: JSON, places:
     ],
 )
 def test_an_object_without_a_template_is_not_evaluated(kind: str, spec: JSON) -> None:
-    """The template of the pods is in another object, or absent."""
+    """The pod template is absent, or in another object."""
     api_version, name = kind.split()
     obj = {"apiVersion": api_version, "kind": name, "metadata": {"name": "x", "namespace": "team"}, "spec": spec}
     assert said(obj, AT_MOST_4) == [("unknown", f"not evaluated: {name} has no whole pod template")]

@@ -1,4 +1,4 @@
-"""Order, failure and reinvocation of mutating policies: k8s.io/apiserver v0.36 mutating/dispatcher.go."""
+"""Order, failure and reinvocation of mutating policies, as in k8s.io/apiserver v0.36 mutating/dispatcher.go."""
 
 import pytest
 
@@ -241,7 +241,7 @@ def test_an_object_that_cannot_be_converted_is_not_mutated_and_reported(policy, 
 
 
 def test_kinds_with_field_by_field_conversion_are_not_mutated():
-    """The mutated claim would have to be converted back to v1beta1."""
+    """For such a kind, the mutated claim would have to be converted back to v1beta1, so the claim is not mutated."""
     rule = {
         "apiGroups": ["resource.k8s.io"],
         "apiVersions": ["v1beta1"],
@@ -273,7 +273,9 @@ NESTED = [{"name": "v0", "expression": "{'x': 'y'}"}] + [
     ],
 )
 def test_a_value_that_names_its_parts_again_and_again_is_not_written(change):
-    """Sixty variables, each with the previous one twice. As JSON, this exceeds any memory."""
+    """Each of sixty variables has the previous variable twice. As JSON, the last value would be larger than any
+    memory.
+    """
     policy = mutating(change, rule=CONFIG_MAPS, variables=DOUBLED)
     found, (decision,) = changed(policy)
     assert found is MAP
@@ -294,7 +296,7 @@ def test_a_value_deeper_than_objects_are_read_is_not_written(change):
 
 @pytest.mark.parametrize("failure_policy, allowed", [("Fail", False), ("Ignore", True)])
 def test_a_patch_larger_than_any_object_is_an_error_of_the_policies_that_made_it(failure_policy, allowed):
-    """A policy writes a text of the object to many places, so 200 KB of a user become 240 MB."""
+    """A policy copies a text of the object to many places, so 200 KB of a user become 240 MB."""
     copied = "[] + object.data.places.split(' ').map(p, JSONPatch{op: 'add', path: '/data/' + p, value: object.data.k})"
     policy = mutating(copied, rule=CONFIG_MAPS, failurePolicy=failure_policy)
     obj = {**MAP, "data": {"k": "v" * 20_000, "places": " ".join(f"p{n}" for n in range(50))}}

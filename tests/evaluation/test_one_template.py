@@ -1,4 +1,4 @@
-"""One pod template means the same in a Pod, a Job and every custom kind: verdict, message and patch."""
+"""One pod template means the same in a Pod, in a Job and in every custom kind. Verdict, message and patch are equal."""
 
 from __future__ import annotations
 
@@ -45,16 +45,19 @@ def place_of(template: JSON, obj: JSON) -> paths.FieldPath:
 
 
 def template_at(place: paths.FieldPath, obj: JSON) -> JSON:
-    """The template also has the labels that pods get from elsewhere in the object."""
+    """Return the pod template at a place of the object, with the labels that its pods get from other fields of the
+    object.
+    """
     (template,) = [each.template for each in pod_templates(obj, TABLE) if each.path == place]
-    # an InferenceService has the labels of its pods among the fields of a PodSpec
+    # an InferenceService has the labels of its pods in the fields of a PodSpec
     spec = {name: value for name, value in template["spec"].items() if name not in ("labels", "annotations")}
     return {**template, "spec": spec}
 
 
 def with_defaults_of_changed_limits(template: JSON, before: JSON, after: JSON) -> JSON:
-    """A default request equals the changed limit. In a Pod, the API server sets requests before the policy changes
-    limits.
+    """Set each request that is a default to the limit after the policy changed the limit.
+
+    In a Pod, the API server sets requests before the policy changes limits.
     """
     written = {each["name"]: (each.get("resources") or {}).get("requests") or {} for each in containers(template)}
     requested = {each["name"]: (each.get("resources") or {}).get("requests") or {} for each in containers(before)}
@@ -73,7 +76,7 @@ def containers(obj: JSON) -> list[JSON]:
 
 
 def answers(found, obj: JSON, place: str = "") -> list[tuple[str, str]]:
-    """The results for the object, or for a template in it, without the place."""
+    """Return evaluations and messages for the object or for a template in it. Messages have no path."""
     said = validating_decisions(
         request_context(found, request(obj, is_decoded=obj["kind"] == "Pod"), CLUSTER), Phase.VALIDATE
     )
@@ -82,14 +85,16 @@ def answers(found, obj: JSON, place: str = "") -> list[tuple[str, str]]:
 
 
 def patched(found, obj: JSON, place: str = "") -> tuple[JSON, list[tuple[str, str]]]:
-    """The object afterwards, and the results without the place."""
+    """Return the mutated object, and evaluations and messages for the object or for a template in it. Messages have no
+    path.
+    """
     made, said = apply_mutating_policies(request_context(found, request(obj, is_decoded=obj["kind"] == "Pod"), CLUSTER))
     prefix = f"{place}: " if place else ""
     return made, [(each.evaluation, each.message.removeprefix(prefix)) for each in said if each.path == place]
 
 
 def compare(seeds: range, kinds_for_each: int) -> None:
-    """Compare the verdict on a Pod with those on other kinds. Each seed makes one policy."""
+    """Compare the verdict on a Pod with the verdicts on other kinds. Each seed makes one template and its policies."""
     for seed in seeds:
         random = Random(seed)
         template = random_template(random)
@@ -103,7 +108,7 @@ def compare(seeds: range, kinds_for_each: int) -> None:
             place = path_as_text(where)
             result = answers(rules, obj, place)
             made, said = patched(rules, obj, place)
-            if is_part_of_pod(obj):  # what the template lacks is not known, also in the expression of a message
+            if is_part_of_pod(obj):  # fields that the template lacks are unknown, also for the expression of a message
                 assert {each for each, _ in result} <= {*(each for each, _ in expected), "unknown"}, (seed, name)
                 if {each for each, _ in said} == {"unknown"}:
                     assert made == obj, (seed, name)
@@ -117,13 +122,13 @@ def compare(seeds: range, kinds_for_each: int) -> None:
 
 
 def is_part_of_pod(obj: JSON) -> bool:
-    """A controller completes such templates, so their fields may be unknown."""
+    """Return whether a controller completes the templates of the object, so that absent fields are unknown."""
     row = TABLE.row(*group_kind(obj))
     return row is not None and row.pods == "parts"
 
 
 def assert_nothing_else_is_written(template: JSON, changed: JSON, before: JSON, after: JSON) -> None:
-    """The policy may change only what it changes in a Pod."""
+    """Fail if the policy changed a field that it does not change in a Pod."""
     for part in ("metadata", "spec"):
         for field, value in (changed.get(part) or {}).items():
             if before[part].get(field) == after[part].get(field):

@@ -1,4 +1,4 @@
-"""Reading an unknown field is an error. The field never counts as absent."""
+"""An expression that reads an unknown field fails. The field never counts as absent."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,6 @@
-"""A controller completes a pod template with other fields. What the pods have is known, and the rest is not."""
+"""A controller completes a pod template with other fields. Some fields of the pods are known from the template, and the
+others are unknown.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ def container(**fields: Any) -> JSON:
 
 
 def result(obj: JSON, expression: str) -> tuple[str, str]:
-    """Pods without a template are reported separately."""
+    """Return the evaluation and the message for the one template of the object."""
     rules = policies(validating({"expression": expression, "message": "denied"}, annotations=EXPAND))
     context = request_context(rules, request(obj, is_plain=True), FilesCluster([namespace()]))
     (found,) = [each for each in validating_decisions(context, Phase.VALIDATE) if each.path]
@@ -103,14 +105,14 @@ def test_a_field_that_the_template_has_is_known(kind: str, template: JSON, expre
 @pytest.mark.parametrize(
     ("beside", "template", "expression", "expected"),
     [
-        # Spark replaces these in its own container
+        # Spark replaces these fields in its own container
         ({}, container(image="docker.io/bad"), IMAGES, "unknown"),
         ({}, container(resources={"limits": {"memory": "1Gi"}}), "'memory' in object.spec.containers[0].resources.limits", "unknown"),
         ({"gpu": {"name": "nvidia.com/gpu", "quantity": 1}}, container(resources={"limits": {"nvidia.com/gpu": 16}}), "object.spec.containers[0].resources.limits['nvidia.com/gpu'] == '16'", "unknown"),
         ({}, container(resources={"limits": {"nvidia.com/gpu": 16}}), "object.spec.containers[0].resources.limits['nvidia.com/gpu'] == '16'", "admit"),
-        # another container stays as in the template
+        # Spark does not change other containers
         ({}, {"spec": {"containers": [{"name": "proxy", "image": "docker.io/bad"}, {"name": "spark-kubernetes-driver"}]}}, IMAGES, "deny"),
-        # the operator adds these
+        # the operator adds to these fields
         ({"sidecars": [{"name": "s", "image": "s"}]}, container(**SECURE), "object.spec.containers.size() == 1", "unknown"),
         ({"tolerations": [{"key": "b"}]}, {"spec": {"tolerations": [{"key": "a"}]}}, "object.spec.tolerations.size() == 1", "unknown"),
         ({"labels": {"team": "b"}}, {"metadata": {"labels": {"team": "a"}}, **container()}, "object.metadata.labels.team == 'b'", "admit"),
@@ -157,7 +159,7 @@ def test_a_change_is_written_to_the_template_of_the_object(kind: str) -> None:
 @pytest.mark.parametrize("name", [*DENIALS, *CHANGES])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_common_policy_is_wrong(kind: str, name: str) -> None:
-    """The template is right, or lacks fields that the controller may set. There is no denial and no error."""
+    """The template is right, or lacks fields that the controller may set. So no policy may deny the object or fail."""
     good = deepcopy(GOOD)
     good["spec"]["containers"][0]["name"] = "spark-kubernetes-driver"
     for template in (

@@ -1,4 +1,4 @@
-"""A problem at one place is reported once, and advice about several places is one problem with these places."""
+"""A problem at one place is reported once. Advice about several places is reported as one problem with these places."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_rules_that_yield_name_existing_rules() -> None:
 
 
 def test_after_the_deadline_decisions_are_not_compared() -> None:
-    """The deadline passes while a decision is shortened. The decision is not lost."""
+    """The deadline passes while the decisions are compared. No decision is lost."""
     advice = Decision(policy="p", binding="b", evaluation="deny", actions=WARN)
     first = structs.replace(advice, problems=(problem("a.x"), problem("a.y")))
     made = (first, structs.replace(advice, problems=(problem("b.x[0]"), problem("c.x"))))

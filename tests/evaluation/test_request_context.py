@@ -1,4 +1,4 @@
-"""The context of a request has few fields, and each field has a type."""
+"""The context of a request has only a few fields, and each field has a type."""
 
 from __future__ import annotations
 

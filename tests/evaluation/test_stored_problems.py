@@ -1,4 +1,4 @@
-"""What an update gets for a problem that the stored object already had."""
+"""What happens to an update of an object that already had a problem when it was stored."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_an_allowed_authorizer_check_is_not_repeated(monkeypatch: pytest.MonkeyP
 NO_HOST: Any = {"expression": "!has(object.spec.hostPID)", "message": "no hostPID"}
 ENDING = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a/b"]}
 UPDATES: dict[str, tuple[JSON, JSON, list[str]]] = {
-    # metadata and status of the old and the new Pod, which both break the rule; and the result
+    # metadata and status of the old and the new Pod, and the result; both Pods break the rule
     "a removed finalizer": ({"finalizers": ["a/b"]}, {}, []),
     "a status": ({}, {"status": {"phase": "Failed"}}, []),
     "an object that is being deleted": (ENDING, {**ENDING, "labels": {"a": "b"}}, []),
@@ -154,7 +154,7 @@ def test_a_policy_with_stored_allows_bookkeeping_and_warns_or_denies(old: JSON, 
     pods = of_pod(old, hostPID=True), of_pod(new, hostPID=True)
     assert actions(*pods, stored="warn") == said
     assert actions(*pods, stored="deny") == ["Deny" for _ in said]
-    assert actions(*pods) == ["Deny"]  # as in the API server
+    assert actions(*pods) == ["Deny"]  # the result in an API server
 
 
 ROOT: Any = {

@@ -1,4 +1,4 @@
-"""A question to `authorizer` without an answer is unknown: neither a denial nor an error."""
+"""If a question to `authorizer` has no answer, the result is unknown: neither a denial nor an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Order, failure and parameters of validating policies: k8s.io/apiserver v0.36 validating/{dispatcher,validator}.go."""
+"""Order, failure and parameters of validating policies, as in k8s.io/apiserver v0.36
+validating/{dispatcher,validator}.go.
+"""
 
 import pytest
 
@@ -201,7 +203,7 @@ def test_a_used_up_budget_ends_the_policy():
 
 
 def test_messages_above_the_budget_deny_every_rule():
-    """validator.go: an error in a message fails every validation, also validations that hold."""
+    """In validator.go, an error in a message above the budget fails every validation, also validations that hold."""
     rules = [{"expression": "true", "messageExpression": f"string({DEEP})"}] * 20
     found = decide(policies(validating(*rules)), LONG)
     assert {decision.message.partition(":")[0] for decision in found} == {"failed messageExpression"}

@@ -142,8 +142,6 @@ def reviews(cluster: Cluster) -> AccessReviews:
 def test_a_user_with_few_questions_does_not_wait_for_a_busy_user() -> None:
     """The questions of `greedy` fill all threads and the queue. The question of `modest` is among the next eight.
 
-
-
     All threads become free together, and record their questions in no defined order.
     """
 
@@ -166,8 +164,8 @@ def test_a_user_with_few_questions_does_not_wait_for_a_busy_user() -> None:
 
 
 def test_one_slow_answer_does_not_delay_a_tenant_for_seconds() -> None:
-    """The API server took ten seconds for a question of `slow`, which is not the fault of `slow`. So others go first for
-    only 30 ms.
+    """The API server took ten seconds for a question of `slow`. This is not the fault of `slow`, so other tenants go
+    first for only 30 ms.
 
     Both namespaces are light. Each call of `other` counts 10 ms, so `slow` is the fourth or fifth of six.
     """
