@@ -58,7 +58,7 @@ class Run:
 
 
 def manifests() -> list[str]:
-    """Each object as text that gator also accepts: with a name that a number can follow."""
+    """Return the public manifests as texts that gator also accepts. Each has a name to which a number can be added."""
     documents = (part for text in corpus(MANIFESTS) for part in _MARK.split(text))
     return [each for each in documents if _NAME.search(each) and "\napiVersion:" in f"\n{each}"]
 
@@ -133,7 +133,7 @@ def audit(objects: Path, policies: Path, jobs: int = 1, report: str = "ndjson") 
 
 
 def rows(count: int, gator: str | None) -> Iterator[tuple[str, float, float, str]]:
-    """Each row has a name, the figure, the goal, and a note."""
+    """Yield rows for the table. Each row has a name, the figure, the goal, and a note."""
     with tempfile.TemporaryDirectory() as place:
         folders = {name: Path(place, name) for name in ("objects", "few", "policies", "constraints")}
         for folder in folders.values():
@@ -170,7 +170,7 @@ def write_log(file: Path, size_mb: int) -> int:
 
 
 def _event(value: dict[str, object], number: int, noise: str) -> bytes:
-    """A create request by one of a thousand users."""
+    """Return an audit event: one of a thousand users creates the object."""
     group, _, version = str(value["apiVersion"]).rpartition("/")
     resource = {"apiGroup": group, "apiVersion": version, "resource": f"{value['kind']}s".lower()}
     event = {
@@ -200,7 +200,7 @@ def backtest_row(size_mb: int) -> tuple[str, float, float, str]:
 
 
 def _beside(gator: str, folders: dict[str, Path]) -> Iterator[tuple[str, float, float, str]]:
-    """The two programs audit alternately."""
+    """Run an audit of claimgate and one of gator in turn, and yield a row for each."""
     ours, theirs = [], []
     for _ in range(3):
         ours.append(audit(folders["few"], folders["policies"], report="text"))

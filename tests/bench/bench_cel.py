@@ -57,7 +57,7 @@ CONSTANT_BUDGET = 100_000
 
 
 def review() -> dict[str, Any]:
-    """A Pod of five containers with 20 variables each, about 8 KB."""
+    """Return the review of a Pod with five containers of 20 variables each, about 8 KB."""
     containers = [
         {
             "name": f"worker-{number}",
@@ -147,7 +147,7 @@ def environment() -> Environment:
 
 
 def microseconds(run: Callable[[], object], seconds: float) -> float:
-    """The median of some batches."""
+    """Return the time of one run: the median of several batches."""
     run()
     start = time.perf_counter()
     run()
@@ -163,7 +163,7 @@ def microseconds(run: Callable[[], object], seconds: float) -> float:
 
 
 def measure(seconds: float, rounds: int) -> list[tuple[str, float, float, float, float]]:
-    """Rows of name, µs, µs plain, µs to compile, bytes held."""
+    """Return a row for each expression: name, µs, µs of plain Python, µs to compile, and bytes of memory."""
     body = review()
     activation = {"object": body["request"]["object"], "oldObject": None, "request": body["request"]}
     by_hand, engine, world = plain(), compiled_engine(), environment()
@@ -183,7 +183,7 @@ def measure(seconds: float, rounds: int) -> list[tuple[str, float, float, float,
 
 
 def held(source: str, world: Environment) -> float:
-    """Bytes that one compiled expression keeps."""
+    """Return how many bytes of memory one compiled expression uses."""
     engine = compiled_engine()
     engine.compile(source, world)
     tracemalloc.start()

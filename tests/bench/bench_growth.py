@@ -38,7 +38,7 @@ LONGEST_S = 20.0
 
 
 def seconds(make: Make, number: int, policies: PolicySet, rounds: int) -> float:
-    """The shortest time of some rounds of both phases, without decoding."""
+    """Return the shortest time of several rounds. Each round runs both phases, and does not count decoding."""
     cluster = ClusterWithAssumedNamespaces(FilesCluster([runtime(), claim_template("team", "one-gpu", 1), CLASS]))
     best = LONGEST_S
     for _ in range(rounds):

@@ -34,7 +34,9 @@ _KUEUE = "kueue.x-k8s.io/v1beta2"
 
 
 def world(count: int) -> list[JSON]:
-    """A runtime, and this number of ClusterQueues in cohorts of ten below one root, each with a LocalQueue."""
+    """Return a runtime and ClusterQueues with a LocalQueue each. The ClusterQueues are in cohorts of ten below one
+    root.
+    """
     resources = [
         {"name": name, "nominalQuota": 64, "borrowingLimit": 64} for name in ("cpu", "memory", "nvidia.com/gpu")
     ]
@@ -77,7 +79,7 @@ def world(count: int) -> list[JSON]:
 
 
 def train_job() -> JSON:
-    """A TrainJob of 60 KB, mostly environment variables."""
+    """Return a TrainJob of 60 KB, mostly environment variables."""
     env = [{"name": f"VARIABLE_{at}", "value": "x" * 40} for at in range(700)]
     return {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
@@ -103,7 +105,7 @@ def subject(cluster: FilesCluster) -> Subject:
 
 
 def verdict_s(made: Subject) -> float:
-    """Seconds of processor time of the verdict."""
+    """Return the processor time of the verdict in seconds."""
     began = time.process_time()
     verdict = made.once(predict_admission).verdict
     elapsed_s = time.process_time() - began
@@ -112,7 +114,7 @@ def verdict_s(made: Subject) -> float:
 
 
 def measured(count: int) -> tuple[float, float]:
-    """Seconds of the first verdict in a view, and the median of later verdicts."""
+    """Return the seconds of the first verdict in a view, and the median of later verdicts."""
     cluster = FilesCluster(world(count), is_whole=True)
     first, *others = (verdict_s(subject(cluster)) for _ in range(_TIMES))
     return first, median(others)

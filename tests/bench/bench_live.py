@@ -27,7 +27,7 @@ _GROUPS: Final = "/apis"
 
 
 def pod(number: int) -> dict[str, Any]:
-    """A stored Pod of the usual size, with the fields that controllers write."""
+    """Return a stored Pod of the usual size, with the fields that controllers write."""
     name, namespace = f"trainer-{number}", f"team-{number % NAMESPACES}"
     env = [{"name": f"VARIABLE_{index}", "value": f"{index:040}"} for index in range(30)]
     main = {"name": "main", "image": "registry.example/train:1", "env": env}
@@ -57,7 +57,7 @@ def serve(count: int) -> ApiServer:
 
 
 def serve_until(count: int, folder: str, ready: Event, done: Event) -> None:
-    """Serve this number of Pods in this process, and write a kubeconfig into the folder."""
+    """Write a kubeconfig into the folder, and serve this number of Pods in this process until `done`."""
     server = serve(count)
     server.kubeconfig(Path(folder))
     ready.set()

@@ -40,7 +40,7 @@ Path = tuple[str | int, ...]
 
 
 def objects() -> Iterator[Any]:
-    """One object of each kind in the public manifests: the second largest if there are several."""
+    """Yield one object of each kind in the public manifests: the second largest if there are several."""
     found: dict[tuple[str, str], list[Any]] = {}
     for file in sorted(path for folder in ("tests/data", "examples") for path in (ROOT / folder).rglob("*.yaml")):
         for obj in _documents(file.read_text()):
@@ -58,12 +58,12 @@ def objects() -> Iterator[Any]:
 def _documents(text: str) -> list[Any]:
     try:
         return list(quick_yaml.load_all(text))
-    except yaml.YAMLError:  # a template, or a file that is broken for a test
+    except yaml.YAMLError:  # a template of Helm, or a file that is broken for a test
         return []
 
 
 def places(value: Any, at: Path = ()) -> Iterator[tuple[Path, bool]]:
-    """True means a key. In a list, only the first item is searched."""
+    """Yield the path of each text and key, with True for a key. In a list, only the first item is searched."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if at or key not in ("apiVersion", "kind"):

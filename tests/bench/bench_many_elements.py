@@ -42,7 +42,7 @@ LIST: Final = "[LIST]"
 
 
 class Place(NamedTuple):
-    """The place of a list or map, its type, and the first element there; None without an element."""
+    """The path of a list or map, its type, and its first element, which is None in an empty list or map."""
 
     at: Path
     of: Items | Fields
@@ -50,7 +50,9 @@ class Place(NamedTuple):
 
 
 def places(of: Type | None, value: Any, at: Path = ()) -> Iterator[Place]:
-    """The lists and maps of a type, and those in their first element: index 0, or key "a" without one."""
+    """Yield the lists and maps of a type, and those in the first element of each. An empty list or map is searched as
+    if it had an element.
+    """
     if isinstance(of, Items):
         first = value[0] if isinstance(value, list) and value else None
         yield Place(at, of, first)
@@ -66,7 +68,7 @@ def places(of: Type | None, value: Any, at: Path = ()) -> Iterator[Place]:
 
 
 def element(of: Type, draw: random.Random, ends: float = 0.3) -> Any:
-    """Objects have one field or none."""
+    """Return a random small element of a type. Lists have at most one item, and objects at most one field."""
     if isinstance(of, Items):
         return [element(of.item, draw)] if draw.random() > ends else []
     if isinstance(of, Fields):
@@ -88,7 +90,7 @@ def with_elements(obj: Any, place: Place, one: str, size: int) -> str:
 
 
 def elements(place: Place, draw: random.Random, count: int) -> Iterator[str]:
-    """The existing first element with another name, and small elements."""
+    """Yield the existing first element with another name, and then small random elements, as JSON."""
     if place.first is not None:
         yield _as_json(place, _with_own_name(place.first), "n#")
     inner = place.of.item if isinstance(place.of, Items) else place.of.others
@@ -106,7 +108,9 @@ def _as_json(place: Place, one: Any, key: str) -> str:
 
 
 def _with_value(obj: Any, at: Path, value: Any) -> Any:
-    """Missing parents are created."""
+    """Return a copy of the object with the value as the first element at the path. Parents that do not exist are
+    created.
+    """
     changed = copy.deepcopy(obj)
     inner = changed
     for step, following in pairwise(at):
@@ -119,7 +123,7 @@ def _with_value(obj: Any, at: Path, value: Any) -> Any:
 
 
 def _child(holder: Any, step: str | int, empty: Any) -> Any:
-    """An empty value if there is none of the type."""
+    """Return the value one step below. If it is empty, or of another type, replace it by an empty value first."""
     if isinstance(holder, list):
         holder[:1] = holder[:1] if holder and isinstance(holder[0], type(empty)) else [empty]
         return holder[0]
@@ -155,7 +159,7 @@ def main() -> None:
                         rows.append((taken.whole, taken.longest, phase.value, kind.kind, where, one, taken.where))
         print(f"{count} reviews, {len(rows)} shown", end="\r", file=sys.stderr, flush=True)
     print(f"{count} reviews of lists of {given.size} bytes; {len(rows)} over {given.over} or {given.unchecked} ms")
-    worst = {row[-1]: row for row in sorted(rows)}  # the longest run of each part of the code
+    worst = {row[-1]: row for row in sorted(rows)}  # the longest review for each place in the code
     for row in sorted(worst.values(), reverse=True)[:LINES]:
         print("{:6.1f} ms, {:5.1f} unchecked  {:8} {:20} {}: {}\n        {}".format(*row))
 
@@ -166,7 +170,9 @@ def _group_version_kind(obj: Any) -> tuple[str, str, str]:
 
 
 def _least_of_three(body: bytes, phase: Phase, policies: Any, cluster: Any, given: argparse.Namespace) -> LoopTime:
-    """A long time is measured again, because other processes may have held the processor."""
+    """Measure once, and up to twice more if the time is long, because other processes may have used the processor.
+    Return the shortest.
+    """
     taken = loop_time(body, phase, policies, cluster)
     for _ in range(2):
         if taken.whole > given.over or taken.longest > given.unchecked:

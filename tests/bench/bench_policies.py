@@ -60,7 +60,7 @@ def _document(kind: str, name: str, spec: Any) -> Document:
 
 
 def measure(run: Callable[[], object], times: int) -> float:
-    """Microseconds of one run: the median of rounds."""
+    """Return the microseconds of one run: the median of several rounds."""
     found = []
     for _ in range(ROUNDS):
         start = time.perf_counter()

@@ -39,7 +39,7 @@ POD_GOAL_US, POLICY_GOAL_US = 300.0, 1000.0
 
 
 def median_us(*runs: Callable[[], object]) -> list[float]:
-    """The medians of alternating rounds."""
+    """Return the median microseconds of each function. The functions run alternately."""
     found: list[list[float]] = [[] for _ in runs]
     times = [max(1, int(0.01 / _once(run))) for run in runs]
     for _ in range(ROUNDS):
@@ -52,7 +52,7 @@ def median_us(*runs: Callable[[], object]) -> list[float]:
 
 
 def _once(run: Callable[[], object]) -> float:
-    run()  # compiles the expressions
+    run()  # the first calls compile the expressions
     start = perf_counter()
     run()
     return perf_counter() - start
@@ -68,7 +68,7 @@ def alone(policies: PolicySet) -> Iterator[tuple[str, PolicySet]]:
 def both(
     sent: Sequence[Attributes], policies: PolicySet, cluster: ClusterWithAssumedNamespaces
 ) -> Callable[[], object]:
-    """Each phase has its own facts."""
+    """Return a function that answers the next review in both phases. Each phase computes its own facts."""
     waiting = itertools.cycle(sent)
 
     def run() -> None:

@@ -49,7 +49,7 @@ PATIENCE_S = 60.0
 
 @dataclass(frozen=True)
 class Start:
-    """Seconds, processor seconds and the most megabytes until the server is ready."""
+    """How long a server took to be ready, how much processor time it used, and its largest memory until then."""
 
     elapsed_s: float
     processor_s: float
@@ -65,7 +65,7 @@ def policy_file(folder: Path, count: int) -> Path:
 
 @contextmanager
 def api_server() -> Iterator[int]:
-    """An API server with the objects, in a separate process. Yields its port."""
+    """Run an API server with the objects in a separate process, and yield its port."""
     mine, theirs = multiprocessing.Pipe()
     process = multiprocessing.Process(
         target=bench_view.api_server, args=(OBJECTS, theirs), kwargs={"is_prepared": True}, daemon=True
@@ -106,7 +106,7 @@ def start_once(folder: Path, port: int, policies: Path) -> Start:
 
 
 def _is_ready(log: Path) -> bool:
-    """Send a probe as a kubelet does, once the log has the port."""
+    """Return whether the server is ready, by a probe like a kubelet's. The log must have the port first."""
     found = re.search(r'"probe_port": (\d+)', log.read_text())
     if found is None:
         return False

@@ -73,12 +73,14 @@ def made(kind: str, number: int) -> Any:
 
 
 def _many(text: str) -> Any:
-    """Objects have many small fields."""
+    """Return a value with many small objects, made of pieces of the text."""
     return {"items": [{"name": f"field-{at}", "value": text[at : at + 32]} for at in range(0, len(text), 64)]}
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Discovery, lists in pages and silent watches. `counts` has the number of objects of each kind."""
+    """Answers as an API server: discovery, lists in pages, and watches without events. `counts` has the number of
+    objects of each kind.
+    """
 
     protocol_version = "HTTP/1.1"
     counts: dict[str, int]
@@ -102,7 +104,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def _list(self, kind: str, query: dict[str, str]) -> Iterator[bytes]:
         start, limit = int(query.get("continue", 0)), int(query.get("limit", 1 << 30))
-        count = 0 if "fieldSelector" in query else self.counts.get(kind, 0)  # no object has a name that is asked for
+        # a view also asks for objects by name, and none of these exists
+        count = 0 if "fieldSelector" in query else self.counts.get(kind, 0)
         end = min(start + limit, count)
         metadata = {"resourceVersion": "9000000", "continue": str(end) if end < count else ""}
         yield f'{{"apiVersion":"v1","kind":"List","metadata":{json.dumps(metadata)},"items":['.encode()
@@ -147,13 +150,15 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 256
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Other faults are shown."""
+        """Ignore clients that disconnect, and print other errors."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 def api_server(counts: dict[str, int], port: Any, *, is_prepared: bool = False) -> None:
-    """Serve until killed. Prepared objects take memory here, but no time of a request."""
+    """Serve until killed. With `is_prepared`, all objects are made before the first request, so requests take less time
+    and the process more memory.
+    """
     Handler.counts = counts
     if is_prepared:
         Handler.prepared.update(
@@ -167,7 +172,7 @@ def api_server(counts: dict[str, int], port: Any, *, is_prepared: bool = False) 
 
 
 def memory(name: str) -> float:
-    """MB of this process. `VmRSS` is now, and `VmHWM` the most so far."""
+    """Return a size of this process in MB: `VmRSS` is the present size, and `VmHWM` the largest so far."""
     found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
     return int(found[1]) / 1024 if found else 0.0
 
@@ -179,7 +184,7 @@ def client(kubeconfig: Path, *, lists: bool) -> None:
     config_map = interest_in_fields(GroupVersionKind("", "v1", "ConfigMap"), "data.field")
     interests = (*policies.interests(), *((config_map,) if lists else ()))
     view = WatchCluster(connect_to_cluster(kubeconfig), interests, Log(level="error"))
-    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
+    Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
     before, began = memory("VmRSS"), time.perf_counter()
     view.start()
     if not view.wait_until_synced(600):
@@ -192,7 +197,7 @@ def client(kubeconfig: Path, *, lists: bool) -> None:
 
 
 def measured(counts: dict[str, int], *, lists: bool) -> Any:
-    """One cluster in a separate process, and its view in another process."""
+    """Run one simulated cluster in a separate process, and its view in another process."""
     mine, theirs = multiprocessing.Pipe()
     server = multiprocessing.Process(target=api_server, args=(counts, theirs), daemon=True)
     server.start()

@@ -43,7 +43,7 @@ def one_round(
 
 
 def run(other: Path, scenarios: Sequence[Scenario], rounds: int, seconds: float) -> None:
-    """Progress goes to stderr."""
+    """Measure both checkouts in rounds and print the ratios. The progress goes to stderr."""
     numbers, results = Numbers(), dict[Scenario, list[dict[Path, Measured]]]()
     for number in range(rounds):
         trees = (ROOT, other) if number % 2 == 0 else (other, ROOT)

@@ -30,7 +30,9 @@ class Round:
 
 
 class _Connection(asyncio.Protocol):
-    """Sends the next of the requests that all connections share."""
+    """A connection that sends the next request when it has an answer. All connections take requests from one
+    iterator.
+    """
 
     def __init__(self, requests: Iterator[bytes], measured: Round) -> None:
         self._requests = requests
@@ -77,7 +79,7 @@ def request(path: str, body: bytes) -> bytes:
 
 
 def send(port: int, ca: str, requests: Sequence[bytes], connections: int) -> Round:
-    """Send requests over this number of connections. Each must be allowed.
+    """Send requests over this number of connections, and return the measured times. Every answer must allow.
 
     Raises:
         RuntimeError: an answer does not allow; the message is the answer.

@@ -32,7 +32,9 @@ _QUESTIONS: Final = ("webhook.facts.check", "webhook.facts.subject")
 
 @dataclass
 class Counts:
-    """The functions of the project that ran, the order of the modules, and the depth of the first check."""
+    """Counts of one review: functions of the project that ran, calls, changes of the module, and the depth of the first
+    check.
+    """
 
     functions: set[tuple[str, str]] = field(default_factory=set)
     calls: int = 0
@@ -57,7 +59,7 @@ class Counts:
 
 
 def _is_check(frame: FrameType) -> bool:
-    """`problems_of_group` runs checks. The test whether to run a check does not count."""
+    """Return whether the frame runs a check. The test whether to run a check does not count."""
     caller = frame.f_back
     module = frame.f_globals["__name__"]
     is_called = caller is not None and caller.f_code is problems_of_group.__code__
@@ -65,7 +67,7 @@ def _is_check(frame: FrameType) -> bool:
 
 
 def _frames_of_core(frame: FrameType) -> Iterator[FrameType]:
-    """A frame and its callers. The outermost frame of the core is last."""
+    """Yield a frame and its callers, up to `answer_request`."""
     at: FrameType | None = frame
     while at is not None:
         yield at
@@ -83,7 +85,7 @@ def counted(run: Callable[[], object]) -> Counts:
 
 
 def plain_pod(phase: Phase) -> Callable[[], bytes]:
-    """Answer a review of the recorded Pod, after one answer for warming up."""
+    """Return a function that answers a review of the recorded Pod. It has already answered one review."""
     policies, body = (
         load_policy_set([shipped.policies_folder()], Options(table=table.load_table())),
         RECORDED.read_bytes(),

@@ -24,7 +24,7 @@ def claim_template(namespace: str, name: str, count: int) -> JSON:
 
 
 def runtime() -> JSON:
-    """A torch runtime of three steps, with a claim for eight GPUs for its node."""
+    """Return a torch runtime of three steps, with a claim for eight GPUs for its node."""
     label = "trainer.kubeflow.org/trainjob-ancestor-step"
     steps = (
         ("dataset-initializer", "dataset-initializer"),
@@ -49,7 +49,7 @@ def runtime() -> JSON:
 
 
 def trainjob(number: int = 0, namespace: str = "team") -> JSON:
-    """A TrainJob of 60 KB that breaks no rule. As from Kubeflow's SDK, its program is part of the command.
+    """Return a TrainJob of 60 KB that breaks no rule. Like Kubeflow's SDK, it has its program in the command.
 
     It has as many variables as a trainer may have, and two managers patch its node.
     """
@@ -79,7 +79,7 @@ def trainjob(number: int = 0, namespace: str = "team") -> JSON:
 
 
 def jobset(number: int, namespace: str) -> JSON:
-    """A JobSet of 50 KB with a driver and workers on GPUs, mostly environment variables."""
+    """Return a JobSet of 50 KB with a driver and workers on GPUs. Most bytes are environment variables."""
     jobs = [_replicated_job("driver", 1, number, gpus=0), _replicated_job("workers", 4, number, gpus=8)]
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
@@ -109,7 +109,7 @@ def _replicated_job(name: str, parallelism: int, number: int, *, gpus: int) -> J
 
 
 def volcano_job(number: int, namespace: str) -> JSON:
-    """A Volcano Job of a master and workers that start together."""
+    """Return a Volcano Job with a master and workers that start together."""
     tasks = [_task("master", 1, number, gpus=0), _task("worker", 4, number, gpus=4)]
     return {
         "apiVersion": "batch.volcano.sh/v1alpha1",

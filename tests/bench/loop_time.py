@@ -22,8 +22,8 @@ _Place = tuple[tuple[str, int], ...]
 
 
 class LoopTime(NamedTuple):
-    """Processor milliseconds of the review, and of its longest interval without a check of the clock. `between` has the
-    lines at both ends of the interval.
+    """How long a review used the processor in ms, and its longest interval without a check of the clock. `where` has
+    the lines at both ends of the interval.
     """
 
     whole: float
@@ -32,7 +32,7 @@ class LoopTime(NamedTuple):
 
 
 class WatchedSlice(InlineTimeSlice):
-    """The slice of one review, which records the longest interval between two checks of the clock."""
+    """The time slice of one review. It also records the longest interval between two checks of the clock."""
 
     __slots__ = ("longest", "place", "seen", "where")
 
@@ -53,7 +53,7 @@ class WatchedSlice(InlineTimeSlice):
 
 
 def _place(frame: FrameType | None) -> _Place:
-    """deadline.py is left out."""
+    """Return the innermost lines of the stack, without those in deadline.py."""
     lines: list[tuple[str, int]] = []
     while frame is not None and len(lines) < _FRAMES:
         if not frame.f_code.co_filename.endswith("deadline.py"):
@@ -67,14 +67,14 @@ def _as_text(place: _Place) -> str:
 
 
 def collect_garbage_as_the_server() -> None:
-    """Exclude the current objects, and collect so rarely that no review waits."""
+    """Set the garbage collector as the server does: without the current objects, and so rarely that no review waits."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS)
 
 
 def loop_time(body: bytes, phase: Phase, policies: Any, cluster: Any) -> LoopTime:
-    """0 if the review is refused before it begins."""
+    """Measure a review on the event loop. The times are 0 if the review is refused before it begins."""
     gc.collect()
     begun = thread_time()
     try:
@@ -86,5 +86,5 @@ def loop_time(body: bytes, phase: Phase, policies: Any, cluster: Any) -> LoopTim
     with suppress(InlineBudgetSpent):
         answer_request(attributes, policies, cluster, phase=phase, deadline=time_slice)
     time_slice.note()
-    del attributes  # freeing the objects also blocks the loop
+    del attributes  # freeing the objects also takes time of the event loop
     return LoopTime((thread_time() - begun) * 1000, time_slice.longest * 1000, time_slice.where)

@@ -42,7 +42,7 @@ class Measured:
 
 
 class Numbers:
-    """Gives every review of a run a unique number."""
+    """Makes a unique number for each review of a run."""
 
     def __init__(self) -> None:
         self._next = 0
@@ -68,7 +68,9 @@ def measure(server: Server, calls: Sequence[bytes], count: int) -> Measured:
 
 
 def calls_of(seconds: float, server: Server, scenario: Scenario, numbers: Numbers, count: int) -> int:
-    """This also sends the first calls, which are slower."""
+    """Return how many reviews the server answers in this time. The measurement also sends the first reviews, which are
+    slower.
+    """
     measured = Measured(0, 0, 0, 0)
     for _ in range(2):
         measured = measure(server, requests(scenario, numbers.take(64)), count)

@@ -86,7 +86,7 @@ def median_s(run: Callable[[], object], times: int) -> float:
 
 
 def answering(file: str, settings: Settings, phase: Phase) -> Callable[[], bytes]:
-    """Return the function that answers the first review of a file. It has run a few times.
+    """Return a function that answers the first review of a file. The function has already run a few times.
 
     Raises:
         InputError: the file, a policy or the context cannot be read.
@@ -111,7 +111,7 @@ def answering(file: str, settings: Settings, phase: Phase) -> Callable[[], bytes
 
 
 def own_times(run: Callable[[], object], times: int) -> list[tuple[float, float, str]]:
-    """Yield own microseconds, calls, and name of every function in one run, the slowest first.
+    """Yield the own microseconds, calls and name of every function in one run, the slowest first.
 
     The runs are profiled in batches. The fastest batch counts, because other work of a busy machine slows some batches.
     """
@@ -132,7 +132,9 @@ def _profiled(run: Callable[[], object], times: int) -> pstats.Stats:
 
 
 def _name(file: str, line: int, function: str) -> str:
-    """`webhook/apimachinery/paths.py:12 get`, or the name of a built-in function."""
+    """Return the place of a function, such as `webhook/apimachinery/paths.py:12 get`, or the name of a built-in
+    function.
+    """
     if file == "~":
         return function
     path = Path(file)

@@ -10,7 +10,7 @@ SPIN = "import time\nend = time.process_time() + 0.2\nwhile time.process_time() 
 
 
 def test_processor_time_of_a_process_is_exact():
-    """A separate process, because children of the current process may still run."""
+    """Measure in a separate process, because child processes of the current process may still run."""
     child = f"{SPIN}import os\nfrom tests.bench.processor_time import spent_s\nprint(spent_s(os.getpid()), time.process_time())"
     told = subprocess.run([sys.executable, "-c", child], check=True, capture_output=True, text=True).stdout
     counted, exact = map(float, told.split())

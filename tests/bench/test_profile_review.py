@@ -1,4 +1,4 @@
-"""The profile of a review: what is counted, and that a recorded review can be profiled."""
+"""The profile of a review counts the right calls, and a recorded review can be profiled."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The objects of the benchmarks have the sizes in their names, are all different, and break no shipped policy."""
+"""The objects of the benchmarks have the size in their name, are all different, and break no shipped policy."""
 
 import json
 
@@ -46,7 +46,7 @@ def test_no_two_versions_are_equal(kind):
 
 
 class _AnnouncedCalls(Deadline):
-    """Keeps the longest call, in seconds, that was announced as not to be interrupted."""
+    """A deadline that keeps the longest announced time of a call that cannot be interrupted, in seconds."""
 
     def __init__(self):
         super().__init__()
@@ -62,7 +62,7 @@ class _AnnouncedCalls(Deadline):
 @pytest.mark.parametrize("kind", traffic.OBJECTS)
 @pytest.mark.parametrize("phase", Phase)
 def test_no_call_is_announced_as_too_long_for_the_event_loop(kind, phase):
-    """A longer call would move the review to a worker process, which takes five times as long."""
+    """A call that is announced as longer would move the review to a worker process, which takes five times as long."""
     announced = _AnnouncedCalls()
     request = decode_review_bytes(traffic.review(kind, 3), announced)
     answer_request(request, shipped_policies(), CLUSTER, phase=phase, deadline=announced)

@@ -68,7 +68,7 @@ def _variables() -> int:
 
 
 def gpu_pod(number: int) -> JSON:
-    """A Pod with GPUs of a device plugin."""
+    """Return a Pod with GPUs of a device plugin."""
     made = pod(number)
     devices = {"nvidia.com/gpu": str(1 + number % 8)}
     made["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "8", **devices}, "requests": devices}
@@ -76,7 +76,7 @@ def gpu_pod(number: int) -> JSON:
 
 
 def claim_pod(number: int) -> JSON:
-    """A Pod with GPUs from a claim."""
+    """Return a Pod with GPUs from a claim."""
     made = pod(number)
     made["spec"]["resourceClaims"] = [{"name": "gpus", "resourceClaimTemplateName": "one-gpu"}]
     made["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "8"}, "claims": [{"name": "gpus"}]}
@@ -96,7 +96,7 @@ _RESOURCES: Final = {"Pod": "pods", "TrainJob": "trainjobs", "JobSet": "jobsets"
 
 
 def review(kind: str, number: int) -> bytes:
-    """The review of a creation, as from an API server: compact, ended by a newline."""
+    """Return the review of a creation, as from an API server: compact, and with a newline at the end."""
     obj = OBJECTS[kind](number)
     group, _, version = obj["apiVersion"].rpartition("/")
     names: dict[str, Any] = {
@@ -117,7 +117,7 @@ def reviews(kind: str, numbers: range) -> list[bytes]:
 
 
 def context() -> Iterator[JSON]:
-    """Namespaces with the objects that claims and TrainJobs refer to."""
+    """Return a cluster: namespaces with the objects to which claims and TrainJobs refer."""
     yield job_traffic.CLASS
     yield job_traffic.runtime()
     for number in range(NAMESPACES):

@@ -95,7 +95,7 @@ def victims(server: Server, sampler: Sampler, chosen: argparse.Namespace, report
 
 
 def hostile_connections(server: Server, sampler: Sampler, only: str, report: Report) -> None:
-    """Victims during every attack on connections, TLS and HTTP, then the memory."""
+    """Measure victims during every attack on connections, TLS and HTTP."""
     report.section(
         "connections",
         f"as above, with a target of p99 < {DIRECT_P99_MS} ms; connections of the attackers may be cut or refused",
@@ -112,7 +112,7 @@ def hostile_connections(server: Server, sampler: Sampler, only: str, report: Rep
 
 
 def attacked(folder: Path, sections: set[str], chosen: argparse.Namespace, report: Report) -> list[tuple[str, Sample]]:
-    """Run the sections that share a server. Return its greatest memory."""
+    """Run the sections that share a server, and return the server's largest memory."""
     places = own_policies.write(folder / "policies"), context.write(folder / "context")
     with (
         serving(folder / "server", [ROOT / "policies", places[0]], places[1], stalls=chosen.stalls) as server,
@@ -131,7 +131,7 @@ def attacked(folder: Path, sections: set[str], chosen: argparse.Namespace, repor
 
 
 def viewed(folder: Path, chosen: argparse.Namespace, report: Report) -> list[tuple[str, Sample]]:
-    """Victims while a user fills the live view. Return the greatest memory of each server."""
+    """Measure victims while a user fills the live view, and return the largest memory of each server."""
     return [_viewed(folder, name, chosen, report) for name in live_view.begin(chosen.only, report)]
 
 
@@ -148,7 +148,9 @@ def _viewed(folder: Path, name: str, chosen: argparse.Namespace, report: Report)
 
 
 def grown(folder: Path, only: str, report: Report) -> list[tuple[str, Sample]]:
-    """The server has a minute for each review. Return its greatest memory."""
+    """Measure how answers get slower with longer lists, and return the server's largest memory. The server allows a
+    minute for each review.
+    """
     places = [ROOT / "policies"], context.write(folder / "context")
     with serving(folder / "patient", *places, "--timeout", "60") as server, Sampler(server.pid) as sampler:
         sampler.doing = "growth"
@@ -158,7 +160,7 @@ def grown(folder: Path, only: str, report: Report) -> list[tuple[str, Sample]]:
 
 
 def updated(folder: Path, report: Report) -> list[tuple[str, Sample]]:
-    """A param changes again and again, on a server that watches the param."""
+    """Measure the memory of a server while a param that it watches changes again and again."""
     report.section("updates", "memory of the server while a user changes what its policies read")
     updates.write(folder / "params", 0)
     places = [ROOT / "policies"], [*context.write(folder / "context"), folder / "params"]

@@ -27,7 +27,7 @@ GRACE_S = 2.0
 
 @dataclass
 class Heard:
-    """The answers to attackers: each kind of answer, and the errors in some of them.
+    """Counts of the answers to attackers, and of errors in these answers.
 
     Attributes:
         faults: what was wrong, counted.
@@ -50,13 +50,13 @@ class Heard:
         self.longest = max(self.longest, other.longest)
 
     def missed(self) -> list[str]:
-        """Faults that only a busy machine shows are separate."""
+        """Return the missed targets. Answers that were late only because the machine was busy are a separate target."""
         shown = [f"attackers: {counted(self.faults, 6)}"] if self.faults else []
         return [*shown, *([Missed(f"attackers: {counted(self.waited, 6)}", is_waiting=True)] if self.waited else [])]
 
     def note(self, attack: Attack, sent: bytes, answer: Answer, took: Took, timeout_s: float) -> None:
-        """The answer must be in time, complete, and allowed for the row. The client's wait for a processor does not
-        count.
+        """Count an answer, and its error if it is late, incomplete, or not allowed in this row. The client's own wait
+        for a processor is not counted as time.
         """
         self.slowest_s = max(self.slowest_s, took.seconds)
         self.closest = max(self.closest, took.answer_s / timeout_s)
@@ -70,7 +70,7 @@ class Heard:
 
 
 def judge(attack: Attack, sent: bytes, answer: Answer) -> tuple[str, str]:
-    """The kind of this answer, and its errors."""
+    """Return the kind of this answer, and the error in it or ""."""
     response = answer.review(sent)
     if not attack.is_review and (response is None or response["allowed"]):
         return str(answer.code), "" if answer.is_refusal() else f"HTTP {answer.code} is no refusal with a Status"
@@ -88,7 +88,7 @@ def judge(attack: Attack, sent: bytes, answer: Answer) -> tuple[str, str]:
 
 
 class Attackers:
-    """Processes that send these attacks alternately, one attack for each process."""
+    """Runs several processes. Each process sends one of these attacks again and again."""
 
     def __init__(self, address: Address, attacks: list[Attack], seconds: float, timeouts_s: tuple[float, ...]) -> None:
         bodies = [attack.make() for attack in attacks]

@@ -1,6 +1,6 @@
-"""The rows: the bodies of four attackers, one row at a time, and the allowed answers.
+"""The attacks, each a row of the report: the bodies that four attackers send, and the allowed answers.
 
-A row is made just before it runs, because its bodies may have 20 MB.
+A body is made just before its row runs, because it may have 20 MB.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ SMALL = 10
 
 @dataclass(frozen=True)
 class Attack:
-    """One row.
+    """One attack, which is a row of the report.
 
     Attributes:
-        make: the body, with the placeholder of the uid.
+        make: returns the body, with a placeholder for the uid.
         may_allow: False if every answer that allows is wrong.
-        policy: the policy of our own that the row is about, "" for none.
-        is_ignored: the policy must not deny when it fails.
+        policy: the name of the slow policy that the attack is about, "" for none.
+        is_ignored: whether the policy has failurePolicy Ignore, so an error must not deny.
         is_review: False if the answer is a refusal: 4xx, or any answer that does not allow if time ran out first.
-        may_refuse: some bodies of a row that varies may be refused.
-        vary: the body for a number, if each request has a different body.
+        may_refuse: whether the server may refuse some of the bodies, if bodies differ.
+        vary: returns the body for a number, if each request has a different body.
         small: a similar body with a quick answer, to check that the attack causes the delay.
     """
 
@@ -50,7 +50,7 @@ def _sized(name: str, maker: Maker, size: int) -> Attack:
 
 
 def _issue() -> Iterator[Attack]:
-    """The first attacks that were reported."""
+    """Yield the attacks that were reported first."""
     for count in (9_000, 20_000):
         yield Attack(f"{count:,} claims", lambda count=count: review(POD_LISTS["claims"](count)))
     yield Attack("1,000 shards x 100 containers, 174 KB", lambda: review(shards(1_000, 100)))
@@ -62,7 +62,7 @@ def _issue() -> Iterator[Attack]:
 
 
 def _lists() -> Iterator[Attack]:
-    """Every list at 3 MB. Lists of Pods that few policies read are only in the growth table."""
+    """Yield an attack of 3 MB for every list. Lists of Pods that few policies read are only measured by growth.py."""
     for name, maker in {**POD_LISTS, **DEVICE_LISTS, **WORKLOAD_LISTS}.items():
         yield _sized(name, maker, 3 * MB)
     yield Attack("shards of 100 containers, 18 MB", lambda: review(full_shards(2_000)))
@@ -110,13 +110,15 @@ def _own() -> Iterator[Attack]:
 
 
 def _compiled() -> Iterator[Attack]:
-    """Each request has different texts."""
+    """Yield attacks with texts that the server compiles. The texts of each request are different."""
     for name, vary in compiled.VARIED.items():
         yield Attack(name, partial(vary, 1), vary=vary, paths=("/validate",))
 
 
 def _near() -> Iterator[Attack]:
-    """Bodies that are just small enough for the loop. Each request is different."""
+    """Yield attacks with bodies that are just small enough for the event loop. The body of each request is
+    different.
+    """
     for name, vary in near_bounds.VARIED.items():
         may_refuse = name in near_bounds.MAY_BE_REFUSED
         yield Attack(name, partial(vary, 1), vary=vary, may_refuse=may_refuse)
@@ -134,5 +136,5 @@ GROUPS = {
 
 
 def attacks() -> list[Attack]:
-    """All rows, in the order of the report."""
+    """Return all attacks, in the order of the report."""
     return [one for group in GROUPS.values() for one in group()]

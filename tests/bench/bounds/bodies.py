@@ -12,37 +12,37 @@ DEPTH = 190
 
 
 def nested(size: int, depth: int = DEPTH) -> bytes:
-    """A valid review with many brackets, each nested as deeply as allowed."""
+    """Return a valid review with many lists in lists, each as deep as allowed."""
     whole = review(pod({"x": "HERE"}))
     return whole.replace(b'"HERE"', b"[" + b",".join([b"[" * depth + b"]" * depth] * (size // (2 * depth + 1))) + b"]")
 
 
 def nested_maps(size: int, depth: int = DEPTH) -> bytes:
-    """A valid review with deeply nested maps, and with brackets in keys."""
+    """Return a valid review with deeply nested maps, and with brackets in keys."""
     whole = review(pod({"x": "HERE"}))
     one = b'{"[":' * depth + b"0" + b"}" * depth
     return whole.replace(b'"HERE"', b"[" + b",".join([one] * (size // len(one))) + b"]")
 
 
 def quotes(size: int) -> bytes:
-    """A valid review with a text of escaped quotes, backslashes and brackets."""
+    """Return a valid review with a long text of escaped quotes, backslashes and brackets."""
     return review(pod(metadata={"annotations": {"text": '\\"[{' * (size // 7)}}))
 
 
 def pod_text(size: int, piece: str, *, script: bool = False, end: str = "") -> JSON:
-    """A Pod with one long argument or shell script, with a unique end."""
+    """Return a Pod with one long argument or shell script. `end` makes the text unique."""
     words = ["/bin/bash", "-c"] if script else ["torchrun"]
     return pod({"containers": [container("main", command=words, args=[piece * (size // len(piece)) + end])]})
 
 
 def long_names(size: int) -> JSON:
-    """A Pod with texts of megabytes as names, images and labels."""
+    """Return a Pod with texts of megabytes as names, images and labels."""
     text = "a" * (size // 5)
     return pod({"containers": [{"name": text, "image": text}], "nodeName": text}, {"name": text, "labels": {"a": text}})
 
 
 def wrong_types(n: int) -> JSON:
-    """A Pod with values of the wrong type in n places."""
+    """Return a Pod with n containers in which fields have values of a wrong type."""
     wrong: list[JSON] = [None, True, 1, -1.5, "", "x", [], {}, [[]], {"a": None}]
     fields = ("name", "image", "env", "resources", "args", "ports", "volumeMounts", "command", "securityContext")
     containers = [{field: wrong[(i + k) % len(wrong)] for k, field in enumerate(fields)} for i in range(n)]
@@ -50,7 +50,7 @@ def wrong_types(n: int) -> JSON:
 
 
 def twice(size: int) -> bytes:
-    """An update of an object of this size, with one change."""
+    """Return the review of an update that changes one field of an object of this size."""
     new = pod({"containers": [container(f"c-{i}", env=[{"name": "A", "value": "b"}]) for i in range(size // 200)]})
     old = json.loads(json.dumps(new))
     old["spec"]["containers"][-1]["image"] = "registry.example/other:1"

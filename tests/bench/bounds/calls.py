@@ -37,7 +37,9 @@ class Answer:
         return response if right and self.code == 200 else None
 
     def is_refusal(self) -> bool:
-        """A refusal is a client error, or 503 because time ran out before a uid was known, with the reason in a Status."""
+        """Return whether the answer is a Status with a reason, and code 4xx or 503. The code is 503 if time ran out
+        before a uid was known.
+        """
         try:
             sent = json.loads(self.body)
             return (400 <= self.code < 500 or self.code == 503) and sent["kind"] == "Status" and bool(sent["message"])
@@ -46,7 +48,7 @@ class Answer:
 
 
 class Prepared:
-    """A POST with a body that is built once. Only the uid changes."""
+    """A POST request with a body that is built once. Only the uid is filled in for each request."""
 
     def __init__(self, path: str, body: bytes, timeout: str) -> None:
         self._parts = body.split(UID)
@@ -75,14 +77,17 @@ _AT_ONCE = 64 * 1024
 
 
 class Connection:
-    """A connection that is opened on demand, and again after it broke. Without an authority, it is plain HTTP."""
+    """A connection that is opened for the first request, and again after an error. Without `trust`, it does not use
+    TLS.
+    """
 
     def __init__(self, port: int, trust: ssl.SSLContext | None, timeout_s: float) -> None:
         self._port, self._trust, self._timeout_s = port, trust, timeout_s
         self._socket: socket.socket | None = None
 
     def ask(self, request: bytes) -> Answer:
-        """Send and read the whole answer. As with Go's client, an early answer ends the sending and the connection.
+        """Send a request and return its answer. As with Go's client, an early answer ends the sending and the
+        connection.
 
         Raises:
             OSError: no answer; the connection is closed.
@@ -100,7 +105,7 @@ class Connection:
         return Answer(code, body, perf_counter() - started)
 
     def close_if_ended(self) -> None:
-        """Go's client always checks whether the server closed an idle connection."""
+        """Close the connection if the server ended it. Go's client also checks this before each request."""
         if self._socket is None:
             return
         self._socket.setblocking(False)
@@ -110,7 +115,7 @@ class Connection:
             self._socket.settimeout(self._timeout_s)
             return
         except OSError:
-            pass  # also the end of the connection
+            pass  # an error also means that the connection has ended
         self.close()
 
     def _connected(self) -> socket.socket:
@@ -156,7 +161,7 @@ def _send(connected: socket.socket, request: bytes, timeout_s: float) -> tuple[b
         if not readable and not writable:
             raise TimeoutError("nothing could be sent")
         if readable:
-            with suppress(ssl.SSLWantReadError):  # a session ticket is not an answer
+            with suppress(ssl.SSLWantReadError):  # the record was a session ticket, not an answer
                 heard = _more(connected)
         if writable and not heard:
             with suppress(ssl.SSLWantWriteError):
@@ -172,7 +177,7 @@ def _more(connected: socket.socket) -> bytes:
 
 
 def _chunks(connected: socket.socket, heard: bytes) -> bytes:
-    """Go's servers send more than 2 KB in chunks."""
+    """Return a body that was sent in chunks. Go's servers send bodies of more than 2 KB in chunks."""
     body = b""
     while True:
         while b"\r\n" not in heard:
@@ -190,15 +195,15 @@ _SOURCE = ["127.0.0.1"]
 
 
 def come_from(address: str) -> None:
-    """Connect from another loopback address from now on, because an API server has its own address."""
+    """Make all later connections from this loopback address, because an API server has its own address."""
     _SOURCE[0] = address
 
 
 def connect_plain(port: int, timeout_s: float) -> socket.socket:
-    """A connection to loopback without TLS.
+    """Return a connection to the loopback address, without TLS.
 
     Raises:
-        OSError: refused, or not made in time.
+        OSError: the connection was refused, or not made in time.
     """
     plain = socket.create_connection(("127.0.0.1", port), timeout_s, (_SOURCE[0], 0))
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -206,10 +211,10 @@ def connect_plain(port: int, timeout_s: float) -> socket.socket:
 
 
 def connect(port: int, trust: ssl.SSLContext, timeout_s: float) -> ssl.SSLSocket:
-    """A TLS connection to loopback.
+    """Return a TLS connection to the loopback address.
 
     Raises:
-        OSError: refused, reset, or not made in time.
+        OSError: the connection was refused, reset, or not made in time.
     """
     plain = connect_plain(port, timeout_s)
     try:

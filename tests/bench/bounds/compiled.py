@@ -34,19 +34,23 @@ def _claim(name: str, selectors: list[str]) -> JSON:
 
 
 def heavy_pattern(chosen: random.Random) -> str:
-    """About a hundred milliseconds of RE2: `q1(\\pL{200}|…){8}`, with other classes and counts each time."""
+    """Return a pattern that RE2 compiles in about a hundred milliseconds: `q1(\\pL{200}|…){8}`, with random classes and
+    counts.
+    """
     parts = (f"{chosen.choice(CLASSES)}{{{chosen.randint(150, 250)}}}" for _ in range(chosen.randint(6, 9)))
     return f"{chosen.choice('qrstuv')}{chosen.randrange(10**4)}({'|'.join(parts)})"
 
 
 def heavy_patterns(count: int, number: int) -> bytes:
-    """A claim with this number of selectors, each with one heavy pattern."""
+    """Return the review of a claim with this number of selectors. Each selector has one heavy pattern."""
     chosen = random.Random(number)
     return review(_claim(f"c-{number}", [f"device.driver.matches('{heavy_pattern(chosen)}')" for _ in range(count)]))
 
 
 def long_expression(size: int, number: int) -> bytes:
-    """A claim with one selector of this length, made of `1<2&&` and other texts that compile slowly."""
+    """Return the review of a claim with one selector of this length, made of `1<2&&` and other texts that compile
+    slowly.
+    """
     chosen, parts, length = random.Random(number), [], 0
     of = chosen.sample(_PARTS, chosen.randint(1, 3))
     while length < size:
@@ -56,23 +60,23 @@ def long_expression(size: int, number: int) -> bytes:
 
 
 def unknown_names(number: int) -> bytes:
-    """A claim with one selector of 10 KB of unknown names."""
+    """Return the review of a claim with one selector of 10 KB of unknown names."""
     return review(_claim(f"c-{number}", [f"[n{number}, {', '.join(['a'] * 3_300)}].size() > 0"]))
 
 
 def repeated_operand(number: int) -> bytes:
-    """A claim with 60 nested `optMap`, each the operand of the next, and a mistake in the innermost operand."""
+    """Return the review of a claim with 60 nested calls of `optMap`. The innermost operand has a mistake."""
     return review(_claim(f"c-{number}", [f"n{number}{'.optMap(a, a)' * 60}.hasValue()"]))
 
 
 def random_selectors(number: int) -> bytes:
-    """A claim with one to ten selectors: deep, wide, with counts, with classes, or invalid."""
+    """Return the review of a claim with one to ten selectors: deep, wide, with counts, with classes, or invalid."""
     chosen = random.Random(number)
     return review(_claim(f"c-{number}", [random_selector(chosen) for _ in range(chosen.randint(1, 10))]))
 
 
 def random_selector(chosen: random.Random) -> str:
-    """One of the bodies above."""
+    """Return a selector of a random form: wide, deep, with counts, with classes, or invalid."""
     kind = chosen.randrange(6)
     if kind == 0:
         return "&&".join(chosen.choice(_PARTS).format(chosen.randrange(9), "1") for _ in range(chosen.randint(1, 300)))
@@ -92,7 +96,7 @@ def random_selector(chosen: random.Random) -> str:
 
 
 def patterns_of_objects(number: int) -> bytes:
-    """A Pod with patterns in its arguments, for a policy of a site."""
+    """Return the review of a Pod with patterns in its arguments, which a policy of the site compiles."""
     chosen = random.Random(number)
     words = [heavy_pattern(chosen).replace("\\\\", "\\") if i % 5 == 0 else _word(chosen) for i in range(40)]
     made = pod({"containers": [container("main", args=words)]}, {"annotations": {"text": "abc é世 " * 200}})

@@ -30,7 +30,7 @@ IDLE = 2_000
 
 
 def endless_handshakes(address: Address, _index: int, end: float) -> Counter[str]:
-    """TLS connections made and left, one after the other."""
+    """Open TLS connections and close them, one after the other."""
     counts: Counter[str] = Counter()
     trust = address.trust()
     while time.monotonic() < end:
@@ -40,7 +40,7 @@ def endless_handshakes(address: Address, _index: int, end: float) -> Counter[str
 
 
 def garbage(address: Address, index: int, end: float) -> Counter[str]:
-    """Bytes that are not TLS, and half a ClientHello."""
+    """Send bytes that are not TLS, or half a ClientHello."""
     counts: Counter[str] = Counter()
     texts = (
         b"GET / HTTP/1.1\r\n\r\n",
@@ -57,12 +57,12 @@ def garbage(address: Address, index: int, end: float) -> Counter[str]:
 
 
 def half_open(address: Address, _index: int, end: float) -> Counter[str]:
-    """Connections that never begin TLS."""
+    """Open connections, and never begin TLS."""
     return _hold(250, end, lambda: socket.create_connection(("127.0.0.1", address.port), 2))
 
 
 def idle(address: Address, _index: int, end: float) -> Counter[str]:
-    """Connections that send one request and then stay open, as those of an API server do."""
+    """Open connections that send one request and then stay open, as the connections of an API server do."""
     trust = address.trust()
 
     def one() -> socket.socket:
@@ -75,7 +75,7 @@ def idle(address: Address, _index: int, end: float) -> Counter[str]:
 
 
 def slow(address: Address, index: int, end: float) -> Counter[str]:
-    """One byte of a header or a body each second, on each of many connections."""
+    """Send one byte of a header or a body each second, on each of many connections."""
     trust, start = address.trust(), (HEAD + b"X-A: ", HEAD + b"Content-Length: 100000\r\n\r\n")[index % 2]
 
     def one() -> socket.socket:
@@ -87,7 +87,7 @@ def slow(address: Address, index: int, end: float) -> Counter[str]:
 
 
 def unread(address: Address, _index: int, end: float) -> Counter[str]:
-    """Endless reviews with long answers that the client never reads."""
+    """Send reviews with long answers without end, and never read an answer."""
     counts: Counter[str] = Counter()
     request = Prepared("/validate", review(POD_LISTS["undeclared references"](300)), "10s").with_uid(uid(7))
     trust, held = address.trust(), []
@@ -103,7 +103,7 @@ def unread(address: Address, _index: int, end: float) -> Counter[str]:
 
 
 def held_bodies(address: Address, index: int, end: float) -> Counter[str]:
-    """Bodies of 20 MB without their last byte. After a cut, the connection is opened again."""
+    """Send bodies of 20 MB without their last byte. If the server closes a connection, open another."""
     counts: Counter[str] = Counter()
     start = HEAD + b"Content-Length: %d\r\n\r\n" % HELD_BYTES
     body, trust = b'{"a":"' + b"x" * (HELD_BYTES - 7), address.trust()
@@ -121,7 +121,7 @@ def held_bodies(address: Address, index: int, end: float) -> Counter[str]:
 
 
 def large_headers(address: Address, _index: int, end: float) -> Counter[str]:
-    """Requests with as many headers as allowed, and more."""
+    """Send requests with 5,500 headers each. After a refusal, open another connection."""
     counts: Counter[str] = Counter()
     trust, headers = address.trust(), b"".join(b"X-%d: a\r\n" % i for i in range(5_500))
     while time.monotonic() < end:
@@ -134,7 +134,7 @@ def large_headers(address: Address, _index: int, end: float) -> Counter[str]:
 
 
 def tiny_chunks(address: Address, _index: int, end: float) -> Counter[str]:
-    """A chunked body without end, one byte a chunk."""
+    """Send a chunked body without end, one byte in each chunk."""
     counts: Counter[str] = Counter()
     trust, chunks = address.trust(), b"1\r\na\r\n" * 5_000
     while time.monotonic() < end:
@@ -148,7 +148,9 @@ def tiny_chunks(address: Address, _index: int, end: float) -> Counter[str]:
 
 @dataclass(frozen=True)
 class Behaviour:
-    """One row: what each process does, for how long, and the most that victims may wait (p99)."""
+    """One attack on connections, a row of the report: what each process does, for how long, and the largest p99 of
+    victims in ms.
+    """
 
     name: str
     run: Many

@@ -15,7 +15,7 @@ Many = Callable[[Address, int, float], Counter[str]]
 
 @contextlib.contextmanager
 def counted(counts: Counter[str], what: str) -> Iterator[None]:
-    """Count a connection, and whether the server ended it."""
+    """Count what the block does under this name. Also count if the server ends the connection, or does not answer."""
     counts[what] += 1
     try:
         yield

@@ -34,7 +34,7 @@ HELLOS = 900
 
 
 def _threads(count: int, work: Callable[[random.Random, Counter[str]], None]) -> Counter[str]:
-    """Each thread has its own random numbers."""
+    """Run the work in threads and return their counts. Each thread has its own random numbers."""
     counts: Counter[str] = Counter()
     chances = [random.Random(f"{time.time_ns()} {number}") for number in range(count)]
     running = [threading.Thread(target=work, args=(chance, counts)) for chance in chances]
@@ -52,7 +52,7 @@ def _account(chance: random.Random) -> dict[str, object]:
 
 
 def large_pod(chance: random.Random) -> bytes:
-    """A Pod of 200 KB, which no event loop should evaluate."""
+    """Return the review of a Pod of 200 KB, which no event loop should evaluate."""
     made = POD_LISTS["containers"](count_for(POD_LISTS["containers"], int(LARGE * chance.uniform(0.9, 1.1))))
     return review(made, namespace="attackers", userInfo=_account(chance))
 
@@ -64,7 +64,9 @@ def _small_pod(chance: random.Random) -> bytes:
 
 
 def accounts(connections: int, make: Callable[[random.Random], bytes]) -> Many:
-    """Service accounts of one namespace, a different one for each review, over this number of connections."""
+    """Return an attack by service accounts of one namespace, over this number of connections. Each review has a
+    different account.
+    """
 
     def run(address: Address, index: int, end: float) -> Counter[str]:
         def one(chance: random.Random, counts: Counter[str]) -> None:
@@ -81,7 +83,7 @@ def accounts(connections: int, make: Callable[[random.Random], bytes]) -> Many:
 
 
 def random_selectors(address: Address, index: int, end: float) -> Counter[str]:
-    """10,000 random selectors and patterns as one user."""
+    """Send 10,000 random selectors and patterns as one user."""
     counts: Counter[str] = Counter()
     to, first = Connection(address.port, address.trust(), 12), time.time_ns() + (index << 40)
     for number in range(first, first + CLAIMS):
@@ -96,7 +98,7 @@ def random_selectors(address: Address, index: int, end: float) -> Counter[str]:
 
 
 def pages(address: Address, _index: int, end: float) -> Counter[str]:
-    """200 connections of each attacker that ask for the documentation without end."""
+    """Request the documentation without end, on 200 connections of each attacker."""
 
     def one(_chance: random.Random, counts: Counter[str]) -> None:
         trust = address.trust()
@@ -112,7 +114,7 @@ def pages(address: Address, _index: int, end: float) -> Counter[str]:
 
 
 def hellos(address: Address, _index: int, end: float) -> Counter[str]:
-    """Hundreds of first messages of TLS at the same moment, again and again."""
+    """Send hundreds of first messages of TLS at the same moment, again and again."""
     counts: Counter[str] = Counter()
     hello = _client_hello(address)
     while time.monotonic() < end:
@@ -142,7 +144,7 @@ def _client_hello(address: Address) -> bytes:
 
 
 def refusals(address: Address, _index: int, end: float) -> Counter[str]:
-    """Bodies that are not reviews, each of which may cause a log line."""
+    """Send bodies that are not reviews. Each may cause a line in the log."""
 
     def one(chance: random.Random, counts: Counter[str]) -> None:
         to = Connection(address.port, address.trust(), 5)
@@ -156,7 +158,7 @@ def refusals(address: Address, _index: int, end: float) -> Counter[str]:
 
 
 def together(address: Address, index: int, end: float) -> Counter[str]:
-    """Connections, held bodies, work for workers and selectors at the same time, one of each attacker."""
+    """Run one of four attacks in each process: idle connections, unfinished bodies, work for workers, and selectors."""
     return (idle, held_bodies, accounts(ATTACKERS * 12, large_pod), _near)[index % ATTACKERS](address, index, end)
 
 
@@ -174,7 +176,7 @@ def _near(address: Address, _index: int, end: float) -> Counter[str]:
 
 
 def honest() -> Question:
-    """A Pod of 200 KB, from a user who sends few reviews."""
+    """Return the question of a user who sends few reviews, about a Pod of 200 KB."""
     made = POD_LISTS["containers"](count_for(POD_LISTS["containers"], LARGE))
     return Question(
         "200 KB Pod", "/validate", review(made, namespace="honest", userInfo={"username": "hanna"}), allowed

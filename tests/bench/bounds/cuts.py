@@ -25,7 +25,9 @@ HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 
 @dataclass
 class Slow:
-    """One client: the bytes that it sends at once and each second, and how long it may stay. None means to the end."""
+    """A slow client: what it sends first and each second, and within how many seconds the server must cut it off. None
+    means never.
+    """
 
     name: str
     bound_s: float | None

@@ -16,7 +16,7 @@ BODY = b'{"a":"' + b"x" * 60_000 + b'"}'
 
 
 def without_end(head: bytes, piece: bytes) -> Many:
-    """Connections on which one head is followed by the same piece for ever."""
+    """Return an attack that sends one head, and then the same piece without end, on each connection."""
 
     def run(address: Address, _index: int, end: float) -> Counter[str]:
         counts: Counter[str] = Counter()
@@ -45,7 +45,7 @@ long_media_types = without_end(
 
 
 def tiny_records(address: Address, _index: int, end: float) -> Counter[str]:
-    """Bodies of 60 KB, one byte a TLS record."""
+    """Send bodies of 60 KB with one byte in each TLS record."""
     counts: Counter[str] = Counter()
     trust = address.trust()
     while time.monotonic() < end:

@@ -33,7 +33,7 @@ _ORDINARY = (traffic.pod, traffic.gpu_pod, traffic.claim_pod, traffic.OBJECTS["V
 
 
 class FreshReviews:
-    """Makes the body of the review with a number. Two numbers share no name."""
+    """Makes a different review for each number. Reviews of two numbers have no name in common."""
 
     def __init__(self, inputs: Iterable[tuple[JSON, JSON]], every: int) -> None:
         """Args:
@@ -53,7 +53,7 @@ class FreshReviews:
         return len(self._bodies) * self._every
 
     def body(self, number: int) -> bytes:
-        """The uid is still to be filled in."""
+        """Return the body of the review with this number. The uid is filled in later."""
         chance = random.Random(number)
         length = _LARGE if number % _LARGE_EVERY == 0 else int(chance.random() ** 4 * _PADDED)
         turn, rest = divmod(number, self._every)
@@ -109,7 +109,7 @@ def _kind(obj: JSON) -> JSON:
 
 
 def _renewed(value: JSON, key: str, names_only: bool, chance: random.Random) -> JSON:
-    """Change the end of all names, or any text and some keys and numbers."""
+    """Return a copy of the value with a new end of each name, or with any text and some keys and numbers changed."""
     if isinstance(value, dict):
         return {
             _renewed_key(each, names_only, chance): _renewed(inner, each, names_only, chance)

@@ -30,7 +30,7 @@ _NAMESPACE = "claimgate-system"
 
 @dataclass
 class Generations:
-    """The two links, and the time at which each generation was activated."""
+    """Writes generations, with the two links and the time at which each generation was activated."""
 
     folder: Path
     number: int = 0
@@ -100,12 +100,12 @@ def _param(name: str, number: int) -> JSON:
 
 
 def question() -> Question:
-    """A small Pod with the generation in it."""
+    """Return the question of a victim that checks the generations in the answer."""
     return Question("generation", "/validate", review(pod(metadata={"labels": LABELS}), namespace="victims"), _fault)
 
 
 def heavy() -> bytes:
-    """The same question in a Pod of 3 MB."""
+    """Return the review of a Pod of 3 MB to which the same policies apply."""
     make: Maker = POD_LISTS["containers"]
     made = make(count_for(make, 3_000_000))
     return review({**made, "metadata": {**made["metadata"], "labels": LABELS}})

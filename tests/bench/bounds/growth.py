@@ -34,7 +34,9 @@ PATHS = ("/mutate", "/validate")
 
 @dataclass(frozen=True)
 class Grown:
-    """A list that grows. `largest` is the n for which 4 n is about 3 MB."""
+    """A list that a user can lengthen. `body` makes a body with n items, and `start` is the n for which 4 n items have
+    about 3 MB.
+    """
 
     name: str
     body: Callable[[int], bytes]
@@ -64,7 +66,7 @@ def _updated(n: int) -> bytes:
 
 
 def everything() -> Iterator[Grown]:
-    """For texts and brackets, n counts bytes instead of items."""
+    """Yield everything that is measured. For texts and brackets, n is in bytes."""
     for name, maker in {**POD_LISTS, **DEVICE_LISTS, **WORKLOAD_LISTS}.items():
         yield _of_list(name, maker)
     yield _of_list("containers x as many claims / 100", lambda n: containers_by_claims(max(1, n // 10), 10))
@@ -100,7 +102,8 @@ def _row(asking: _Asking, grown: Grown, report: Report) -> None:
         n = asking.largest(grown)
         size = len(grown.body(4 * n))
         few_s, many_s = asking.both(grown, n)
-        if many_s > GROWTH * few_s and many_s < AGAIN_S:  # the machine may have been busy
+        # other processes may have used the processor, so measure again
+        if many_s > GROWTH * few_s and many_s < AGAIN_S:
             few_s, many_s = min((few_s, many_s), asking.both(grown, n), key=_ratio)
     except OSError as error:
         report.row(grown.name, "", [f"no answer: {error}"])
@@ -135,9 +138,9 @@ class _Asking:
         return elapsed_s
 
     def largest(self, grown: Grown) -> int:
-        """The first n is as large as possible, but the time must not grow faster than n."""
+        """Return the largest n at which the time does not yet grow faster than n."""
         n = max(LEAST, grown.start // STEPS)
-        self.once(grown.body(n))  # the first time also includes the connection and the first use of policies
+        self.once(grown.body(n))  # the first call also opens the connection and prepares policies
         few_s = self.once(grown.body(n))
         while n < grown.start:
             more = min(4 * n, grown.start)

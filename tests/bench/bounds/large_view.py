@@ -42,7 +42,7 @@ def metadata(name: str, namespace: str = "", version: int = 1, **rest: JSON) -> 
 
 
 def budget(number: int, version: int = 1) -> JSON:
-    """A PodDisruptionBudget that selects its own application."""
+    """Return a PodDisruptionBudget that selects its own application."""
     selector = {"matchLabels": {"app": f"app-{number}", "tier": f"{number % 7}"}}
     made = metadata(f"budget-{number}", NAMESPACE, version)
     return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": made, "spec": {"selector": selector}}
@@ -56,14 +56,14 @@ def claim(name: str, namespace: str, version: int = 1, config: JSON = None) -> J
 
 
 def deep_claim(number: int, version: int = 1) -> AsText:
-    """Python can hardly write the nested parameters as JSON, but the API server stores them."""
+    """Return a claim with deeply nested parameters. It is text, because Python can hardly write such JSON."""
     config = [{"opaque": {"driver": "gpu.nvidia.com", "parameters": "@"}}]
     made, depth = claim(f"deep-{number}", NAMESPACE, version, config), DEPTHS[number % len(DEPTHS)]
     return AsText(made, json.dumps(made).replace('"@"', '{"a":' * depth + "1" + "}" * depth).encode())
 
 
 def deep_pool(number: int, version: int = 1) -> AsText:
-    """A Pool with lists in lists as containers, in a field that policies read."""
+    """Return a Pool with lists in lists as `containers`, a field that policies read."""
     made = {
         "apiVersion": "sandbox.opensandbox.io/v1alpha1",
         "kind": "Pool",
@@ -106,7 +106,7 @@ def change_deep_objects(server: ApiServer, chance: random.Random, version: int) 
 
 
 def stored_policy(number: int, version: int = 1) -> JSON:
-    """A policy of the largest size that an API server stores. The server never compiles it."""
+    """Return a policy of the largest size that an API server stores. claimgate never compiles it."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     expression = f"object.metadata.name != '{'x' * POLICY_BYTES}{version}'"
     spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": expression}]}
@@ -115,7 +115,7 @@ def stored_policy(number: int, version: int = 1) -> JSON:
 
 
 def add_stored_policies(server: ApiServer) -> None:
-    server.refuses_writes = True  # of status, which this API server does not have
+    server.refuses_writes = True  # refuses writes of `status`, which this API server does not have
     server.objects[POLICIES_PATH] += [stored_policy(number) for number in range(POLICIES)]
 
 
@@ -135,7 +135,7 @@ Change = Callable[[ApiServer, random.Random, int], None]
 
 @dataclass(frozen=True)
 class View:
-    """The objects that fill a live view, the changes ten times a second, and flags of the server."""
+    """One row: the objects that fill a live view, what changes ten times a second, and flags of the server."""
 
     adds: tuple[Add, ...]
     changes: tuple[Change, ...]
@@ -168,7 +168,7 @@ VIEWS = {
 
 
 def known(response: dict) -> str:
-    """The errors in the answer to a client that needs none of the unreadable objects."""
+    """Return the error in an answer, or "". The answer needs none of the unreadable objects."""
     text = json.dumps(response)
     found = _UNKNOWN.search(text)
     return allowed(response) or (f"{found[0]!r} in {text[:300]}" if found else "")

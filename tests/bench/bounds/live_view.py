@@ -71,7 +71,7 @@ def runtime(chance: random.Random, name: str, size: int, version: int) -> JSON:
 
 
 def claim(chance: random.Random, name: str, version: int) -> JSON:
-    """A claim of many requests, each with a unique selector."""
+    """Return a claim with many requests. Each request has a unique selector."""
     requests = [
         {
             "name": f"r{i}",
@@ -92,7 +92,7 @@ def claim(chance: random.Random, name: str, version: int) -> JSON:
 
 
 def fill_with_runtimes(server: ApiServer, chance: random.Random, stop: threading.Event) -> None:
-    """Create runtimes at the rate that an API server accepts."""
+    """Create and then change runtimes, as often as an API server would accept."""
     for number in range(FILLED * 4):
         if stop.wait(1 / FILL_PER_S):
             return
@@ -125,7 +125,7 @@ FILLS: dict[str, Fill] = {
 
 
 def _serve(pipe: Pipe, folder: Path, row: str) -> None:
-    """Serve the objects of a row, and fill the view as the pipe says."""
+    """Run an API server with the objects of a row. Start and stop filling the view as messages of the pipe say."""
     server, stop, filling = ApiServer(), threading.Event(), None
     for root, kinds in KINDS.items():
         server.answers[root] = resources(*kinds)
@@ -152,7 +152,7 @@ class Cluster:
     kubeconfig: Path
 
     def fill(self, name: str) -> None:
-        """Begin to fill the view in this way. "" ends it."""
+        """Start to fill the view in this way. "" stops the filling."""
         self.pipe.send(name)
 
 
@@ -175,7 +175,7 @@ def flags_of_row(name: str) -> tuple[str, ...]:
 
 
 def looks_up(chance: random.Random) -> bytes:
-    """A TrainJob that names one of the runtimes, or a Pod that names one of the claims."""
+    """Return the review of a TrainJob that names one of the runtimes, or of a Pod that names one of the claims."""
     number = chance.randrange(FILLED)
     if chance.random() < 0.5:
         reference = {
@@ -193,7 +193,7 @@ def looks_up(chance: random.Random) -> bytes:
 
 
 def ask(address: Address, index: int, end: float) -> Counter[str]:
-    """Reviews without end that look the objects up, over three connections."""
+    """Send reviews that look the objects up, without end, over three connections."""
     counts: Counter[str] = Counter()
 
     def one(number: int) -> None:

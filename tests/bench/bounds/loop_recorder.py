@@ -37,7 +37,7 @@ class Recorder:
         self._kinds: dict[str, list[float]] = {}
 
     def install(self) -> None:
-        """Measure the loop of this process from now on. Its children run no loop."""
+        """Measure the event loop of this process from now on. Child processes have no event loop."""
         inner = asyncio.Handle._run
         asyncio.Handle._run = lambda handle: self._timed(handle, inner)  # type: ignore[method-assign]
         around = asyncio.BaseEventLoop._run_once  # type: ignore[attr-defined]
@@ -54,7 +54,7 @@ class Recorder:
             self._lines.write(f"{used * 1000:.1f} ms, a round: {shown}\n")
 
     async def beat(self) -> None:
-        """Write each long time between two runs of a timer, which the loop runs once a round. Never ends."""
+        """Write a line if the time between two runs of a timer is long. The event loop runs the timer once a round."""
         begun = thread_time()
         while True:
             self._seen.clear()
@@ -66,7 +66,7 @@ class Recorder:
                 )
 
     def look_on(self) -> None:
-        """Start a thread that records the place of the loop during long steps."""
+        """Start a thread that records the stack of the event loop during long callbacks."""
         threading.Thread(target=self._look, daemon=True).start()
 
     def _timed(self, handle: asyncio.Handle, inner: Callable[[asyncio.Handle], None]) -> None:

@@ -33,15 +33,15 @@ def family(pid: int) -> list[int]:
     while waiting:
         one = waiting.pop()
         found.append(one)
-        with suppress(OSError):  # a process that just ended has no children
+        with suppress(OSError):  # a process that has just ended has no children
             for task in Path(f"/proc/{one}/task").iterdir():
                 waiting += map(int, (task / "children").read_text().split())
     return found
 
 
 def look(pid: int) -> Sample:
-    """If a process starts or ends meanwhile, its pages count twice or not at all, so the measurement is repeated. After
-    several repetitions, the last value counts.
+    """Return the memory of a process and its descendants. If a process starts or ends meanwhile, its pages count twice
+    or not at all, so the measurement is repeated. After several repetitions, the last value counts.
     """
     for _ in range(_LOOKS):
         pids = family(pid)
@@ -69,7 +69,7 @@ def _pss(pid: int) -> int:
 
 @dataclass
 class Sampler:
-    """Measures repeatedly in a separate thread, and keeps every sample with the current step."""
+    """Measures memory repeatedly in a separate thread, and keeps each sample with the name of the current step."""
 
     pid: int
     period_s: float = 0.25
@@ -95,6 +95,6 @@ class Sampler:
         self._thread.join()
 
     def peak(self, doing: str | None = None) -> tuple[str, Sample]:
-        """The sample with the most memory, of all steps or of one step."""
+        """Return the sample with the most memory, of all steps or of one step, with the step."""
         chosen = [one for one in self.samples if doing in (None, one[0])] or [(doing or "", look(self.pid))]
         return max(chosen, key=lambda one: max(one[1].pss, one[1].main_rss))

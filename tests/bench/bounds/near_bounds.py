@@ -23,7 +23,7 @@ def _word(chance: Chance, most: int = 12) -> str:
 
 
 def _until(size: int, make: Callable[[int], JSON]) -> list[JSON]:
-    """As many items as fit into this many bytes of JSON."""
+    """Return as many items as fit into this many bytes of JSON."""
     made: list[JSON] = []
     left = size
     while left > 0:
@@ -175,7 +175,7 @@ def _train_job(chance: Chance, size: int) -> JSON:
 
 
 def _faults(chance: Chance, size: int) -> JSON:
-    """Each container is wrong in many ways, and each name makes its message long."""
+    """Return a Pod in which each container is wrong in many ways. A long name makes each message long."""
     name = _word(chance, 200) * chance.randint(1, 3)
     made = _until(
         size,
@@ -210,7 +210,7 @@ def _shell(chance: Chance, size: int) -> JSON:
 
 
 def _script(chance: Chance, size: int) -> JSON:
-    """A valid shell script with programs that may be launchers."""
+    """Return a Pod with a valid shell script that starts programs which may be launchers."""
     words = (
         "torchrun",
         "--nproc_per_node=8",
@@ -237,7 +237,7 @@ def _references(chance: Chance, size: int) -> JSON:
 
 
 def _tiny(chance: Chance, size: int) -> JSON:
-    """As many containers as fit; the mutations patch each container."""
+    """Return a Pod with as many containers as fit. The mutations patch each container."""
     return pod(
         {"containers": _until(size, lambda i: {"name": f"c{i}", "resources": {"limits": {"nvidia.com/gpu": 1}}})}
     )
@@ -257,7 +257,9 @@ def _user(chance: Chance) -> JSON:
 
 
 def near(name: str, number: int) -> bytes:
-    """Mostly a creation, sometimes an update or a deletion, of an object just below one of the bounds."""
+    """Return a review of an object just below one of the bounds: mostly a creation, sometimes an update or a
+    deletion.
+    """
     chance = Chance(f"{name} {number}")
     size = int(chance.choice(BOUNDS) * chance.uniform(0.75, 0.93))
     made, kind = MAKERS[name](chance, size), chance.randrange(6)
@@ -274,7 +276,9 @@ def all_of_them(number: int) -> bytes:
 
 
 def bytes_of_objects(number: int) -> bytes:
-    """JSON that is odd as text: keys twice, lone surrogates, numbers of thousands of digits, deep lists."""
+    """Return a body with unusual JSON: repeated keys, lone surrogates, numbers of thousands of digits, or deep
+    lists.
+    """
     chance = Chance(number)
     size = int(chance.choice(BOUNDS) * 0.9)
     digits = "9" * chance.randint(300, 4000)
@@ -292,7 +296,9 @@ def bytes_of_objects(number: int) -> bytes:
 
 
 def slow_doubles(number: int) -> bytes:
-    """Numbers near the largest and the smallest double, which are hundreds of times slower to decode than others."""
+    """Return a body with numbers near the largest and the smallest double. They are decoded hundreds of times more
+    slowly than others.
+    """
     chance = Chance(number)
     size = int(chance.choice((8_100, *BOUNDS)) * chance.uniform(0.75, 0.93))
     forms = ("1e308", "17976931348623157e292", "{}e-31{}", "{}.{}E-31{}", "1.{}e+308", "-1e308")
@@ -302,7 +308,7 @@ def slow_doubles(number: int) -> bytes:
 
 
 def unknown_names(number: int) -> bytes:
-    """Small objects of unknown kinds, groups, users and operations: names for logs and metrics."""
+    """Return a small review with an unknown kind, group, user and operation, which become names in logs and metrics."""
     chance = Chance(number)
     word = partial(_word, chance)
     made = {"apiVersion": f"{word()}/{word()}", "kind": "Pod", "metadata": {"name": word(3000), "namespace": word()}}

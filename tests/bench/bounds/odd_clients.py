@@ -1,4 +1,4 @@
-"""Clients that do unusual things that HTTP and TLS allow, with names and sizes from each run."""
+"""Clients that use HTTP and TLS in unusual but allowed ways. Names and sizes differ from run to run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ THREADS = 12
 
 
 def _endless(step: Step, threads: int = THREADS, timeout_s: float = 3.0) -> Many:
-    """Each connection is opened again after the server ends it."""
+    """Return an attack that repeats a step on connections. After the server ends a connection, the attack opens
+    another.
+    """
 
     def run(address: Address, index: int, end: float) -> Counter[str]:
         counts: Counter[str] = Counter()
@@ -121,7 +123,7 @@ def _pipelined(tls: ssl.SSLSocket, chance: random.Random, number: int) -> None:
 
 
 def key_updates(address: Address, _index: int, end: float) -> Counter[str]:
-    """The client changes its TLS keys again and again, and asks the server to do the same."""
+    """Change the TLS keys again and again, and ask the server to change its keys too."""
     counts: Counter[str] = Counter()
     command = ["openssl", "s_client", "-tls1_3", "-connect", f"127.0.0.1:{address.port}", "-CAfile", address.ca]
     while time.monotonic() < end:

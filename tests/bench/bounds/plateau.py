@@ -47,13 +47,13 @@ NAMESPACES_PER_S, NAMESPACES_KEPT, RUNTIME_SIZE, WATCH_S = 2, 200, 4_000, 25
 
 @dataclass(frozen=True)
 class Sample:
-    """Half a minute: the medians of its samples, in bytes, and the number of reviews since the start.
+    """The medians of the samples of half a minute, in bytes, and the number of reviews since the start.
 
     Attributes:
-        pss: of the server and all its descendants.
+        pss: memory of the server and all its descendants.
         own: pages of the server's own process that no file backs.
         heap: the part of `own` in the heap of the C library.
-        others: pss of the processes that fork workers, and of workers.
+        others: memory of workers, and of the processes that fork them.
     """
 
     at_s: float
@@ -85,7 +85,7 @@ def run(minutes: float, samples: Path, folder: Path, report: Report) -> None:
 
 
 class _Sender:
-    """Threads that send one review after another, and rest when their share of the processor is used up."""
+    """Threads that send one review after another. They pause when their share of the processor is used up."""
 
     def __init__(self, server: Server, seconds: float) -> None:
         self.reviews, self.counts = 0, Counter[str]()
@@ -150,12 +150,12 @@ class _Sender:
 
 
 def _processor_s() -> float:
-    """Includes all descendants, also ended ones."""
+    """Return the processor time of this process and all its descendants, also of those that have ended."""
     ticks = 0
     for pid in family(os.getpid()):
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended: its time counts with its parent
+        except OSError:  # the process has ended, and its time counts with its parent
             continue
         ticks += sum(map(int, fields[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK")
@@ -215,7 +215,7 @@ def _verdict(taken: list[Sample], counts: Counter[str], server: Server, report: 
 
 
 def _serve_cluster(pipe: Pipe, folder: Path) -> None:
-    """The API server creates and deletes namespaces, each with a runtime."""
+    """Run an API server that creates and deletes namespaces. Each namespace has a runtime."""
     server, chance, number = ApiServer(), random.Random(1), 0
     for root, kinds in KINDS.items():
         server.answers[root] = resources(*kinds)
@@ -232,7 +232,7 @@ def _serve_cluster(pipe: Pipe, folder: Path) -> None:
         held["metadata"]["namespace"] = name
         for path, made in ((NAMESPACES, namespace), (RUNTIMES, held)):
             _replace_oldest(server, path, made)
-        if number % (WATCH_S * NAMESPACES_PER_S) == 0:  # an API server ends a watch before the client gives up
+        if number % (WATCH_S * NAMESPACES_PER_S) == 0:  # an API server ends a watch before its client times out
             for waiting in list(server.watches.values()):
                 waiting.put(None)
 

@@ -14,7 +14,7 @@ def _refers(n: int) -> JSON:
 
 
 def containers_by_claims(containers: int, claims: int) -> JSON:
-    """Every container refers to every claim."""
+    """Return a Pod in which every container refers to every claim."""
     users = [container(f"c-{i}", resources=_refers(claims)) for i in range(containers)]
     return pod({"resourceClaims": _claims(claims), "containers": users})
 

@@ -1,4 +1,6 @@
-"""Two attacks on memory and answers below a review, with new bytes in each run, so that no cache can recognize them."""
+"""Two attacks below a review, on memory and on answers. The bytes differ in each run, so no cache can recognize
+them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ WRONG = (
 
 
 def malformed(address: Address, index: int, end: float) -> Counter[str]:
-    """On each connection, some whole requests and then a refused request, all in one write."""
+    """Send some complete requests and then an invalid request in one write, on each connection."""
     counts: Counter[str] = Counter()
     chance, trust = random.Random(f"{time.time_ns()} {index}"), address.trust()
     while time.monotonic() < end:
@@ -33,7 +35,7 @@ def malformed(address: Address, index: int, end: float) -> Counter[str]:
 
 
 def everything_held(address: Address, index: int, end: float) -> Counter[str]:
-    """Large bodies and their queue at once: bodies of any size that stop somewhere in the middle."""
+    """Fill the memory and the queue for large bodies: send bodies of any size that stop in the middle."""
     counts: Counter[str] = Counter()
     chance, trust = random.Random(f"{time.time_ns()} {index}"), address.trust()
     while time.monotonic() < end:

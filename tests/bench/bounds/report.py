@@ -15,13 +15,13 @@ DIRECT_P99_MS = 150
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """0 for no values."""
+    """Return the percentile, or 0 if there are no values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
 
 
 def counted(counts: Counter[str], most: int = 3) -> str:
-    """`12 allowed, 3 denied`."""
+    """Return the most frequent names with their counts, such as `12 allowed, 3 denied`."""
     shown = [f"{number} {what}" for what, number in counts.most_common(most)]
     return ", ".join(shown + (["…"] if len(counts) > most else [])) or "none"
 
@@ -30,7 +30,7 @@ class Missed(str):
     """A missed target.
 
     Attributes:
-        is_waiting: only the wait for a processor caused the miss, so measure again on a quiet machine.
+        is_waiting: whether only the wait for a processor caused the miss. Then measure again on a quiet machine.
     """
 
     __slots__ = ("is_waiting",)
@@ -42,7 +42,9 @@ class Missed(str):
 
 
 def late(what: str, times: Sequence[Took], share: float, most_ms: float) -> list[str]:
-    """The missed target names the value without waiting for a processor."""
+    """Return a missed target if a percentile of the times is too high. Its text also has the value without waiting for
+    a processor.
+    """
     took_ms = percentile([took.answer_s for took in times], share) * 1000
     work_ms = percentile([took.work_s for took in times], share) * 1000
     if took_ms < most_ms:
@@ -71,7 +73,9 @@ class Report:
         print(f"{name:<46.46} {text} {'FAIL ' + '; '.join(missed) if missed else 'PASS'}", flush=True)
 
     def summary(self) -> int:
-        """Waiting and faults are separate. Return the exit code."""
+        """Print the missed targets, and return the exit code. Targets that were missed only by waiting for a processor
+        are printed separately.
+        """
         waited = [one for one in self.failures if getattr(one[2], "is_waiting", False)]
         faults = [one for one in self.failures if one not in waited]
         print(f"\n== summary\n{self.targets} rows, {len(self.failures)} targets missed", end="")

@@ -36,7 +36,9 @@ RESOURCES = {
 
 
 def review(sent: JSON, *, namespace: str = NAMESPACE, old: JSON = None, **request: Any) -> bytes:
-    """The creation of an object, or the change from `old` to it. The JSON is compact, as from an API server."""
+    """Return the review of a creation, or of an update if `old` is given. The JSON is compact, as from an API
+    server.
+    """
     group, _, version = sent["apiVersion"].rpartition("/")
     resource = {"group": group, "version": version, "resource": RESOURCES[sent["kind"]]}
     kind = {"group": group, "version": version, "kind": sent["kind"]}
@@ -70,13 +72,13 @@ def container(name: str, **fields: Any) -> JSON:
 
 
 def pod(spec: JSON = None, metadata: JSON = None, **rest: Any) -> JSON:
-    """A Pod of one container, with the given fields."""
+    """Return a Pod with one container and the given fields."""
     spec = {"containers": [container("main")], **(spec or {})}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", **(metadata or {})}, "spec": spec, **rest}
 
 
 def template(spec: JSON = None) -> JSON:
-    """A pod template of one container."""
+    """Return a pod template with one container and the given fields."""
     return {"metadata": {}, "spec": {"containers": [container("main")], **(spec or {})}}
 
 

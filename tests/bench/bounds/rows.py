@@ -1,4 +1,4 @@
-"""The section of the victims: one row of attacks at a time, with the results of victims, probes and attackers."""
+"""The section `victims` of the report. Each row is one attack, with the results of victims, probes and attackers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WARM_S, QUICK_S, QUICK_ANSWERS = 20.0, 0.01, 200
 
 
 def victims_missed(seen: Seen, p99_ms: float = VICTIMS_P99_MS) -> list[str]:
-    """Each target has its value without waiting."""
+    """Return the missed targets of the victims. Each text also has the value without waiting for a processor."""
     missed = [
         *late("victims' p99", seen.times, 0.99, p99_ms),
         *late("/healthz", seen.health, 1, HEALTH_MS),
@@ -88,7 +88,7 @@ def measure(
 def measure_connections(
     server: Server, behaviour: Behaviour, asked: list[Question], sampler: Sampler, report: Report
 ) -> None:
-    """One row of an attack below the review."""
+    """Run one attack on connections, and print its row."""
     sampler.doing = behaviour.name
     server.mark(behaviour.name)
     victims = Victims(server.address, asked)
@@ -107,7 +107,7 @@ def quiet(server: Server, asked: list[Question], seconds: float, report: Report)
 
 
 def settle(server: Server, asked: list[Question], sampler: Sampler) -> list[str]:
-    """Wait until the server is fast again. Kill and restart a stuck server."""
+    """Wait until the server is fast again. Kill and restart a stuck server, and return the error."""
     end = time.monotonic() + SETTLE_S
     while server.is_alive and time.monotonic() < end:
         to = Connection(server.address.health_port, server.address.health_trust(), 1.0)
@@ -126,7 +126,7 @@ def settle(server: Server, asked: list[Question], sampler: Sampler) -> list[str]
 
 
 def lanes(server: Server) -> str:
-    """The server's counts of inline reviews, workers and cut connections, if any."""
+    """Return the server's counts of inline reviews, workers and closed connections, or ""."""
     to = Connection(server.address.health_port, server.address.health_trust(), 5)
     try:
         lines = to.ask(GET_METRICS).body.decode().splitlines()
@@ -150,7 +150,7 @@ def check_small(address: Address, attack: Attack) -> str:
 
 
 def warm(server: Server, asked: list[Question]) -> None:
-    """A server that has just started still prepares its policies, so wait until answers are quick."""
+    """Wait until answers are quick. A server that has just started still prepares its policies."""
     end, quick, to = time.monotonic() + WARM_S, 0, Connection(server.address.port, server.address.trust(), WARM_S)
     for number in range(10**6):
         sent = asked[number % len(asked)].prepared().with_uid(uid(number))

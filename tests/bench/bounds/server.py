@@ -28,7 +28,7 @@ _PROBE_PORT = re.compile(r"--(?:probe|probes|health|metrics|management)[a-z-]*po
 
 @dataclass(frozen=True)
 class Address:
-    """The addresses for reviews and probes, the process, and the trusted authority. Processes share this."""
+    """What processes need to reach the server: its ports, its process id, and the trusted authority."""
 
     port: int
     health_port: int
@@ -44,7 +44,7 @@ class Address:
 
 
 class Server:
-    """One `claimgate serve`. It can be started again if an attack leaves it stuck."""
+    """One process `claimgate serve`, which can be started again if an attack blocks it."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        """Start, and wait for the address in the log."""
+        """Start the server, and wait until the log has its address."""
         self.starts += 1
         log = self._folder / f"server-{self.starts}.log"
         with log.open("wb") as stream:
@@ -89,7 +89,7 @@ class Server:
         end = time.monotonic() + START_S
         while time.monotonic() < end and self._process.poll() is None:
             for line in log.read_bytes().splitlines(keepends=True):
-                is_whole = line.startswith(b"{") and line.endswith(b"}\n")  # not a line of a traceback
+                is_whole = line.startswith(b"{") and line.endswith(b"}\n")  # other lines may belong to a traceback
                 fields = json.loads(line) if is_whole else {}
                 if fields.get("message", fields.get("msg")) == "ready":
                     ports = [value for name, value in fields.items() if name != "port" and name.endswith("port")]
@@ -117,7 +117,7 @@ class Server:
         self.start()
 
     def stop(self, patience_s: float = 8) -> None:
-        """Send SIGTERM, then SIGKILL."""
+        """Send SIGTERM, and SIGKILL if the server does not stop in time."""
         if patience_s and self.is_alive:
             self._process.terminate()
             try:
@@ -149,7 +149,7 @@ def serving(
 
 
 def _program(tree: Path) -> list[str]:
-    """A checkout runs in its own environment, or in the environment of the caller."""
+    """Return the command of a checkout. It runs in the environment of the checkout, if any, or of the caller."""
     installed = tree / ".venv" / "bin" / "claimgate"
     return [str(installed)] if installed.exists() else [sys.executable, "-m", "webhook"]
 

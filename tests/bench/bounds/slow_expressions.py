@@ -16,7 +16,7 @@ EVALUATED = "was evaluated to its end"
 
 @dataclass(frozen=True)
 class OwnPolicy:
-    """One expression, false at its end, and the Pod of n pieces that makes it slow."""
+    """A policy with one expression, which is false at its end, and a Pod of n pieces that makes the expression slow."""
 
     name: str
     expression: str
@@ -51,7 +51,7 @@ def _sorted(n: int) -> JSON:
 
 
 def _both(n: int) -> JSON:
-    """Words and a text, each half of the size."""
+    """Return a Pod with words and a text. Each has half of the size."""
     made = words(n // 2)
     return {**made, "metadata": {**made["metadata"], "annotations": {"text": "aaaaaaaaaa" * (n // 2)}}}
 

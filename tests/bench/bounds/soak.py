@@ -38,7 +38,7 @@ LAG_S, GROWN, GROWN_MB = 15.0, 1.1, 15
 
 
 def _hostile(address: Address, seconds: float, index: int, pipe: Pipe) -> None:
-    """Send attacks in a random order, each a few times."""
+    """Send attacks in a random order. Each attack is repeated a few times."""
     os.nice(NICE)
     heard, end, chosen = Heard(), time.monotonic() + seconds, random.Random(index)
     mixed = Attack("generation, 3 MB", generations.heavy, may_allow=False, paths=("/validate",))
@@ -46,7 +46,7 @@ def _hostile(address: Address, seconds: float, index: int, pipe: Pipe) -> None:
     number = index << 24
     while time.monotonic() < end:
         for attack in (chosen.choice(attacks()), mixed):
-            body = attack.make()  # takes so long that the server ends the idle connection
+            body = attack.make()  # making the body takes so long that the server ends the idle connection
             to.close_if_ended()
             for path in attack.paths * TIMES:
                 if time.monotonic() < end:
@@ -57,7 +57,7 @@ def _hostile(address: Address, seconds: float, index: int, pipe: Pipe) -> None:
 
 
 def _holding(address: Address, seconds: float, index: int, pipe: Pipe) -> None:
-    """Attack below the review in every way, one after the other."""
+    """Run every attack on connections, one after the other."""
     os.nice(NICE)
     counts, end, turn = Counter(), time.monotonic() + seconds, 0
     while time.monotonic() < end:
@@ -68,7 +68,7 @@ def _holding(address: Address, seconds: float, index: int, pipe: Pipe) -> None:
 
 @dataclass
 class Disturbance:
-    """A thread that writes new generations and kills workers."""
+    """A thread that writes new generations of files and kills workers."""
 
     server: Server
     written: generations.Generations
@@ -149,7 +149,9 @@ def _totals(parts: list[Seen], heard: Heard, counts: Counter, disturbance: Distu
 
 
 def _memory(samples: list[Sample], report: Report) -> None:
-    """Compare the last third with the first. The first tenth does not count: everything is used for the first time."""
+    """Compare the memory of the last third with the first third. The first tenth is left out, because much is used for
+    the first time then.
+    """
     used = samples[len(samples) // 10 :]
     third = max(1, len(used) // 3)
     first, last = (sum(one.pss for one in part) / len(part) / MB for part in (used[:third], used[-third:]))
@@ -160,7 +162,9 @@ def _memory(samples: list[Sample], report: Report) -> None:
 
 
 def _generations(parts: list[Seen], written: generations.Generations, report: Report) -> None:
-    """The delay until a new generation was seen. Victims already checked that each answer has one generation."""
+    """Report the delay until victims saw a new generation. Victims have already checked that each answer is from one
+    generation.
+    """
     for of in ("policy", "params"):
         steps = sorted(step for part in parts for step in part.generations.get(of, []))
         lags = []

@@ -17,7 +17,9 @@ GET_READY = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def measure(folder: Path, report: Report) -> None:
-    """Each start has a row: the slowest of its first six reviews, one of each kind, and the p99 of the next."""
+    """Print a row for each start: the slowest of the first six reviews, one of each kind, and the p99 of later
+    reviews.
+    """
     report.section("starts", f"reviews right after the first 200 of /readyz; target: < {VICTIMS_P99_MS} ms")
     held = context.write(folder / "context")
     for number in range(1, STARTS + 1):

@@ -26,7 +26,7 @@ _MOST = 400
 
 
 class _Allocated(ctypes.Structure):
-    """`struct mallinfo2` of glibc."""
+    """The C struct `mallinfo2` of glibc."""
 
     _fields_ = [
         (name, ctypes.c_size_t)
@@ -62,7 +62,7 @@ class Recorder:
         self._first: tracemalloc.Snapshot | None = None
 
     def run(self) -> None:
-        """Write a line each half minute. Never ends."""
+        """Write a line every half minute, without end."""
         number = 0
         while True:
             time.sleep(EVERY_S)
@@ -93,8 +93,8 @@ class Recorder:
         return found
 
     def _walk_in_child(self) -> None:
-        """The walk itself needs megabytes, so a forked process does it."""
-        starts = list(census.roots(("tests",)))  # a child has no frames of other threads
+        """Count all tables in a forked process, because the count itself needs megabytes."""
+        starts = list(census.roots(("tests",)))  # a forked process has no frames of other threads
         if (child := os.fork()) == 0:
             walked = census.take(starts)
             entries, objects = walked.entries.most_common(_MOST), walked.objects.most_common(_MOST)

@@ -1,4 +1,6 @@
-"""The benchmark of bounds measures correctly: bodies can be read, policies compile and report, checks are strict."""
+"""The benchmark of bounds measures correctly: bodies are valid, policies compile and report, and wrong answers are
+counted.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ def test_every_attack_list_is_a_review_that_grows_with_its_size(maker):
 
 @pytest.mark.parametrize("one", slow_expressions.OWN, ids=lambda one: one.name)
 def test_a_slow_policy_is_false_where_it_ends(own, one):
-    """`ranges` and `texts of numbers` reach the cost limit for any Pod."""
+    """The policies `ranges` and `texts of numbers` reach the cost limit for any Pod, so they end with an error."""
     verdict = reviewed(review(one.pod(10)), own)
     spoke = [decision for decision in verdict.decisions if decision.policy == one.label]
     assert [decision.evaluation for decision in spoke] == [
@@ -200,7 +202,7 @@ def test_a_closed_idle_connection_is_opened_again():
         codes = []
         for _ in range(2):
             codes.append(to.ask(b"GET / HTTP/1.1\r\n\r\n").code)
-            to.close_if_ended()  # the connection is not closed, so it is used again
+            to.close_if_ended()  # the connection stays open for the next request
             codes.append(to.ask(b"GET / HTTP/1.1\r\n\r\n").code)
             ended.acquire()
             to.close_if_ended()

@@ -29,7 +29,9 @@ PARAM = "dra-claims"
 
 
 def param(number: int) -> JSON:
-    """100 KB, different each time: lists of rules, and assumptions about the cluster."""
+    """Return a param of 100 KB with lists of rules and assumptions about the cluster. Each number has a different
+    param.
+    """
     chosen = random.Random(number)
     ids = chosen.choices(IDS, k=SIZE // 60)
     names = {f"resource.team-{chosen.randrange(10**9)}": "example.com/gpu" for _ in range(SIZE // 200)}

@@ -58,7 +58,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Question:
-    """One small review, and the error in an answer to it, or ""."""
+    """One small review, and a check that returns the error in its answer or ""."""
 
     name: str
     path: str
@@ -82,7 +82,9 @@ def mixed_generations(text: str) -> str:
 
 
 def questions() -> list[Question]:
-    """A plain Pod, a Pod with a GPU and a Pod with a claim, each of 6 KB; validated and mutated."""
+    """Return reviews of a plain Pod, a Pod with a GPU and a Pod with a claim, each of 6 KB. Each Pod is validated and
+    mutated.
+    """
     bodies = {kind: traffic.review(f"{kind} Pod", 0) for kind in ("plain", "GPU", "claim")}
     return [
         Question(name, path, body.replace(json.loads(body)["request"]["uid"].encode(), UID), allowed)
@@ -92,7 +94,7 @@ def questions() -> list[Question]:
 
 
 class Victims:
-    """The processes of the victims."""
+    """Runs the processes of the victims."""
 
     def __init__(self, address: Address, asked: list[Question], per_second: int = PER_SECOND) -> None:
         period_s = CONNECTIONS / per_second
@@ -102,7 +104,7 @@ class Victims:
             pipe.poll(TIMEOUT_S)
 
     def seen(self) -> Seen:
-        """Stop, and return the answers."""
+        """Stop the victims, and return all their answers."""
         for _, pipe in self._running:
             pipe.send("stop")
         whole = Seen()
@@ -173,7 +175,7 @@ def _probe(address: Address, seen: Seen, stop: Stop) -> None:
 
 
 def _probe_anew(address: Address, seen: Seen, stop: Stop) -> None:
-    """A kubelet opens a new connection for each probe."""
+    """Send probes. A kubelet opens a new connection for each probe."""
     watch = Stopwatch(address.pid)
     while not stop(FRESH_EVERY_S):
         to = Connection(address.health_port, address.health_trust(), TIMEOUT_S)
@@ -182,7 +184,7 @@ def _probe_anew(address: Address, seen: Seen, stop: Stop) -> None:
 
 
 def _health(to: Connection, watch: Stopwatch) -> Took:
-    """TIMEOUT_S means no answer."""
+    """Return the time of a probe, or TIMEOUT_S if there is no valid answer."""
     answer = None
     with watch.timing() as took, suppress(OSError):
         answer = to.ask(GET_HEALTH)

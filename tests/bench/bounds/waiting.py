@@ -33,22 +33,24 @@ class Took:
 
     @property
     def answer_s(self) -> float:
-        """The client's own wait is not a fault of the server."""
+        """Return the time without the client's own wait for a processor, which is no fault of the server."""
         return max(0.0, self.seconds - self.client_s)
 
     @property
     def work_s(self) -> float:
-        """The server's own work, without any waiting."""
+        """Return the time without any wait for a processor."""
         return max(0.0, self.seconds - self.client_s - self.server_s)
 
     def less(self, seconds: float) -> Took:
-        """The same for a later arrival. The waiting is assumed to be spread evenly."""
+        """Return the times as if the request had been sent this much later. The waits are assumed to be spread
+        evenly.
+        """
         share = (self.seconds - seconds) / self.seconds
         return Took(self.seconds - seconds, self.client_s * share, self.server_s * share, self.loop_s * share)
 
 
 class Stopwatch:
-    """Measures the times of one server's answers. Each thread of a client needs its own."""
+    """Measures the times of answers of one server. Each thread of a client needs its own stopwatch."""
 
     def __init__(self, pid: int) -> None:
         self._own = _opened("/proc/thread-self/schedstat")
@@ -56,7 +58,7 @@ class Stopwatch:
 
     @contextmanager
     def timing(self) -> Iterator[Took]:
-        """The values are filled in at the end of the block, also after an error."""
+        """Measure a block. The values are filled in at the end of the block, also after an error."""
         took, (_, own), (ran, server), started = (
             Took(),
             _ran_and_waited_s(self._own),
@@ -75,7 +77,7 @@ class Stopwatch:
 def _opened(path: str) -> int | None:
     try:
         return os.open(path, os.O_RDONLY)
-    except OSError:  # a kernel without CONFIG_SCHED_INFO, or no Linux
+    except OSError:  # the kernel has no CONFIG_SCHED_INFO, or is not Linux
         return None
 
 

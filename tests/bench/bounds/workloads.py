@@ -17,7 +17,9 @@ def _gpu_template() -> JSON:
 
 
 def shards(n: int, containers: int) -> JSON:
-    """A BatchSandbox with this number of containers in its template, and n shards that each patch one container."""
+    """Return a BatchSandbox with this number of containers in its template, and n shards that each patch one
+    container.
+    """
     main = [container(f"c-{i}", resources=gpus("1")) for i in range(containers)]
     patches = [
         {"spec": {"containers": [{"name": f"c-{i % containers}", "env": [{"name": "A", "value": "b"}]}]}}
@@ -28,7 +30,9 @@ def shards(n: int, containers: int) -> JSON:
 
 
 def full_shards(n: int, containers: int = 100) -> JSON:
-    """A BatchSandbox with this number of containers in its template, and n shards that each patch all containers."""
+    """Return a BatchSandbox with this number of containers in its template, and n shards that each patch all
+    containers.
+    """
     main = [container(f"c-{i}") for i in range(containers)]
     patch = {"spec": {"containers": [{"name": f"c-{i}", "resources": gpus("1")} for i in range(containers)]}}
     spec = {"replicas": n, "template": template({"containers": main}), "shardPatches": [patch] * n}
@@ -63,7 +67,7 @@ def _jobset(n: int, *, chained: bool = False) -> JSON:
 
 
 def _annotated_jobset(n: int) -> JSON:
-    """A JobSet for KAI, which looks for an annotation of the object for each job; n annotations and n jobs."""
+    """Return a JobSet with n annotations and n jobs. For each job, KAI looks for an annotation of the JobSet."""
     made = _jobset(n)
     for job in made["spec"]["replicatedJobs"]:
         job["template"]["spec"]["template"]["spec"]["schedulerName"] = "kai-scheduler"
@@ -89,7 +93,7 @@ def _env_patch(n: int) -> JSON:
 
 
 def _variable_patch(i: int) -> JSON:
-    """A patch that adds a variable after the first."""
+    """Return a patch that adds a variable after the first variable."""
     containers = [{"name": "node", "env": [{"name": "FIRST", "value": "1"}, {"name": f"E_{i}", "value": "1"}]}]
     jobs = [{"name": "node", "template": {"spec": {"template": {"spec": {"containers": containers}}}}}]
     spec = {"template": {"spec": {"replicatedJobs": jobs}}}
@@ -157,7 +161,9 @@ WORKLOAD_LISTS: dict[str, Maker] = {
 
 
 def options_of_read(length: int) -> JSON:
-    """A Job of Volcano with a script of this length that reads a variable, and then has only options of `read`."""
+    """Return a Volcano Job with a script of this length that reads a variable. Its last command has only options of
+    `read`.
+    """
     script = "echo $X; read " + "-read " * (length // 6)
     pods = template({"containers": [{**container("main"), "command": ["bash", "-c", script]}]})
     tasks = [{"name": "t", "replicas": 1, "template": pods}]

@@ -42,7 +42,7 @@ class Result:
 
 
 def chosen_attacks() -> list[Attack]:
-    """Attacks that any webhook for Pods can get: large and deep objects, texts, and invalid bodies."""
+    """Return attacks on any webhook for Pods: large and deep objects, long texts, and invalid bodies."""
     named = {one.name: one for one in attacks()}
     mixed = Attack("Pods near our bounds", lambda: near_bounds.near("tiny containers", 1), vary=_pods, may_refuse=True)
     held = Attack("wrong types, 3 MB", lambda: traffic_review(bodies.wrong_types(15_000)))
@@ -61,7 +61,7 @@ def _pods(number: int) -> bytes:
 
 
 def ordinary(engine: Engine, result: Result) -> None:
-    """The p99 is over eight connections."""
+    """Measure ordinary Pods: reviews for each second of a processor, and the p99 over eight connections."""
     made = traffic.reviews("plain Pod", range(WARM + MEASURED))
     calls = [connections.request(engine.path, body) for body in made]
     _send(engine, calls[:WARM])

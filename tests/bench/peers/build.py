@@ -29,7 +29,7 @@ KYVERNO = Module("Kyverno", "github.com/kyverno/kyverno", "v1.19.1", "./cmd/kyve
 
 @dataclass(frozen=True)
 class Built:
-    """A program, and the folder of its sources with its CustomResourceDefinitions."""
+    """A program, and the folder of its sources, which has its CustomResourceDefinitions."""
 
     program: Path
     sources: Path
@@ -42,12 +42,12 @@ def cache() -> Path:
 
 
 def missing() -> str:
-    """Return why nothing can be built here, or ""."""
+    """Return why nothing can be built on this machine, or ""."""
     return "" if shutil.which("go") else "no go on the PATH: install Go 1.26 or newer to build Gatekeeper and Kyverno"
 
 
 def built(module: Module) -> Built:
-    """Build the program if needed: a few minutes on two cores.
+    """Build the program if it does not exist, which takes a few minutes on two cores.
 
     Raises:
         SystemExit: Go could not build it.
@@ -60,7 +60,7 @@ def built(module: Module) -> Built:
         downloaded = json.loads(_go("mod", "download", "-json", f"{module.path}@{module.version}"))
         shutil.copytree(downloaded["Dir"], made.sources)
         for path in (made.sources, *made.sources.rglob("*")):
-            path.chmod(path.stat().st_mode | 0o200)  # Go's module cache is read-only
+            path.chmod(path.stat().st_mode | 0o200)  # Go's module cache is read-only, and so is the copy
         _go("build", "-mod=mod", "-o", str(made.program), module.package, at=made.sources)
     return made
 

@@ -34,7 +34,7 @@ START_S = 240
 
 @dataclass(frozen=True)
 class Named(Address):
-    """An address, and the name in its certificate if that is not localhost."""
+    """The address of a controller, and the name in its certificate if that is not localhost."""
 
     def trust(self) -> ssl.SSLContext:
         made = super().trust()
@@ -134,7 +134,7 @@ def _namespace(name: str) -> Any:
 
 
 def _kyverno_settings(server: ApiServer) -> None:
-    """The other objects of Kyverno's chart: settings, and the Deployment that Kyverno looks for."""
+    """Return the other objects of Kyverno's chart: settings, and the Deployment that Kyverno looks for."""
     pods = {"metadata": {"labels": {"app": "kyverno"}}, "spec": {"containers": [{"name": "kyverno", "image": "none"}]}}
     deployment = {
         "apiVersion": "apps/v1",
@@ -156,7 +156,7 @@ def _define(server: ApiServer, files: list[Path]) -> None:
     end = time.monotonic() + START_S
     wait = ("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
     while server.kubectl(*wait, code=None).returncode and time.monotonic() < end:
-        time.sleep(0.5)  # kubectl fails for a definition without conditions
+        time.sleep(0.5)  # kubectl fails while a definition has no conditions yet
 
 
 def _made_kinds(server: ApiServer) -> int:
@@ -165,7 +165,7 @@ def _made_kinds(server: ApiServer) -> int:
 
 
 def _webhook_path(server: ApiServer) -> str:
-    """Return "" until Kyverno has registered its webhook for Pods."""
+    """Return the path of Kyverno's webhook for Pods, or "" until Kyverno has registered it."""
     listed = server.kubectl("get", "validatingwebhookconfigurations", "-o", "json", code=None)
     for configuration in json.loads(listed.stdout or '{"items":[]}')["items"]:
         for webhook in configuration.get("webhooks", []):
@@ -176,7 +176,7 @@ def _webhook_path(server: ApiServer) -> str:
 
 
 def _denies(engine: Engine) -> bool:
-    """The last policy must deny a bad Pod, and no policy may deny a good Pod."""
+    """Return whether the last policy denies a bad Pod, and all policies allow a good Pod."""
     good = review("plain Pod", 0)
     sent = json.loads(good)
     sent["request"]["object"]["metadata"]["labels"][f"forbidden-{policies.COUNT - 1}"] = "x"

@@ -26,7 +26,7 @@ def claimgate() -> list[Any]:
 
 
 def constraint_templates() -> Iterator[Any]:
-    """Gatekeeper's templates; each defines a kind of constraints."""
+    """Return Gatekeeper's templates. Each template defines a kind of constraints."""
     for number in range(COUNT):
         kind = f"Site{number}"
         source = {"failurePolicy": "Fail", "validations": _validations(number)}
@@ -43,7 +43,7 @@ def constraint_templates() -> Iterator[Any]:
 
 
 def constraints() -> Iterator[Any]:
-    """One denying constraint of each kind, for Pods."""
+    """Return one denying constraint of each kind, for Pods."""
     for number in range(COUNT):
         match = {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]}
         yield {
@@ -55,7 +55,7 @@ def constraints() -> Iterator[Any]:
 
 
 def validating_policies() -> Iterator[Any]:
-    """Kyverno's policies, only for Pods and only at admission."""
+    """Return Kyverno's policies, only for Pods and only at admission."""
     for number in range(COUNT):
         yield {
             "apiVersion": "policies.kyverno.io/v1",
