@@ -54,7 +54,7 @@ def without_controllers() -> str:
 
 @dataclass(frozen=True, slots=True)
 class ApiServer:
-    """A running API server, with the access of a cluster administrator. `etcd` is the URL of its store."""
+    """A running API server, and the access of a cluster administrator. `etcd` is the URL of its store."""
 
     url: str
     folder: Path
@@ -65,7 +65,7 @@ class ApiServer:
         return self.folder / "kubeconfig"
 
     def kubectl(self, *arguments: str, given: str = "", code: int | None = 0) -> subprocess.CompletedProcess[str]:
-        """`code` is the expected exit code. None means any."""
+        """Run kubectl. `code` is the expected exit code, and None accepts any exit code."""
         command = [assets() / "kubectl", "--kubeconfig", self.kubeconfig, *arguments]
         environment = {**os.environ, "HOME": str(self.folder)}
         done = subprocess.run(
@@ -83,7 +83,7 @@ class ApiServer:
 
 @contextmanager
 def running(folder: Path, *flags: str, has_only_ipv6: bool = False) -> Iterator[ApiServer]:
-    """An API server for as long as a test needs it.
+    """Run an API server until the block ends.
 
     Args:
         folder: the folder for all files. It must be empty, and its path short.
@@ -150,7 +150,7 @@ def _apiserver(folder: Path, etcd: int, port: int) -> list[str]:
         "--service-account-issuer=https://kubernetes.default.svc",
         "--service-cluster-ip-range=10.0.0.0/24",
         "--authorization-mode=RBAC",
-        # without a controller manager, the default ServiceAccounts that Pods need are not created
+        # there is no controller manager, so create the default ServiceAccounts, which Pods need
         "--disable-admission-plugins=ServiceAccount",
         "--allow-privileged=true",
     ]
@@ -197,7 +197,7 @@ def _wait(server: ApiServer, token: str, process: subprocess.Popen[bytes]) -> No
 
 
 def trust(server: ApiServer) -> Any:
-    """The client trusts only this server."""
+    """Return the TLS settings of a client that trusts only this server."""
     import ssl
 
     return ssl.create_default_context(cafile=str(server.folder / "ca.crt"))
@@ -207,8 +207,10 @@ def trust(server: ApiServer) -> Any:
 def running_program(
     log: Path, command: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A program that runs until the block ends, and writes to a log. `environment` is added to that of this process."""
-    # a proxy of this machine must not get the calls for Services of the cluster
+    """Run a program until the block ends, and write its output to a log. `environment` is added to the environment of
+    this process.
+    """
+    # a proxy of this machine must not receive the calls for Services of the cluster
     inherited = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     with (
         log.open("wb") as stream,

@@ -1,4 +1,4 @@
-"""Copies of the chart with a port of the loopback as its Service: today's version, and a previous version."""
+"""Copies of the chart with a Service on a port of the loopback address: the present version, and a previous version."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def chart(folder: Path, port: int) -> Path:
 
 
 def previous_chart(folder: Path, port: int, without: tuple[str, ...] = ADDED_WEBHOOKS) -> Path:
-    """The previous version has another image, fewer webhooks, and two objects that can only be deleted."""
+    """Write the chart of a previous version, with another image, fewer webhooks, and two objects that the present
+    version does not have.
+    """
     chart(folder, port)
     about = folder / "Chart.yaml"
     about.write_text(re.sub(r"(?m)^(version|appVersion): .*", rf"\1: {PREVIOUS}", about.read_text()))

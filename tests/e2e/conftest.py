@@ -1,4 +1,4 @@
-"""One API server with the webhook registered, for all end-to-end tests of a session."""
+"""One API server with the webhook registered, which all end-to-end tests of a session share."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Cluster:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A newcomer's cluster: CRDs, certificate, serve, Service, webhook-config, caBundle."""
+    """Run a cluster that is set up as by a newcomer: CRDs, certificate, serve, Service, webhook-config and caBundle."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("cluster")
@@ -63,7 +63,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @contextmanager
 def registered_webhook(server: ApiServer, folder: Path, *policies: str) -> Iterator[Cluster]:
-    """`policies` are flags of serve and webhook-config."""
+    """Run `claimgate serve` and register its webhook. `policies` are flags of serve and webhook-config."""
     server.kubectl("create", "namespace", NAMESPACE)
     certificates, log = folder / "webhook", folder / "webhook.log"
     claimgate("certs", "issue", "--dir", str(certificates), "--service", f"{NAMESPACE}/claimgate")
@@ -104,8 +104,8 @@ def _port(process: subprocess.Popen[bytes], log: Path) -> int:
 
 @pytest.fixture
 def audit_and_create(cluster, tmp_path, capsys):
-    """Returns a function. Its result is whether `audit` finds a rule in an object, and what kubectl answers to a dry run
-    of the creation.
+    """Return a function. For an object, the function returns whether `audit` finds a rule, and kubectl's answer to a
+    dry run of the creation.
     """
 
     def audit_and_create(obj: dict[str, Any], rule: str) -> tuple[bool, subprocess.CompletedProcess[str]]:
@@ -119,8 +119,9 @@ def audit_and_create(cluster, tmp_path, capsys):
 
 
 def _register(cluster: Cluster, policies: tuple[str, ...]) -> None:
-    """Apply the output of webhook-config. The Service has the type ExternalName, because a loopback URL would use
-    HTTP/2."""
+    """Apply the output of webhook-config. The Service has the type ExternalName, because the API server would use
+    HTTP/2 for a loopback URL.
+    """
     service = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": cluster.port}]}
     metadata = {"name": "claimgate", "namespace": NAMESPACE}
     cluster.server.apply({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": service})
@@ -132,7 +133,9 @@ def _register(cluster: Cluster, policies: tuple[str, ...]) -> None:
 
 
 def _wait_until_called(cluster: Cluster) -> None:
-    """A configuration is active a tenth of a second after it is stored. Mutating webhooks need devices."""
+    """Wait until the API server calls the webhooks, a moment after it stored their configurations. The Pod has a
+    device, because mutating webhooks are called only for devices.
+    """
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",

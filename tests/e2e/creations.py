@@ -1,4 +1,4 @@
-"""Objects that are created without a pause while the cluster changes, with their outcomes."""
+"""Creates objects without a pause while the cluster changes, and counts the outcomes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TEMPLATES = "/api/v1/namespaces/default/podtemplates"
 
 
 def _pod_template(name: str) -> dict[str, Any]:
-    """The kind has separate webhooks, and no controller changes its objects."""
+    """Return a PodTemplate, because this kind has separate webhooks, and no controller changes its objects."""
     template = {"spec": pod("x", {"nvidia.com/gpu": "1"})["spec"]}
     return {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": name}, "template": template}
 
@@ -52,7 +52,7 @@ WITH_TEMPLATES = {**SORTS, "template": (TEMPLATES, _pod_template)}
 
 @dataclass(slots=True)
 class Creations:
-    """The number of each outcome, by the phases of request and answer, and by sort of object.
+    """Counts of outcomes, by sort of object, and by the phases in which the request was sent and answered.
 
     Outcomes are `created`, `created as nvidia.com/gpu`, or the message of the refusal. At the end of a phase, requests
     in flight are not counted, because their phase is not known.
@@ -62,7 +62,7 @@ class Creations:
     seen: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def outcomes(self, sort: str, *phases: str) -> set[str]:
-        """The outcomes of one sort, in some phases or in all."""
+        """Return the outcomes of one sort, in some phases or in all."""
         return {outcome for phase, each, outcome in self.seen if each == sort and (not phases or phase in phases)}
 
     def count(self, *phases: str) -> int:

@@ -1,4 +1,4 @@
-"""The endpoints of claimgate's replicas, for API servers without controllers."""
+"""Endpoints of claimgate's replicas, for an API server without controllers that would write them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.e2e.conftest import NAMESPACE
 
 
 def endpoints(*nodes: str, namespace: str = NAMESPACE) -> dict[str, Any]:
-    """No program listens at the addresses."""
+    """Return an EndpointSlice with a ready replica on each node. No program listens at the addresses."""
     metadata = {"name": "claimgate", "namespace": namespace, "labels": {"kubernetes.io/service-name": "claimgate"}}
     endpoints = [
         {"addresses": [f"192.0.2.{number}"], "nodeName": node, "conditions": {"ready": True}}

@@ -23,7 +23,7 @@ _EMPTY: Final = {str: "", bool: False, int: 0, list: [], dict: {}}
 
 
 def url_of_kind(kind: GroupVersionKind) -> str:
-    """The path for creations in the namespace default."""
+    """Return the path for creating objects of the kind, in the namespace default."""
     root = f"/apis/{kind.group}/{kind.version}" if kind.group else "/api/v1"
     where = "" if is_cluster_scoped(kind) else "/namespaces/default"
     return f"{root}{where}/{plural_of_kind(kind.kind)}"
@@ -36,7 +36,7 @@ def hand_written_objects(seed: int) -> Iterator[tuple[GroupVersionKind, JSON]]:
         has_pods = "containers" in str(objects.full)
         for _ in range(3 if has_pods else 1):
             made = _Writer(random, objects, random.choice(_RATES)).object_of_type(type_of(kind))
-            if kind.kind == "Secret" and random.random() < 0.5:  # no review has this field
+            if kind.kind == "Secret" and random.random() < 0.5:  # a review never has this field
                 made["stringData"] = random.choice(({"password": "abc"}, {"password": ""}, {}, None))
             yield kind, made
 

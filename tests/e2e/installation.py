@@ -53,7 +53,7 @@ def has_bundles(server: ApiServer) -> bool:
 
 
 def failure_policies(server: ApiServer) -> set[str]:
-    """`{"Fail"}` means enforce. The webhook for stored policies is left out."""
+    """Return the failure policies of all webhooks, except the webhook for stored policies. `{"Fail"}` means enforce."""
     return {one["failurePolicy"] for one in webhooks(server) if one["name"] != STORED_POLICIES}
 
 
@@ -70,7 +70,7 @@ def must_be_allowed_to_enforce(server: ApiServer) -> None:
 
 
 def left(server: ApiServer) -> list[str]:
-    """Return the names with claimgate in them. Events are left out."""
+    """Return the names of objects with claimgate in the name. Events are left out."""
     kinds = server.kubectl("api-resources", "--verbs=list", "-o", "name").stdout.split()
     kinds = [one for one in kinds if not one.startswith(("events", "componentstatuses"))]
     listed = server.kubectl("get", ",".join(kinds), "-A", "-o", "name", code=None).stdout

@@ -27,7 +27,9 @@ Patch = Callable[[dict[str, Any]], list[dict[str, Any]]]
 
 
 def sidecar(resource: str, count: str = "1") -> Patch:
-    """Like an injector, add a container with devices once."""
+    """Return a mutation that adds a container with devices, unless the Pod has it. An injector of sidecars does
+    this.
+    """
     added = {"name": "sidecar", "image": "i", "resources": {"limits": {resource: count}}}
 
     def patch(pod: dict[str, Any]) -> list[dict[str, Any]]:
@@ -39,7 +41,7 @@ def sidecar(resource: str, count: str = "1") -> Patch:
 
 
 def suspend_in_queue(queue: str) -> Patch:
-    """Kueue does this with a default LocalQueue."""
+    """Return a mutation that suspends a Job in a queue, as Kueue does with a default LocalQueue."""
 
     def patch(job: dict[str, Any]) -> list[dict[str, Any]]:
         labels = {**job["metadata"].get("labels", {}), "kueue.x-k8s.io/queue-name": queue}
@@ -52,7 +54,7 @@ def suspend_in_queue(queue: str) -> Patch:
 
 
 def schedule_by(name: str) -> Patch:
-    """Volcano does this."""
+    """Return a mutation that sets schedulerName, as Volcano does."""
     return lambda _: [{"op": "add", "path": "/spec/schedulerName", "value": name}]
 
 
@@ -67,7 +69,9 @@ class Other:
 
 @dataclass(slots=True)
 class OtherWebhooks:
-    """The server, with the received objects of each configuration in order, and the bytes of each call."""
+    """An HTTPS server for webhooks. It keeps the objects received by each configuration in order, and the bytes of each
+    call.
+    """
 
     port: int
     bundle: str
@@ -154,7 +158,7 @@ def _wait_until_called(
     def all_are() -> bool:
         for resource in {one.resource for one in configurations}:
             probe = {**probes[resource], "metadata": {"generateName": "probe-", "namespace": namespace}}
-            # the test checks the result
+            # the test checks the result, so an error is ignored here
             server.kubectl("create", "--dry-run=server", "-f", "-", given=json.dumps(probe), code=None)
         return {one.name for one in configurations} <= {name for name, _ in others.seen}
 

@@ -41,7 +41,9 @@ class Prometheus:
     targets: Path
 
     def reads(self, replicas: Iterable[Replica]) -> None:
-        """As with Prometheus Operator, the label `pod` has the name of a replica."""
+        """Read the metrics of these replicas. The label `pod` has the name of a replica, as with Prometheus
+        Operator.
+        """
         listed = [{"targets": [f"127.0.0.1:{one.probes}"], "labels": {"pod": one.log.parent.name}} for one in replicas]
         written = self.targets.with_suffix(".new")
         written.write_text(json.dumps(listed))

@@ -13,7 +13,7 @@ SLOW_S = 0.3
 
 
 class FaultyProxy:
-    """Passes bytes by its `mode`.
+    """Passes bytes between clients and a server, as its `mode` says.
 
     Attributes:
         pass: at once.
@@ -37,7 +37,7 @@ class FaultyProxy:
                 one.shutdown(socket.SHUT_RDWR)
 
     def refuse(self) -> None:
-        """Refuse new connections for good, as a host without an API server does. End all open connections."""
+        """End all open connections, and refuse new ones for good, like a host without an API server."""
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._threads[0].join(5)

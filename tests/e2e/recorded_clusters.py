@@ -27,7 +27,7 @@ _THREADS: Final = 8
 
 
 def objects_of_folder(folder: Path) -> list[JSON]:
-    """The objects of a recorded cluster, owners first."""
+    """Return the objects of a recorded cluster, with owners before the objects that they own."""
     return [each for file in sorted(folder.glob("*.yaml")) for each in yaml.safe_load(file.read_text())["items"]]
 
 
@@ -66,7 +66,7 @@ class Loader:
                 pass
 
     def _create(self, obj: JSON) -> JSON:
-        """The server ignores the status of a new object, so write it separately."""
+        """Create an object, and then write its status, because the API server ignores the status of a new object."""
         sent = {key: value for key, value in obj.items() if key != "status"}
         created: JSON = self._ask("POST", _path(obj), sent)
         if "status" in obj:
@@ -108,7 +108,7 @@ def filling_pods(namespace: str, count: int) -> Iterator[JSON]:
 
 
 def _with_new_uids(recorded: JSON, uids: dict[str, str]) -> JSON:
-    """Events get times in the last hours."""
+    """Return the object with the new uids of its owners. Events get times in the last hours."""
     metadata = {key: value for key, value in recorded["metadata"].items() if key not in _WRITTEN_BY_SERVER}
     if "ownerReferences" in metadata:
         metadata["ownerReferences"] = [{**each, "uid": uids[each["uid"]]} for each in metadata["ownerReferences"]]
@@ -124,7 +124,7 @@ def _with_new_uids(recorded: JSON, uids: dict[str, str]) -> JSON:
 
 
 def _labels_by_controller(owner: JSON) -> dict[str, str]:
-    """The labels that Kubernetes, KubeRay and Volcano give to pods."""
+    """Return the labels that Kubernetes, KubeRay and Volcano give to pods of this owner."""
     match owner["apiVersion"].partition("/")[0], owner["kind"]:
         case "batch", "Job":
             return {"batch.kubernetes.io/controller-uid": owner["uid"], "batch.kubernetes.io/job-name": owner["name"]}

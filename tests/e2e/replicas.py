@@ -36,7 +36,9 @@ COUNT = 2
 
 @dataclass(eq=False, slots=True)
 class Replica:
-    """One process, and its ports once it reports them. Probes call `host`. `is_ending` removes it from the Service."""
+    """The process of one replica, and its ports once it reports them. Probes call `host`. `is_ending` removes it from
+    the Service.
+    """
 
     process: subprocess.Popen[bytes]
     log: Path
@@ -47,13 +49,14 @@ class Replica:
 
     def listens(self) -> bool:
         for line in self.log.read_text().splitlines() if not self.port else ():
-            if any(f'"message": "{told}' in line for told in ("ready", "not ready", "listening")):  # old versions too
+            # previous versions write other messages
+            if any(f'"message": "{told}' in line for told in ("ready", "not ready", "listening")):
                 found = json.loads(line)
                 self.port, self.probes = found["port"], found["probe_port"]
         return self.port > 0
 
     def unready(self) -> str:
-        """The text of /readyz?verbose, or "" if the replica is ready."""
+        """Return the text of /readyz?verbose, or "" if the replica is ready."""
         if self.is_ending or self.process.poll() is not None or not self.listens():
             return "no answer"
         with suppress(httpx.TransportError):
@@ -67,7 +70,7 @@ class Replicas:
     """The replicas of the Deployment claimgate, and their Service.
 
     Attributes:
-        address: replicas call the API server there, if given.
+        address: the address at which replicas call the API server, if not its own.
         trusted: PEM of the authority that replicas trust instead of the API server's.
         stderr: the descriptor for the logs.
         namespace: where claimgate is installed.
@@ -88,7 +91,9 @@ class Replicas:
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def roll(self) -> None:
-        """Each new replica starts before the old one ends, so the number of replicas never falls."""
+        """Replace all replicas. Each new replica starts before an old one ends, so the number of replicas never
+        falls.
+        """
         old = list(self.running)
         for index in range(COUNT):
             self.until_ready(self.start())
@@ -101,7 +106,7 @@ class Replicas:
         folder.mkdir()
         self._mount(folder)
         log = folder / "log"
-        # a replica that does not report its ports gets fixed ports
+        # without a readable log, the test cannot learn the ports, so the replica gets fixed ports
         port, probes = free_ports(2) if self.stderr is not None else (0, 0)
         command = [*self._command(folder), f"--port={port}", f"--probe-port={probes}"]
         with log.open("wb") as stream:
@@ -119,12 +124,12 @@ class Replicas:
             (folder / key).write_bytes(base64.b64decode(data[key]))
 
     def mount_anew(self) -> None:
-        """A kubelet does this within a minute."""
+        """Write the files of the stored Secret again, as a kubelet does within a minute."""
         for one in list(self.running):
             self._mount(one.log.parent)
 
     def shown(self) -> list[str]:
-        """The certificate that each replica shows now, as PEM."""
+        """Return the certificate that each replica shows now, as PEM."""
         return [ssl.get_server_certificate(("127.0.0.1", one.port)).strip() for one in self.running]
 
     def kill(self) -> None:
@@ -167,14 +172,14 @@ class Replicas:
             time.sleep(0.1)
 
     def ready(self) -> Iterator[Replica]:
-        """The next replica comes first."""
+        """Yield the ready replicas. The replica that started first comes last."""
         return (one for one in (*self.running[1:], *self.running[:1]) if not one.unready())
 
 
 @contextmanager
 def service(server: ApiServer, folder: Path, namespace: str = NAMESPACE) -> Iterator[Replicas]:
-    """A Service on a port of the loopback. It refuses connections until the first replica is ready. Later, connections
-    without a ready replica end at once.
+    """Serve the replicas on a port of the loopback address. The port refuses connections until the first replica is
+    ready. Later, connections end at once while no replica is ready.
     """
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
@@ -185,7 +190,7 @@ def service(server: ApiServer, folder: Path, namespace: str = NAMESPACE) -> Iter
             yield replicas
         finally:
             stopped.set()
-            with suppress(OSError):  # the replica never listened
+            with suppress(OSError):  # the socket does not listen if no replica was ever ready
                 listening.shutdown(socket.SHUT_RDWR)
             for one in list(replicas.running):
                 replicas.end(one)
@@ -200,7 +205,7 @@ def _forward(listening: socket.socket, replicas: Replicas, stopped: threading.Ev
         try:
             client, _ = listening.accept()
         except OSError:
-            return  # the Service is gone
+            return  # the Service no longer listens
         threading.Thread(target=_connect, args=(client, replicas), daemon=True).start()
 
 
@@ -225,7 +230,9 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
 
 
 def service_account(server: ApiServer, name: str, folder: Path, address: str = "", namespace: str = NAMESPACE) -> Path:
-    """A kubeconfig with a token of a ServiceAccount. claimgate calls `address` in place of the server."""
+    """Write a kubeconfig with a token of a ServiceAccount, and return its path. claimgate calls `address`, if given,
+    instead of the server.
+    """
     token = server.kubectl("create", "token", name, "--namespace", namespace).stdout.strip()
     config: dict[str, Any] = yaml.safe_load(server.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": token}
@@ -236,7 +243,7 @@ def service_account(server: ApiServer, name: str, folder: Path, address: str = "
 
 
 def rendered(server: ApiServer, overlay: str, port: int) -> list[Any]:
-    """The objects of `kubectl apply -k`, with the Service of the loopback.
+    """Return the objects that `kubectl apply -k` would apply. Webhooks call the Service on the loopback address.
 
     `overlay` is a folder of deploy/, or a path.
     """
@@ -253,7 +260,9 @@ def rendered(server: ApiServer, overlay: str, port: int) -> list[Any]:
 
 @contextmanager
 def certificates(server: ApiServer, folder: Path, namespace: str = NAMESPACE) -> Iterator[None]:
-    """The process of the Deployment claimgate-certificates, with its own rights and a shorter interval."""
+    """Run the process of the Deployment claimgate-certificates, with the rights of its ServiceAccount and a shorter
+    interval.
+    """
     deployment = server.get("deployment", "claimgate-certificates", namespace)
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     arguments = [one for one in container["args"] if not one.startswith("--every")]
@@ -291,7 +300,9 @@ def registration(server: ApiServer, folder: Path, namespace: str = NAMESPACE) ->
 
 
 def with_mounted_configuration(one: dict[str, Any]) -> dict[str, Any]:
-    """An operator's Deployment, with a configuration file for the server."""
+    """Return the Deployment with a mounted configuration file, as an operator would add it. Return other objects
+    unchanged.
+    """
     if (one["kind"], one["metadata"]["name"]) != ("Deployment", "claimgate"):
         return one
     spec = one["spec"]["template"]["spec"]

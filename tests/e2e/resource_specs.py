@@ -173,7 +173,7 @@ def shares() -> Iterator[dict[str, Any]]:
 
 
 def overhead() -> Iterator[dict[str, Any]]:
-    """Overhead must equal that of a runtime class of the cluster."""
+    """Yield specs with an overhead, which must equal the overhead of a runtime class of the cluster."""
     plain = [container()]
     for runtime, found in product(
         (None, "plain", "heavy"),

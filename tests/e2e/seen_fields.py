@@ -1,4 +1,6 @@
-"""Policies about objects of Kubernetes: policies that print each field, and policies as people write them."""
+"""Policies about objects of Kubernetes: policies that print each field of an object, and policies like those of a
+site.
+"""
 
 from __future__ import annotations
 
@@ -132,7 +134,9 @@ _OF_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def printing_expressions(shape: JSON) -> list[str]:
-    """Each expression prints some fields, so the text fits a message. `shape` is an object with all fields."""
+    """Return expressions that print all fields of an object. Each prints some fields, so its text fits a message.
+    `shape` is an object with all fields.
+    """
     parts = [_printed("object", {name: value}) for name, value in shape.items() if name not in ("apiVersion", "spec")]
     first, *texts = [f"[{', '.join(parts)}].join('|')"]
     for path, spec in _parts_of_spec(shape):
@@ -201,7 +205,7 @@ def judging_expressions(kind: str) -> list[str]:
 
 
 def policy_of_kind(kind: GroupVersionKind, name: str, validations: list[JSON], *actions: str) -> list[dict[str, Any]]:
-    """The policy is about objects with its own name."""
+    """Return a policy with its binding. It applies to objects that have the name of the policy."""
     rule = {
         "apiGroups": [kind.group],
         "apiVersions": [kind.version],

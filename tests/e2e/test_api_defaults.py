@@ -38,7 +38,9 @@ def _before_storage(value: JSON) -> JSON:
 
 
 def comparable(obj: JSON) -> JSON:
-    """Drop the additions of an API server, empty lists, and nulls among bytes. Its storage drops the last two."""
+    """Return the object without additions of an API server, empty lists, and nulls among bytes. The storage of the API
+    server drops the last two.
+    """
     for name in ("data", "binaryData"):
         if obj["kind"] in ("ConfigMap", "Secret") and name in obj:
             obj = {**obj, name: {key: each or "" for key, each in obj[name].items()}}
@@ -48,7 +50,9 @@ def comparable(obj: JSON) -> JSON:
 
 
 def _accepted(template: JSON, *restart: str) -> JSON:
-    """The kind must allow the restart policy."""
+    """Return the template with changes so that the API server accepts it. `restart` has the restart policies that the
+    kind allows.
+    """
     spec = dict(template["spec"])
     volumes = spec["volumes"] = [{"name": "v"}, *(spec.get("volumes") or [])[1:]]
     spec["tolerations"] = (spec.get("tolerations") or [])[:1] and [{"key": "a", "operator": "", "value": ""}]
@@ -78,7 +82,7 @@ def _accepted_volume(volume: JSON) -> JSON:
 
 
 def _objects(random: Random) -> Iterator[tuple[str, JSON]]:
-    """Objects have a random template, and absent, null or empty fields of their kind."""
+    """Yield objects with a random template. Other fields of their kind are absent, null or empty at random."""
     pick = random.choice
     written = random_template(random)
     template, job = _accepted(written, "", "Always"), _accepted(written, "Never", "OnFailure")

@@ -1,4 +1,6 @@
-"""Policies that ask `authorizer`: claimgate asks the API server, and answers as its own policies do."""
+"""Policies that ask `authorizer`: claimgate asks the API server, and gives the same answers as policies in the API
+server.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ EXPRESSIONS = {
 
 
 def policy(name: str, expressions: list[str], of: str = "guarded") -> list[dict[str, Any]]:
-    """The policy is about ConfigMaps with names that begin with this text."""
+    """Return a policy about ConfigMaps with names that begin with `of`, and its binding."""
     api = {"apiVersion": "admissionregistration.k8s.io/v1"}
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}]
     spec = {
@@ -85,7 +87,7 @@ def served(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="module")
 def roles(cluster: Cluster) -> None:
-    """Alice has the right that the policy asks for. Bob has every other right about ConfigMaps."""
+    """Give alice the right that the policies ask for. Bob gets every other right about ConfigMaps."""
     kubectl = cluster.server.kubectl
     kubectl("create", "role", "glass", "--verb=breakglass", "--resource=pods", "--namespace=default")
     kubectl("create", "rolebinding", "glass", "--role=glass", "--user=alice", "--namespace=default")

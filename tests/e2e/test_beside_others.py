@@ -1,4 +1,5 @@
-"""claimgate beside the webhooks of Istio, Kueue and Volcano: the order of calls, repeated calls, and their objects.
+"""claimgate beside the webhooks of Istio, Kueue and Volcano: the order of calls, repeated calls, and the objects in the
+calls.
 
 docs/beside-others.md has these results for users.
 """
@@ -63,7 +64,9 @@ def calls(cluster: Cluster, name: str) -> list[str]:
 
 
 def test_configurations_are_called_in_the_order_of_their_names(cluster: Cluster, others: OtherWebhooks) -> None:
-    """A webhook before `claimgate` sees `gpu`. Later webhooks, such as those of Kueue and Volcano, see the replacement."""
+    """A webhook that is called before claimgate gets `gpu`. Later webhooks, such as those of Kueue and Volcano, get the
+    replacement.
+    """
     volcano = Other(VOLCANO, schedule_by("volcano"))
     with registered(cluster.server, others, NAMESPACE, volcano, Other(EARLY, lambda _: [])):
         stored = created(cluster, pod("ordered", gpu="1"))
@@ -78,7 +81,9 @@ def test_gpu_that_an_earlier_webhook_adds_is_translated(cluster: Cluster, others
 
 
 def test_gpu_that_a_later_webhook_adds_is_translated_on_reinvocation(cluster: Cluster, others: OtherWebhooks) -> None:
-    """With `reinvocationPolicy: IfNeeded`, the API server calls claimgate again for an object that changed later."""
+    """With `reinvocationPolicy: IfNeeded`, the API server calls claimgate again if a later webhook changes the
+    object.
+    """
     with registered(cluster.server, others, NAMESPACE, Other(ISTIO, sidecar("gpu"))):
         stored = created(cluster, pod("later", gpu="1"))
     assert limits(stored) == [NVIDIA, NVIDIA]
@@ -87,7 +92,9 @@ def test_gpu_that_a_later_webhook_adds_is_translated_on_reinvocation(cluster: Cl
 
 
 def test_gpu_that_a_later_webhook_adds_is_refused_without_a_first_call(cluster: Cluster, others: OtherWebhooks) -> None:
-    """In the second round, an API server calls no webhook for the first time, so its validation sees `gpu`."""
+    """In the second round, the API server calls only webhooks that it called in the first round. So its validation
+    finds `gpu`.
+    """
     with registered(cluster.server, others, NAMESPACE, Other(ISTIO, sidecar("gpu"))):
         assert "must be a standard resource type or fully qualified" in refusal(cluster, pod("too-late"))
     with registered(cluster.server, others, NAMESPACE, Other(ISTIO, sidecar("nvidia.com/gpu"))):
@@ -109,7 +116,9 @@ def test_gpu_all_of_a_later_webhook_is_refused_like_a_submitted_one(cluster: Clu
 
 
 def test_a_policy_with_if_needed_runs_again_after_later_changes(cluster: Cluster, others: OtherWebhooks) -> None:
-    """The change of claimgate counts as a later change. Then no webhook changes the object, and none is called again."""
+    """The API server calls the early webhook again, because claimgate changed the object later. This time no webhook
+    changes the object, so the calls end.
+    """
     early = Other(EARLY, sidecar("nvidia.com/gpu"), "IfNeeded")
     with registered(cluster.server, others, NAMESPACE, early, Other(ISTIO, lambda _: [], "IfNeeded")):
         stored = created(cluster, pod("again", gpu="1"))

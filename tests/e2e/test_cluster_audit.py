@@ -57,7 +57,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 
 def _are_served(server: ApiServer) -> bool:
-    """The API server serves a new kind after a moment."""
+    """Return whether the API server serves all new kinds, which takes a moment."""
     names = [name for pair in APIS.values() for name in pair]
     return all(server.kubectl("get", name, "-A", code=None).returncode == 0 for name in names)
 
@@ -95,7 +95,7 @@ def test_reports_are_stored_and_go_with_their_objects(cluster: ApiServer, api: s
 
 def test_a_namespace_in_deletion_does_not_stop_other_reports(cluster: ApiServer) -> None:
     reports = APIS["openreports"][0]
-    cluster.kubectl("create", "namespace", "a-leaving")  # its name comes before the other namespace
+    cluster.kubectl("create", "namespace", "a-leaving")  # by name, this namespace comes before the other
     leaving = job("portable", limits={"nvidia.com/gpu": 1, "amd.com/gpu": 1})
     leaving["metadata"]["namespace"] = "a-leaving"
     cluster.kubectl("create", "-f", "-", given=json.dumps(leaving))

@@ -34,7 +34,7 @@ BUNDLE = "LS0tLS1CRUdJTi…"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster with IPv4 and IPv6 addresses."""
+    """Run an API server of a cluster with IPv4 and IPv6 addresses."""
     tool("helm")
     if reason := apiserver.missing():
         pytest.skip(reason)
@@ -59,7 +59,7 @@ def _objects(section: str, folder: Path, namespace: str) -> list[dict[str, Any]]
 def test_an_api_server_accepts_the_chart_with_the_values_of_the_page(
     section: str, server: ApiServer, tmp_path: Path
 ) -> None:
-    """The Pods must meet the Pod Security level that the notes name."""
+    """The namespace enforces a Pod Security level, so the Pods must meet the level that the notes name."""
     namespace = section.lower().replace(" ", "-")
     objects = _objects(section, tmp_path, namespace)
     server.kubectl("create", "namespace", namespace)

@@ -102,7 +102,7 @@ WORKFLOW = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "spec": {"
 
 
 def stored() -> list[dict[str, Any]]:
-    """Each object was stored before the server stopped, and has a finalizer."""
+    """Return objects with a finalizer, which are stored before the server stops."""
     metadata = {"name": "stored", "finalizers": ["example.org/kept"]}
     template = {"spec": {**SPECS["a device"], "restartPolicy": "Never"}}
     given = [
@@ -144,7 +144,9 @@ def test_the_api_server_asks_the_authorizer_questions_of_our_engine(obj: dict[st
 
 
 def test_controllers_continue_while_the_webhook_is_down(server: ApiServer) -> None:
-    """Changes of status and finalizers, and deletions, pass. Changes of a label or the spec call the webhook."""
+    """The API server accepts changes of status and finalizers, and deletions, without a call. For changes of a label or
+    the spec it calls the webhook.
+    """
     kinds = ("pods", "jobs.batch", "workflows.argoproj.io")
     refused = "failed calling webhook"
     for kind in kinds:
@@ -163,7 +165,9 @@ def test_controllers_continue_while_the_webhook_is_down(server: ApiServer) -> No
 
 
 def test_infrastructure_starts_while_the_webhook_is_down(server: ApiServer) -> None:
-    """Namespaces of infrastructure are exempt. Elsewhere, a variable in an argument does not count as a launcher."""
+    """Namespaces of infrastructure are exempt. In other namespaces, a variable in an argument is not mistaken for a
+    launcher.
+    """
     given = yaml.safe_dump(OBJECTS["Pod with a device"])
     for namespace in ("cert-manager", "gpu-operator"):
         server.kubectl("create", "namespace", namespace)
@@ -192,7 +196,7 @@ def test_a_namespace_may_opt_out(server: ApiServer) -> None:
         in server.kubectl("create", "--dry-run=server", "-n", "free", "-f", "-", given=given, code=1).stderr
     )
     server.kubectl("label", "namespace", "free", "claimgate.dev/admission=disabled")
-    for _ in range(50):  # the API server's own view of namespaces is a moment behind
+    for _ in range(50):  # the API server's view of namespaces is a moment behind
         done = server.kubectl("create", "--dry-run=server", "-n", "free", "-f", "-", given=given, code=None)
         if not done.returncode:
             break
@@ -224,7 +228,7 @@ INVALID = 422
 
 
 def with_portable_gpu(spec: dict[str, Any]) -> dict[str, Any]:
-    """For `gpu`, the mutating phase is called before the API server's validation."""
+    """Return the spec with `gpu`. For `gpu`, the mutating webhook is called before the API server's validation."""
     changed = deepcopy(spec)
     changed["containers"][-1]["resources"] = {"limits": {"gpu": "1"}}
     return changed
@@ -232,7 +236,7 @@ def with_portable_gpu(spec: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_large_object_exhausts_a_condition(shape: str, client: httpx.Client) -> None:
-    # with very many items the API server exceeds its own time limit; a condition checks their number
+    # with very many items, the API server exceeds its own time limit; so a condition first checks the number of items
     spec, metadata = SHAPES[shape](BYTES // 20 if shape.startswith("as many") else BYTES)
     pod = next(iter(kinds_with(with_portable_gpu(spec), metadata)))
     answer = created(pod, client).text

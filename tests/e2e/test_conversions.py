@@ -73,7 +73,7 @@ def test_an_object_is_converted_as_the_api_server_converts_it(server: apiserver.
 
 
 def get(server: apiserver.ApiServer, plural: str, version: str, name: str) -> Any:
-    """managedFields are left out."""
+    """Return an object in a version of the API, without managedFields."""
     where = "" if plural == "resourceslices" else "namespaces/default/"
     found = json.loads(server.kubectl("get", "--raw", f"/apis/{GROUP}/{version}/{where}{plural}/{name}").stdout)
     found["metadata"].pop("managedFields", None)

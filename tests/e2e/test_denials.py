@@ -29,13 +29,15 @@ HEAD = (
 
 
 def without_gpu() -> dict[str, Any]:
-    """With a number of GPUs, the validating phase denies, with reason Invalid."""
+    """Return the job with `gpu: 1`. No mutating policy denies it, so the validating phase denies it, with the reason
+    Invalid.
+    """
     job: dict[str, Any] = yaml.safe_load(JOB.read_text().replace("gpu: all", "gpu: 1"))
     return job
 
 
 def answered(cluster: Cluster) -> Any:
-    """The metav1.Status of the API server. The error of client-go has its message as text."""
+    """Return the metav1.Status that a program gets. The error of client-go has the message of the Status as text."""
     (user,) = yaml.safe_load(cluster.server.kubeconfig.read_text())["users"]
     headers = {"authorization": f"Bearer {user['user']['token']}"}
     with httpx.Client(verify=trust(cluster.server), headers=headers, base_url=cluster.server.url) as client:
@@ -65,7 +67,7 @@ def test_server_side_apply_shows_the_problems_too(cluster: Cluster) -> None:
 def test_kubectl_shows_the_causes_of_reason_invalid(cluster: Cluster, tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     job = without_gpu()
-    job["spec"]["pytorchReplicaSpecs"]["Master"]["restartPolicy"] = "Never"  # the CRD accepts only some values
+    job["spec"]["pytorchReplicaSpecs"]["Master"]["restartPolicy"] = "Never"  # the CRD accepts the value Never
     file.write_text(yaml.safe_dump(job))
     head, *problems = shown(cluster, "apply", "-f", str(file))
     assert head == 'The PyTorchJob "ten-mistakes" is invalid: '

@@ -60,7 +60,7 @@ EXPECTED = {
 
 @pytest.fixture(scope="module")
 def doors(cluster: Cluster) -> Iterator[Cluster]:
-    """The original configurations are restored afterwards."""
+    """Give each webhook a namespaceSelector for the namespaces of this test. Restore the configurations at the end."""
     for namespace in EXPECTED:
         metadata = {"name": f"only-{namespace}", "labels": {LABEL: namespace}}
         cluster.server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
@@ -83,7 +83,7 @@ def _select(cluster: Cluster, kind: str, configuration: dict[str, Any], *further
 
 
 def _wait(cluster: Cluster) -> None:
-    """Wait until the API server has applied the selectors."""
+    """Wait until the API server applies the selectors."""
     for _ in range(100):
         made = cluster.server.apply(_sandbox("only-mutate", "probe", SENT["both sources"]), code=None)
         refused = cluster.server.apply(_sandbox("only-validate", "probe", SENT["gpu"]), code=None)
@@ -123,7 +123,8 @@ def test_the_warning_of_missing_processes_comes_where_objects_are_validated(
 ) -> None:
     claim = {**CLAIM, "metadata": {**CLAIM["metadata"], "namespace": f"only-{door}"}}
     doors.server.apply(claim)
-    doors.server.apply(RUNTIME, code=None)  # cluster-scoped; the first test that needs the runtime creates it
+    # the runtime is cluster-scoped, so the first test that needs the runtime creates it for all
+    doors.server.apply(RUNTIME, code=None)
     warned = ""
     for number in range(50 if is_warned else 1):  # the webhook sees a stored object after a moment
         job = trainjob(f"warned-{number}", "torch-claims")

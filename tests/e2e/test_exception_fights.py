@@ -123,7 +123,9 @@ def _one_ends_and_the_other_stays(server: ApiServer) -> None:
 
 
 def _two_owners_of_one_object_are_told(server: ApiServer) -> None:
-    """claimgate owns the fields of the status, so owners get no conflict about these fields."""
+    """Two owners apply one object on the server side, and conflict about its spec. claimgate owns the fields of the
+    status, so there is no conflict about them.
+    """
     assert not _server_side(server, "ada", exception("shared"))
     _until(server, "shared", "InEffect")
     told = _server_side(server, "eve", exception("shared", names=["serve-*"], owner="eve"))
@@ -144,7 +146,7 @@ def _two_owners_of_one_object_are_told(server: ApiServer) -> None:
 
 
 def _server_side(server: ApiServer, user: str, value: dict[str, Any], *flags: str) -> str:
-    """Return what kubectl says on stderr. The user is the field manager."""
+    """Apply on the server side as this user, and return kubectl's stderr. The user is also the field manager."""
     how = ("--server-side", f"--field-manager={user}", f"--as={user}", *flags)
     return server.kubectl("apply", *how, "-f", "-", given=yaml.safe_dump(value), code=None).stderr
 

@@ -44,7 +44,7 @@ MOST_MB = 250
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """Without a watch cache, watches end with 410 after their revision is compacted."""
+    """Run an API server without a watch cache. Its watches end with 410 when their revision is compacted."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(
@@ -110,7 +110,7 @@ def _the_api_server_is_slow_or_cut_off(replicas: Replicas, proxy: FaultyProxy, m
 
 
 def _the_api_server_is_away(replicas: Replicas, proxy: FaultyProxy, made: Creations) -> None:
-    """Running replicas continue. A starting replica gets no review before it has seen the cluster."""
+    """Running replicas still answer. A starting replica gets no review before it has read the cluster."""
     proxy.mode = "away"
     proxy.cut()
     go_on_in(made, "away", 100)
@@ -126,8 +126,8 @@ def _the_api_server_is_away(replicas: Replicas, proxy: FaultyProxy, made: Creati
 
 
 def _the_past_is_compacted(replicas: Replicas, proxy: FaultyProxy, made: Creations) -> None:
-    """The API server refuses a watch of a compacted revision with 410. The replica lists the objects, and sees the
-    change.
+    """The API server refuses to watch from a compacted revision, with 410. The replica lists the objects again, and so
+    gets the change.
     """
     made.phase = "compacted"
     server = replicas.server
@@ -156,13 +156,13 @@ def _compact(server: ApiServer) -> None:
 
 
 def _refused_watches(replica: Replica) -> list[dict[str, Any]]:
-    """The lines are about revisions that are too old."""
+    """Return the lines about watches that were refused because their revision is too old."""
     lines = [json.loads(line) for line in replica.log.read_text().splitlines()]
     return [line for line in lines if line["message"] == "watch too old"]
 
 
 def _nobody_takes_the_log(replicas: Replicas, made: Creations) -> None:
-    """A file system without space, and a pipe without a reader: lines are lost, and no answer is late."""
+    """Log to a full file system, and then to a pipe without a reader. Lines are lost, and no answer is late."""
     made.phase = "full log"
     replicas.stderr = os.open("/dev/full", os.O_WRONLY)
     replicas.roll()

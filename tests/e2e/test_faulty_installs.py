@@ -1,4 +1,4 @@
-"""Broken installations: without enforce, requests pass. With enforce, each failure names its cause and fix.
+"""Broken installations. Without enforce, requests pass. With enforce, each refusal names the cause and the fix.
 
 The test writes the status of a Pod that does not start, as a kubelet does.
 """
@@ -68,7 +68,7 @@ def _down(server: ApiServer, replicas: Replicas) -> None:
 
 
 FAULTS: dict[str, tuple[Fault, str, str]] = {
-    # the fault; the message that a refused user gets; the fix that `webhook-config --check --live` names
+    # the fault; the message that a user gets; the fix that `webhook-config --check --live` names
     "no image": (
         _no_image,
         "no answer",
@@ -152,7 +152,9 @@ def _refusal(server: ApiServer, name: str) -> str:
 
 
 def _remove(server: ApiServer, objects: list[Any]) -> None:
-    """The namespace stays, because it needs controllers to end."""
+    """Delete the installation, except its namespace. Without the namespace controller, the deletion of a namespace
+    never ends.
+    """
     kept = [one for one in objects if one["kind"] != "Namespace"]
     server.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--namespace", NAMESPACE)
     server.kubectl("delete", "--ignore-not-found", "-f", "-", given=yaml.safe_dump_all(kept))

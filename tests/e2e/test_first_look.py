@@ -1,6 +1,6 @@
 """The first message about a fault names its cause: in the log, in /readyz?verbose or from `webhook-config --check`.
 
-Each fault meets a running or a starting replica. tests/e2e/test_faulty_installs.py has faults of installations.
+Each fault affects a running or a starting replica. tests/e2e/test_faulty_installs.py has faults of installations.
 `CLAIMGATE_FIRST_LOOKS=DIR` keeps all output, so a reader can try to name the fault from it.
 """
 
@@ -46,7 +46,7 @@ class Scene:
     begun: int = 0
 
     def lines(self) -> list[dict[str, Any]]:
-        """The log since the fault, without reviews."""
+        """Return the log lines since the fault, without the lines of reviews."""
         written = [json.loads(line) for line in self.text().splitlines() if line.startswith("{")]
         return [line for line in written if line["message"] != "review"]
 
@@ -64,7 +64,7 @@ class Scene:
         return "\n".join(json.dumps(line) for line in self.lines())
 
     def text(self) -> str:
-        """All output since the fault, also what is not a log line."""
+        """Return all output since the fault, including lines that are not log lines."""
         return "\n".join(self.replica.log.read_text().splitlines()[self.begun :])
 
     def readyz(self) -> str:
@@ -102,21 +102,21 @@ def _no_role(scene: Scene) -> None:
 
 
 def _no_token(scene: Scene) -> None:
-    """The ServiceAccount is created again. Tokens of the old one are refused with 401."""
+    """Create the ServiceAccount again. The API server refuses tokens of the old ServiceAccount with 401."""
     scene.server.kubectl("delete", "serviceaccount", "claimgate", "--namespace", NAMESPACE)
     scene.server.kubectl("create", "serviceaccount", "claimgate", "--namespace", NAMESPACE)
     scene.proxy.cut()
 
 
 def _wrong_authority(scene: Scene) -> None:
-    """The replica trusts another authority than that of the API server."""
+    """Let a replica trust another authority than the authority of the API server."""
     scene.replicas.trusted = authority("another", now=datetime.now(UTC)).certificate
     scene.starts_again()
     scene.replicas.trusted = b""
 
 
 def _serving_certificate(scene: Scene, now: datetime) -> None:
-    """A machine with a wrong clock would issue a certificate with these dates."""
+    """Store a certificate with the dates that a machine with a wrong clock would write."""
     signer = authority("claimgate", now=now)
     pair = serving(signer, [f"claimgate.{NAMESPACE}.svc"], now=now)
     data = {"tls.crt": pair.certificate, "tls.key": pair.key}
@@ -143,7 +143,7 @@ def _definition_goes(scene: Scene) -> None:
 
 
 def _full_disk(scene: Scene) -> None:
-    """The log is on the full file system, so it has no line about the fault."""
+    """Log to a full file system. The log then has no line about the fault."""
     scene.replicas.stderr = os.open("/dev/full", os.O_WRONLY)
     scene.starts_again()
     scene.replicas.stderr = None
@@ -167,7 +167,7 @@ ANSWERED = '"reviews": "still answered, from what was read '
 NOT_READY = '"reviews": "none are sent to a replica that is not ready'
 TOKEN_FIX = f'"fix": "check that the ServiceAccount exists: `kubectl -n {NAMESPACE} get serviceaccount claimgate`'
 FAULTS: dict[str, tuple[Callable[[Scene], None], str, tuple[str, ...]]] = {
-    # what is broken; where an operator looks; the expected text: the cause, and the effect on reviews
+    # what is broken; where an operator looks; the expected text about the cause, and about the effect on reviews
     "the API server is away": (_away, "first", ("does not answer: connection refused", ANSWERED)),
     "the API server is silent": (_silent, "first", ("does not answer: timed out", NOT_READY)),
     "no role": (_no_role, "first", ("is forbidden", '"reviews": "still answered, from what was read of these kinds')),
@@ -209,7 +209,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 @pytest.fixture
 def scene(server: ApiServer, tmp_path: Path) -> Iterator[Scene]:
-    """`kubectl apply -k deploy/base`, with two ready replicas."""
+    """Install with `kubectl apply -k deploy/base`, and wait for two ready replicas."""
     url = httpx.URL(server.url)
     proxy = FaultyProxy(url.host, int(url.port or 443))
     with service(server, tmp_path) as replicas:

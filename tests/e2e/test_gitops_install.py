@@ -1,5 +1,5 @@
-"""An install by Argo CD or Flux, as docs/gitops.md describes it. A caBundle that is written later is not a difference,
-and it stays. Argo CD applies client-side by default, and Flux server-side.
+"""An install by Argo CD or Flux, as docs/gitops.md describes it. A caBundle that claimgate writes later stays, and does
+not count as a difference. Argo CD applies client-side by default, and Flux server-side.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Said:
 
 
 def _shape(kind: GroupVersionKind) -> JSON:
-    """All fields except those that the strategies of Jobs and DaemonSets write."""
+    """Return an object with all fields of a kind, except fields that depend on the strategy of a Job or DaemonSet."""
     objects = valid_objects()[kind]
     shape = merged_shapes(
         *(each for obj in (objects.full, objects.smallest) for each in (obj, with_api_defaults(obj, kind)))
@@ -70,7 +70,7 @@ def _shape(kind: GroupVersionKind) -> JSON:
 
 
 def policies_of(kind: GroupVersionKind) -> Mapping[str, list[dict[str, Any]]]:
-    """The policies about a kind, by the name of their objects."""
+    """Return the policies about a kind. The keys are the names of the objects to which the policies apply."""
     judging = [{"expression": each} for each in judging_expressions(kind.kind)]
     made = {f"prints-{number}": ([{"expression": "false", "messageExpression": each}], "Deny")
             for number, each in enumerate(printing_expressions(_shape(kind)))}  # fmt: skip
@@ -126,7 +126,7 @@ def _asked(client: httpx.Client, kind: GroupVersionKind, obj: JSON) -> Said:
 
 
 def _own(policies: PolicySet, obj: JSON) -> Said:
-    """The answer of `claimgate test` to a case with the object, in the form of an API server."""
+    """Return the answer of `claimgate test` to a case with the object, in the form of an API server's answer."""
     case = CaseModel.model_validate({"name": "case", "input": obj, "expect": {"allowed": True}}, by_alias=True)
     request = request_of_case(case, Suite(file=Path("suite.yaml"), root=Path()), lambda: policies, OPTIONS)
     door = LocalAnswerer(policies=policies, cluster=FilesCluster(()), options=ReviewOptions(api_server_text=True))
@@ -142,7 +142,9 @@ def _named(obj: JSON, name: str) -> JSON:
 
 @pytest.fixture(scope="module")
 def accepted(client: httpx.Client) -> list[tuple[GroupVersionKind, JSON]]:
-    """The API server accepts each object, and `claimgate test` makes the same of it."""
+    """Return objects that the API server accepts. `claimgate test` must give each object the same form as the API
+    server.
+    """
     made: list[tuple[GroupVersionKind, JSON]] = []
     refused, different = Counter[tuple[int, bool]](), []
     seed = 0

@@ -25,7 +25,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     tool("helm")
     if reason := apiserver.without_controllers():
         pytest.skip(reason)
-    flags = ["--enable-aggregator-routing=true"]  # without endpoints, calls fail at once
+    flags = ["--enable-aggregator-routing=true"]  # the Service has no endpoints, so calls fail at once
     with apiserver.running(tmp_path_factory.mktemp("helm"), *flags) as running, apiserver.controllers(running):
         yield running
 
@@ -50,7 +50,7 @@ def test_a_release_is_installed_enforced_rolled_back_and_removed(server: ApiServ
 
 
 def _keeps_applied_policies(server: ApiServer) -> None:
-    """The definitions stay in any state of the release, until an administrator deletes them."""
+    """The CustomResourceDefinitions stay in any state of the release, until an administrator deletes them."""
     _helm(server, "upgrade", *RELEASE, "--reuse-values", "--set", "livePolicies=true")
     server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
     mine = policy("mine")
@@ -59,7 +59,7 @@ def _keeps_applied_policies(server: ApiServer) -> None:
     _helm(server, "upgrade", *RELEASE, "--reuse-values", "--set", "livePolicies=false")
     kept.append(server.get("validatingpolicies.claimgate.dev", "mine"))
     _helm(server, "upgrade", *RELEASE, "--reuse-values", "--set", "livePolicies=true")
-    _helm(server, "rollback", "claimgate", "1", "--namespace", NAMESPACE)  # a revision without a bundle
+    _helm(server, "rollback", "claimgate", "1", "--namespace", NAMESPACE)  # revision 1 has no bundle
     kept.append(server.get("validatingpolicies.claimgate.dev", "mine"))
     _helm(server, "uninstall", "claimgate", "--namespace", NAMESPACE)
     kept.append(server.get("validatingpolicies.claimgate.dev", "mine"))

@@ -1,4 +1,6 @@
-"""The life of a Helm release under continuous creations: from a previous version to today's and back, in enforce."""
+"""The life of a Helm release while objects are created without a pause: from a previous version to the present one and
+back, with enforce.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,7 @@ def test_nothing_fails_from_a_previous_release_to_this_one_and_back(server: ApiS
 
 
 def _upgrades(server: ApiServer, replicas: Replicas, made: Creations, chart: str) -> None:
-    """A new webhook fails open until it has a bundle. Then the same command makes it fail closed."""
+    """A new webhook fails open until it has a bundle. When the same command runs again, the webhook fails closed."""
     made.phase = "upgrade"
     for one in OBJECTS_OF_THE_PREVIOUS:
         server.kubectl("get", one, "--namespace", NAMESPACE)

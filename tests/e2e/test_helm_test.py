@@ -83,7 +83,7 @@ def _set_authority(server: ApiServer, content: str) -> None:
 
 
 def _tested(server: ApiServer, folder: Path, port: int, code: int = 0) -> str:
-    """Return the log of the Pod."""
+    """Run the command of the test's Pod, and return its log."""
     folder.mkdir()
     with _kubelet(server, folder, port):
         _helm(server, "test", "claimgate", "--timeout=120s", code=code)

@@ -90,7 +90,7 @@ def _hostile(name: str) -> list[dict[str, Any]]:
 
 
 def _without_its_param() -> list[dict[str, Any]]:
-    """The param does not exist, so the policy denies."""
+    """Return a policy that denies because its param does not exist, and its binding."""
     rule = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["*"], "resources": ["pods"]}
     spec = {"matchConstraints": {"resourceRules": [rule]}, "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}}
     ref = {"name": "gpu-limits", "namespace": NAMESPACE, "parameterNotFoundAction": "Deny"}

@@ -37,7 +37,7 @@ GPU = {"nvidia.com/gpu": "1"}
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     if reason := apiserver.without_controllers():
         pytest.skip(reason)
-    # the API server looks up the endpoints of the Service, which has none, and kube-proxy refuses at once
+    # with this flag, calls of a Service without endpoints are refused at once, as with kube-proxy
     flags = ["--enable-aggregator-routing=true"]
     with apiserver.running(tmp_path_factory.mktemp("install"), *flags) as running, apiserver.controllers(running):
         yield running
@@ -73,7 +73,7 @@ def _is_checked_before_it_enforces(server: ApiServer) -> None:
     (told,) = claimgate(*live, code=1).splitlines()
     assert "all replicas run on one node" in told
     server.kubectl("apply", "-f", "-", given=yaml.safe_dump(endpoints("a", "b")))
-    (told,) = claimgate(*live, code=1).splitlines()  # no server listens there
+    (told,) = claimgate(*live, code=1).splitlines()  # no server listens at this address
     assert told.startswith("answer to a dry run: none, because `gpu` is still in the Pod")
     server.kubectl("delete", "endpointslice", "claimgate", "--namespace", NAMESPACE)
 
@@ -83,17 +83,15 @@ def _enforces_and_goes_back(server: ApiServer) -> None:
     until(lambda: "claimgate.dev" in refusal(server, "enforced"), "a Pod is refused")
     assert "no endpoints available for service" in refusal(server, "enforced")
     server.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other-kinds-are-not-asked-about"}})
-    for namespace in (
-        "kube-system",
-        NAMESPACE,
-    ):  # the webhook is registered for Deployments, but not for these two namespaces
+    # the webhook matches Deployments, but not in these two namespaces
+    for namespace in ("kube-system", NAMESPACE):
         server.kubectl("create", "deployment", "needed-to-start", "--image=i", "--namespace", namespace)
     _apply(server, "base")
     until(lambda: not refusal(server, "gone-back"), "a Pod is taken again")
 
 
 def _upgrades(server: ApiServer) -> None:
-    """No applied field is immutable."""
+    """A newer version can be applied over the installation, because no changed field is immutable."""
     rendered = server.kubectl("kustomize", str(DEPLOY / "base")).stdout
     newer = rendered.replace("image: claimgate:", "image: registry.example/claimgate:9.")
     assert newer.count("registry.example") == 2
@@ -117,7 +115,7 @@ def _leaves_nothing_that_blocks(server: ApiServer) -> None:
 
 @contextmanager
 def _certificates(server: ApiServer) -> Iterator[None]:
-    """The process of the Deployment claimgate-certificates, with a shorter interval."""
+    """Run the process of the Deployment claimgate-certificates, with a shorter interval."""
     (deployment,) = [one for one in documents(DEPLOY / "base" / "certificates.yaml") if one["kind"] == "Deployment"]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     arguments = [one for one in container["args"] if not one.startswith("--every")]

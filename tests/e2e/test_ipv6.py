@@ -1,4 +1,6 @@
-"""A cluster with IPv6 only. The API server and the probes reach a replica over IPv6, with the Deployment's arguments."""
+"""A cluster with IPv6 only. The API server and the probes call a replica over IPv6. The replica has the arguments of
+the Deployment.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,7 @@ def test_the_api_server_and_probes_reach_a_replica_over_ipv6(server: ApiServer, 
 
 
 def _that_calls(replica: Replica, authority: Path, configuration: dict[str, Any]) -> dict[str, Any]:
-    """No proxy serves the Service here, so the configuration has the address of a replica."""
+    """Return the configuration with the address of a replica, because no proxy serves the Service here."""
     bundle = base64.b64encode(authority.read_bytes()).decode()
     for one in configuration["webhooks"]:
         path = one["clientConfig"]["service"]["path"]

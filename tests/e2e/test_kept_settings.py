@@ -1,4 +1,6 @@
-"""Settings of an operator survive an upgrade with kustomize and Helm. Edits that would be lost are reported before."""
+"""Settings of an operator stay after an upgrade with kustomize or Helm. Edits that an upgrade would lose are reported
+before.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,8 @@ def test_kustomize_does_not_overwrite_the_params_of_the_site(server: ApiServer, 
                     "apply undoes this: set `kueue.warn` in ConfigMap claimgate-site instead"
                 )
             ]
-        )  # claimgate-site sets the edited key of gpu-portable too, and an upgrade keeps keys that the base does not have
+            # claimgate-site also sets the edited key of gpu-portable; an upgrade keeps keys that the base lacks
+        )
         apply(server, base)
         assert server.get("configmap", "claimgate-site", NAMESPACE)["data"] == SITE
         assert server.get("configmap", "gpu-portable", NAMESPACE)["data"]["resource"] == "nvidia.com/gpu"

@@ -50,7 +50,7 @@ def test_nothing_fails_from_the_install_to_the_end(server: ApiServer, tmp_path: 
     with service(server, tmp_path) as replicas, creating(server) as made:
         go_on_in(made, "install")
         objects = rendered(server, "overlays/warn-only", replicas.port)
-        apply(server, objects)  # from here until a replica is ready, no server answers
+        apply(server, objects)  # no server answers from here until a replica is ready
         with certificates(server, tmp_path):
             until(lambda: has_bundles(server), "both configurations have the bundle")
             replicas.roll()
@@ -72,7 +72,7 @@ def test_nothing_fails_from_the_install_to_the_end(server: ApiServer, tmp_path: 
 
 
 def test_nothing_fails_while_certificates_params_and_replicas_change(server: ApiServer, tmp_path: Path) -> None:
-    """If a replica is killed, only the review in flight may fail."""
+    """If a replica is killed, only the review that it is answering may fail."""
     with service(server, tmp_path) as replicas, creating(server) as made:
         objects = rendered(server, "overlays/enforce", replicas.port)
         apply(server, rendered(server, "base", replicas.port))
@@ -119,8 +119,9 @@ def test_nothing_fails_while_certificates_params_and_replicas_change(server: Api
 
 
 def _authority_is_replaced(server: ApiServer, replicas: Replicas, made: Creations) -> None:
-    """A new authority is trusted first, and signs when it is an hour old. The test writes the new authority, and
-    claimgate-certificates does the rest."""
+    """Replace the authority. Replicas trust a new authority first, and it signs when it is an hour old. The test only
+    writes the new authority, and claimgate-certificates does the rest.
+    """
     made.phase = "authority"
     store = Secret(NAMESPACE, "claimgate-certificates", core(str(server.kubeconfig)))
     before = store.read()
@@ -136,7 +137,9 @@ def _authority_is_replaced(server: ApiServer, replicas: Replicas, made: Creation
 
 
 def certificates_are_deleted(server: ApiServer, replicas: Replicas, made: Creations) -> None:
-    """A new authority signs at once. Replicas show the old certificate until a kubelet gives them the new one."""
+    """Delete the stored certificates. A new authority signs at once, and replicas show the old certificate until a
+    kubelet mounts the new one.
+    """
     made.phase = "deleted"
     store = Secret(replicas.namespace, "claimgate-certificates", core(str(server.kubeconfig)))
     before, shown = store.read(), replicas.shown()
@@ -160,7 +163,7 @@ def _trusts(server: ApiServer, bundle: bytes) -> bool:
 
 
 def _enforces(server: ApiServer, replicas: Replicas, made: Creations) -> None:
-    """Upgrade to a version with a wider registration, and go back."""
+    """Set enforce, upgrade to a version with a wider registration, and go back."""
     base, enforced = rendered(server, "base", replicas.port), rendered(server, "overlays/enforce", replicas.port)
     apply(server, enforced)
     until(lambda: failure_policies(server) == {"Fail"}, "it is enforced")
@@ -178,7 +181,9 @@ def _enforces(server: ApiServer, replicas: Replicas, made: Creations) -> None:
 
 
 def _newer(objects: list[Any], port: int, failure_policy: str) -> list[Any]:
-    """A version with more rules has another image, another argument, and registrations about any Pod."""
+    """Return the objects of a version with more rules: another image, another argument, and webhooks that match any
+    Pod.
+    """
     newer = [one for one in copy.deepcopy(objects) if "webhooks" not in one]
     for one in newer:
         for container in one["spec"]["template"]["spec"]["containers"] if one["kind"] == "Deployment" else ():

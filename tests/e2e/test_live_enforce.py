@@ -1,6 +1,6 @@
 """Policies by `kubectl apply` in an installation that enforces, under creations without a pause.
 
-The webhooks of these policies also fail closed when they have a bundle.
+The webhooks of these policies also fail closed, once they have a bundle.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 
 def test_kinds_registered_by_stored_policies_fail_closed_too(server: ApiServer, tmp_path: Path) -> None:
-    """The chart has `enforce` and `livePolicies` from the first command on."""
+    """The chart is installed with both `enforce` and `livePolicies`."""
     with service(server, tmp_path) as replicas, creating(server) as made:
         release = ("claimgate", str(chart(tmp_path / "chart", replicas.port)))
         values = ("--set", "enforce=true", "--set", "livePolicies=true")
@@ -83,7 +83,7 @@ def test_kinds_registered_by_stored_policies_fail_closed_too(server: ApiServer, 
 
 
 def test_the_overlays_together_register_the_same(server: ApiServer, tmp_path: Path) -> None:
-    """As in deploy/README.md, `live-policies` names `enforce` instead of the base."""
+    """The overlay `live-policies` is changed to name `enforce` instead of the base, as deploy/README.md describes."""
     shutil.copytree(DEPLOY, tmp_path / "deploy")
     both = tmp_path / "deploy" / "overlays" / "live-policies"
     text = (both / "kustomization.yaml").read_text()
@@ -105,7 +105,9 @@ def test_the_overlays_together_register_the_same(server: ApiServer, tmp_path: Pa
 
 
 def _is_registered(server: ApiServer) -> None:
-    """No shipped policy is about the kind. Every webhook fails closed and has the bundle all the time."""
+    """A stored policy about a kind of no shipped policy takes effect. All the time, every webhook fails closed and has
+    the bundle.
+    """
     maps = policy("no-maps", "object.metadata.name != 'forbidden'", matchConstraints={"resourceRules": [MAPS]})
     bound = binding("no-maps", "no-maps")
     apply(server, [{**one, "metadata": {"name": one["metadata"]["name"]}} for one in (maps, bound)])

@@ -1,4 +1,6 @@
-"""Policies by `kubectl apply`: applied, broken, fixed, registered, refused and deleted, with the installed rights."""
+"""Policies are applied, broken, fixed, registered, refused and deleted by `kubectl apply`, with the rights of the
+installation.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ EIGHT = "gpu.devices == null || gpu.devices <= 8"
 NINE_GPUS = {"nvidia.com/gpu": "9"}
 SEVEN = pod("seven", {"nvidia.com/gpu": "7"})
 NEEDED = (
-    # the policy, its resource and operation, and the effect while no replica answers
+    # the policy, the resource and operation that it matches, and the effect while no replica answers
     ("labelled-nodes", "nodes", "UPDATE", "no node can be labelled, tainted or drained"),
     ("kept-nodes", "nodes", "DELETE", "no node that has failed can be removed"),
     ("reported-pods", "pods/status", "UPDATE", "kubelets cannot report the status of Pods"),
@@ -70,7 +72,9 @@ def test_policies_are_added_by_kubectl_apply_and_removed_by_delete(server: ApiSe
 
 
 def _removes_an_expired_exemption(server: ApiServer) -> None:
-    """API servers do not know the date, so they call the webhook only after the condition is removed."""
+    """claimgate removes the condition of an expired exemption. API servers do not know the date, so they skip the
+    webhook until then.
+    """
     expired = {"name": "not-exempt-0-until-2020-01-01", "expression": "request.userInfo.username != 'alice'"}
     conditions = [*_webhooks(server)[0].get("matchConditions", ()), expired]
     patch = [{"op": "add", "path": "/webhooks/0/matchConditions", "value": conditions}]
@@ -98,7 +102,9 @@ def _is_in_force(server: ApiServer) -> None:
 
 
 def _says_what_is_broken_and_refuses_nothing_for_it(server: ApiServer, replicas: Replicas) -> None:
-    """After an author's typo, the previous generation stays, also in replicas that start later."""
+    """A policy with a typo is reported, and the policies from before the typo stay in use, also in replicas that start
+    later.
+    """
     _apply(server, binding("broken", "broken"))
     wrong = policy("broken", "gpu.devises == 1", facts=["gpu"])
     until(lambda: STORED_POLICIES in {one["name"] for one in _webhooks(server)}, "the kinds are registered")
@@ -124,7 +130,7 @@ def _says_what_is_broken_and_refuses_nothing_for_it(server: ApiServer, replicas:
 
 
 def _without_replicas(server: ApiServer, replicas: Replicas, value: dict[str, Any]) -> None:
-    """Apply while no server answers, so the webhook does not refuse it. Then other replicas start."""
+    """Apply the object while no server answers, so the webhook cannot refuse it. Then start new replicas."""
     for one in list(replicas.running):
         replicas.end(one)
     _apply(server, value)
@@ -140,8 +146,8 @@ def _until_kept(server: ApiServer, name: str, generation: int) -> None:
 
 
 def _spares_what_was_stored(server: ApiServer, meaning: str) -> None:
-    """For objects from before a policy, finalizers, status and deletions pass. `stored` decides about labels. New
-    objects are refused.
+    """For objects that are older than a policy, changes of finalizers and status, and deletions, pass. `stored` decides
+    about changes of labels. New objects are refused.
     """
     for name in ("ending", "kept", "deleted"):
         held = pod(name, {"nvidia.com/gpu": "6"})
@@ -166,7 +172,7 @@ def _spares_what_was_stored(server: ApiServer, meaning: str) -> None:
 
 
 def _is_registered_for_other_kinds(server: ApiServer, before: list[Any]) -> None:
-    """Only rules, conditions and the list of webhooks change."""
+    """A stored policy about another kind changes only rules, conditions and the list of webhooks."""
     maps = {"resourceRules": [{**RULE, "apiGroups": [""], "resources": ["configmaps"]}]}
     _apply(server, policy("no-maps", "object.metadata.name != 'forbidden'", matchConstraints=maps))
     _apply(server, binding("no-maps", "no-maps"))
@@ -248,7 +254,9 @@ def _changes_objects(server: ApiServer) -> None:
 
 
 def _acts_again_after_a_new_installation(server: ApiServer, objects: list[dict[str, Any]]) -> None:
-    """As in docs/live-policies.md, bundles are checked every ten seconds, and rules every two seconds."""
+    """Registration is repaired after the configurations were deleted. As docs/live-policies.md says, bundles are
+    checked every ten seconds, and rules every two seconds.
+    """
     server.kubectl("delete", f"{VALIDATING},mutatingwebhookconfiguration", "claimgate")
     assert not _refusal(server, pod("nine", NINE_GPUS))
     apply(server, [one for one in objects if "webhooks" in one])
@@ -258,7 +266,7 @@ def _acts_again_after_a_new_installation(server: ApiServer, objects: list[dict[s
 
 
 def _apply(server: ApiServer, *objects: dict[str, Any]) -> None:
-    """The objects have no additions of an API server."""
+    """Apply objects as people write them, without the fields that an API server adds."""
     apply(server, [_written(one) for one in objects])
 
 

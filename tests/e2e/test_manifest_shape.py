@@ -1,5 +1,6 @@
-"""Fields of Kubernetes' kinds are those that the API server publishes. It refuses what the rules about unknown fields
-and quantities report."""
+"""claimgate knows the fields of Kubernetes' kinds that the API server publishes. It refuses what the rules about
+unknown fields and quantities report.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ _FORM = {"apiVersion": "text", "kind": "text"}
 
 
 def _undeclared(schema: Any, of: Type, schemas: Mapping[str, Any], at: str) -> Iterator[str]:
-    """The published properties that a type does not have."""
+    """Yield the published properties that a type does not have."""
     parts = [schema, *schema.get("allOf", ())]
     named = [schemas[part["$ref"].rpartition("/")[2]] for part in parts if "$ref" in part]
     whole = named[0] if named else schema

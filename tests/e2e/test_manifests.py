@@ -1,4 +1,4 @@
-"""A cluster accepts the output of the commands unchanged: policy reports and exported policies."""
+"""A cluster accepts policy reports and exported policies as the commands write them, without changes."""
 
 from __future__ import annotations
 

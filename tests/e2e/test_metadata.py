@@ -1,4 +1,6 @@
-"""A real API server sends only metadata if policies read nothing else, and refuses a patch of a changed object."""
+"""A real API server sends only metadata if policies read nothing else. It refuses a patch of an object that has changed
+meanwhile.
+"""
 
 from __future__ import annotations
 

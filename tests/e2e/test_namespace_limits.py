@@ -1,4 +1,6 @@
-"""As the plugins of a real API server do, the rules of namespace-quota refuse Pods by ResourceQuotas and LimitRanges."""
+"""The rules of namespace-quota refuse Pods by ResourceQuotas and LimitRanges, as the plugins of a real API server
+do.
+"""
 
 from __future__ import annotations
 
@@ -70,16 +72,16 @@ def random_limits(random: Random) -> Sequence[JSON]:
 
 
 def create_limits(client: httpx.Client, namespace: str, random: Random) -> Sequence[JSON]:
-    """Return the objects that the API server accepts, without its defaults."""
+    """Return the objects that the API server accepts, as it stores them but without its defaults."""
     client.post("/api/v1/namespaces", json={"metadata": {"name": namespace}}).raise_for_status()
     kept = []
     for limits in random_limits(random):
         path = f"/api/v1/namespaces/{namespace}/{limits['kind'].lower()}s"
         answer = client.post(path, json=limits)
         if answer.status_code != 201:
-            continue  # a minimum above the maximum, for example
+            continue  # for example, a minimum above the maximum
         kept.append({**limits, "metadata": {"name": "a", "namespace": namespace}})
-        if limits["kind"] == "ResourceQuota":  # the quota controller, which does not run here, would set the status
+        if limits["kind"] == "ResourceQuota":  # no quota controller runs here, so the test sets the status
             hard = limits["spec"]["hard"]
             stored = {**answer.json(), "status": {"hard": hard, "used": dict.fromkeys(hard, "0")}}
             client.put(f"{path}/a/status", json=stored).raise_for_status()

@@ -22,7 +22,7 @@ def template(claim: dict[str, str], **more: str) -> dict[str, Any]:
 
 
 def customs(claim: dict[str, str]) -> list[tuple[str, dict[str, Any]]]:
-    """The objects have one template, templates by name, or a list of templates."""
+    """Return objects of custom kinds with one template, with templates by name, or with a list of templates."""
     replicas = {"Master": {"template": template(GOOD)}, "Worker": {"template": template(claim)}}
     jobs = [{"name": "node", "template": {"spec": {"template": template(claim)}}}]
     runtime = {"template": {"spec": {"replicatedJobs": jobs}}}
@@ -64,7 +64,9 @@ def test_custom_resources_are_denied(server, index):
 
 
 def refusal(server: apiserver.ApiServer, obj: dict[str, Any]) -> str:
-    """A new policy is active after the server's next search for new kinds, every 30 s."""
+    """Return the API server's refusal. A new policy may become active only after the API server has searched for new
+    kinds, every 30 s.
+    """
     end = time.monotonic() + apiserver.PATIENCE_S
     while time.monotonic() < end:
         done = server.apply(obj, code=None)

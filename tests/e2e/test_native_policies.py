@@ -18,7 +18,9 @@ FOLDERS = sorted(path.parent for path in Path(shipped.policies_folder()).glob("*
 
 
 def native(folder: Path) -> Iterator[dict[str, Any]]:
-    """The policies that use only CEL, without the reason that the API server does not accept."""
+    """Yield the policies that use only CEL. The reason BadRequest is left out, because the API server does not accept
+    it.
+    """
     for policy in yaml.safe_load_all((folder / "policy.yaml").read_text()):
         if not {"claimgate.dev/facts", "claimgate.dev/checks"} & set(policy["metadata"].get("annotations", {})):
             made = copy.deepcopy(policy)

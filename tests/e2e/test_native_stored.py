@@ -122,7 +122,7 @@ def _definition() -> dict[str, Any]:
 
 
 def _policies(namespace: str, meaning: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Each policy has a rule that refuses everything in one namespace."""
+    """Return policies with a rule that refuses everything in one namespace, and their bindings."""
     made: list[dict[str, Any]] = []
     selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
     head = {"apiVersion": "admissionregistration.k8s.io/v1"}
@@ -143,13 +143,13 @@ def _policies(namespace: str, meaning: Mapping[str, str]) -> list[dict[str, Any]
 
 
 def _until_in_force(server: ApiServer, namespace: str) -> None:
-    """Wait for each policy, by requests that all of them refuse."""
+    """Wait until each policy is active, with requests that every policy refuses."""
     for request in (("run", "new", "--image=i"), *(REQUESTS[name] for name in IN_FORCE)):
         until(lambda: _answer(server, namespace, request) != "allowed", f"{request} is refused in {namespace}")  # noqa: B023
 
 
 def _answer(server: ApiServer, namespace: str, request: tuple[str, ...]) -> str:
-    """allowed, warned or refused by a policy of the namespace. Nothing is stored."""
+    """Return whether a policy of the namespace allowed, warned or refused. Nothing is stored."""
     done = server.kubectl(*request, "-n", namespace, "--dry-run=server", code=None)
     is_told = f"{namespace}-" in done.stderr
     assert is_told or not done.returncode, done.stderr

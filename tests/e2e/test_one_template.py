@@ -51,7 +51,7 @@ class Said:
 
 
 def _written_policies() -> Iterator[dict[str, Any]]:
-    """Each policy is about Pods of one namespace. Half of them validate, and half of them mutate."""
+    """Yield policies about Pods of one namespace each. Half of them validate, and half of them mutate."""
     for number in range(POLICIES):
         random, name = Random(number), f"team-{number}"
         here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}
@@ -83,7 +83,9 @@ def _definition(row: Row) -> dict[str, Any]:
 
 
 def _published_definitions() -> dict[str, dict[str, Any]]:
-    """Conversion webhooks are left out, because none would answer."""
+    """Return the published CustomResourceDefinitions by name. Conversion webhooks are left out, because none would
+    answer.
+    """
     folder = os.environ.get("CLAIMGATE_CRDS")
     files = sorted(Path(folder).rglob("*.yaml")) if folder else CRDS
     read = [each for file in files for each in yaml.safe_load_all(file.read_text()) if isinstance(each, dict)]
@@ -92,7 +94,7 @@ def _published_definitions() -> dict[str, dict[str, Any]]:
 
 
 def _definitions() -> Iterator[tuple[Row, dict[str, Any], bool]]:
-    """The boolean says whether the definition is published."""
+    """Yield a definition for each row of the table, and whether the definition is published."""
     published = _published_definitions()
     for row in TABLE.rows:
         if not is_builtin_group(row.group):

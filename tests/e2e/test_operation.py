@@ -60,7 +60,7 @@ def test_the_api_server_accepts_the_deployment_without_a_warning(cluster: Cluste
     cluster.server.kubectl("label", "namespace", NAMESPACE, label)
     rendered = cluster.server.kubectl("kustomize", str(BASE)).stdout
     done = cluster.server.kubectl("create", "--dry-run=server", "-f", "-", given=rendered, code=None)
-    # the objects that the test installed exist already; all others are new
+    # the test already installed these objects, and all others are new
     exists = [
         'namespaces "claimgate-system"',
         'services "claimgate"',
@@ -80,7 +80,7 @@ def test_the_check_allows_enforcing_when_a_dry_run_is_answered_in_time(cluster: 
     server.kubectl("create", "clusterrolebinding", "claimgate", "--clusterrole=claimgate", account)
     live = ["webhook-config", "--check", "--kubeconfig", str(server.kubeconfig)]
     assert claimgate(*live, code=1).startswith(f"Service {NAMESPACE}/claimgate: 0 replicas ready")
-    server.apply(endpoints("a", "b"))  # the Service is an external name, so no server is called
+    server.apply(endpoints("a", "b"))  # the Service is an ExternalName, so the API server calls no server
     told = claimgate(*live)
     assert told.startswith("nothing is missing in the objects that you may read")
     assert "replicas: 2 of 2 ready behind Service claimgate-system/claimgate" in told

@@ -99,7 +99,7 @@ def _report_names_what_enforce_would_refuse(replicas: Replicas) -> None:
 
 
 def _enforces(server: ApiServer, replicas: Replicas, made: Creations, chart: str) -> None:
-    """Set Deny first, and enforce when the check finds nothing."""
+    """Deny first, and then enforce when `webhook-config --check` finds nothing."""
     made.phase = "settling"
     _helm(server, "upgrade", "claimgate", chart, "--reuse-values", "--set", "enforcementAction=deny")
     replicas.roll()
@@ -113,7 +113,7 @@ def _enforces(server: ApiServer, replicas: Replicas, made: Creations, chart: str
 
 
 def _glass_is_broken(server: ApiServer, replicas: Replicas, made: Creations, chart: str) -> None:
-    """Switch claimgate off for one namespace by a label. Then, while no replica answers, delete both configurations."""
+    """Exclude a namespace from claimgate by a label. Later, while no replica answers, delete both configurations."""
     made.phase = "spared"
     server.kubectl("label", "namespace", "default", "claimgate.dev/admission=disabled")
     until(lambda: "created" in made.outcomes("wrong", "spared"), "no webhook call for the namespace")
@@ -139,7 +139,9 @@ def _glass_is_broken(server: ApiServer, replicas: Replicas, made: Creations, cha
 
 
 def _upgrades_after_an_edit(server: ApiServer, replicas: Replicas, made: Creations, chart: str) -> None:
-    """A setting that was edited in the cluster is reported with the value to set, and stays."""
+    """A setting that was edited in the cluster stays after an upgrade. The check names the edit, and the value to set
+    in the chart.
+    """
     change = json.dumps({"data": {"warn": EDIT}})
     server.kubectl("patch", "configmap", "kueue", "-n", NAMESPACE, "-p", change)
     told = claimgate("webhook-config", "--check", "--kubeconfig", str(server.kubeconfig), code=1)
@@ -158,7 +160,7 @@ def _upgrades_after_an_edit(server: ApiServer, replicas: Replicas, made: Creatio
 
 
 def _rolls_back(server: ApiServer, replicas: Replicas, made: Creations) -> None:
-    """Roll back to the last revision of the previous version, which enforced."""
+    """Roll back to the last revision of the previous version, which had enforce."""
     revisions = json.loads(_helm(server, "history", "claimgate", "--output", "json"))
     last = max(one["revision"] for one in revisions if one["app_version"] == PREVIOUS)
     made.phase = "rollback"
@@ -178,7 +180,7 @@ def _has_what_the_site_set(server: ApiServer) -> None:
 
 
 def _uninstalls(server: ApiServer, replicas: Replicas) -> None:
-    """Stored policies are deleted only with their definitions."""
+    """Uninstall. Stored policies are deleted only with their CustomResourceDefinitions."""
     server.kubectl("delete", CONFIGURATIONS, "claimgate")
     _helm(server, "uninstall", "claimgate")
     server.kubectl("delete", "namespace", NAMESPACE)
@@ -198,10 +200,11 @@ def _helm(server: ApiServer, *arguments: str) -> str:
 def _is_as_promised(made: Creations) -> None:
     sys.stdout.write(f"{made.count()} objects: {dict(made.seen)}\n")
     assert made.count() > 400
-    answered = {phase for phase, _, _ in made.seen} - {"outage", "between"}  # the own policy matches any Pod
+    answered = {phase for phase, _, _ in made.seen} - {"outage", "between"}  # the operator's policy matches any Pod
     assert made.outcomes("plain", *answered) == {"created"}
     assert made.outcomes("own", *answered) == {"created as nvidia.com/gpu"}
-    assert made.outcomes("portable", "warn", *ENFORCED) == {"created"}  # translated to the resource of the site
+    # `gpu` is translated to the resource of the site
+    assert made.outcomes("portable", "warn", *ENFORCED) == {"created"}
     told = made.outcomes("wrong", *ENFORCED)
     assert all(each.startswith("400: ") and "(gpu-portable/all)" in each for each in told), told
     told = made.outcomes("nine", *ENFORCED)

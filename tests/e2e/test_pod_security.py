@@ -1,4 +1,4 @@
-"""The checks of Pod Security refuse the same Pods as a real API server, for each level and several releases."""
+"""The checks of Pod Security refuse the same Pods as a real API server does, for each level and several releases."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ ANNOTATIONS: Final = (
 
 
 def random_pod(random: Random) -> JSON:
-    """The Pod meets `restricted` except for up to three fields, or has no security context."""
+    """Return a random Pod that meets `restricted`, except for up to three fields or a missing security context."""
     names = ("containers", *(("initContainers",) if random.random() < 0.3 else ()))
     spec: JSON = {
         name: [{"name": f"{name[0]}{index}", "image": "i"} for index in range(random.randint(1, 2))] for name in names
@@ -157,7 +157,7 @@ def test_pods_are_refused_as_the_plugin_refuses_them(tmp_path_factory: pytest.Te
                 answer = client.post(path, params={"dryRun": "All"}, json=pod)
                 is_refused = answer.status_code == 403 and "violates PodSecurity" in answer.text
                 if answer.status_code != 201 and not is_refused:
-                    continue  # such a Pod is not valid
+                    continue  # the API server refuses such a Pod as invalid
                 decoded = Pod.of(attributes_of_object(pod).object)
                 breaches = breaches_of_pods(decoded, Enforced(level, (RELEASES[release],)))
                 assert bool(breaches) == is_refused, (seed, level, release, breaches, answer.text, pod)

@@ -44,7 +44,7 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """ada owns one of two namespaces, and bob works in it."""
+    """Run an API server with two namespaces. ada owns one of them, and bob works in it."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("policy-exceptions")) as running:
@@ -107,7 +107,7 @@ def _only_who_has_the_right_may_write(server: ApiServer) -> None:
 
 
 def _status_written_by_ada(server: ApiServer) -> str:
-    """Try to write the status of ada's exception, as ada."""
+    """Try to write the status of ada's exception as ada, and return kubectl's stderr."""
     body = json.dumps({"status": {"conditions": []}})
     return server.kubectl(
         "patch",
@@ -187,7 +187,7 @@ def _each_verb_reads_it(server: ApiServer, folder: Path) -> None:
     assert "excepted until" in said
     told = claimgate("webhook-config", "--check", "--kubeconfig", str(server.kubeconfig), code=1)
     assert "PolicyException research/long has no effect: it ends on" in told
-    days = (NEXT_WEEK - dt.datetime.now(dt.UTC).date()).days  # midnight may have passed
+    days = (NEXT_WEEK - dt.datetime.now(dt.UTC).date()).days  # the day may have changed meanwhile
     assert f"PolicyException research/old: ends on {NEXT_WEEK}, in {days} days" in told
 
 

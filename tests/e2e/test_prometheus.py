@@ -57,14 +57,14 @@ class Seen(NamedTuple):
     """Alerts that look back over minutes, and still fire after their fault"""
 
     def until_firing(self, *names: str) -> None:
-        """Wait until exactly these alerts and those of `lasting` fire."""
+        """Wait until exactly these alerts fire, in addition to those of `lasting`."""
         expected, end = {*names, *self.lasting}, time.monotonic() + 90
         while (firing := self.prometheus.firing()) != expected:
             assert time.monotonic() < end, f"{firing} fire, not {expected}"
             time.sleep(0.2)
 
     def create(self, value: dict[str, Any]) -> str:
-        """Return what kubectl prints. The object is not stored."""
+        """Try to create an object in a dry run, and return what kubectl prints."""
         given = yaml.safe_dump(value)
         return self.server.kubectl("create", "--dry-run=server", "-f", "-", given=given, code=None).stderr
 
@@ -103,7 +103,7 @@ def test_each_fault_fires_its_alert(server: ApiServer, tmp_path: Path, monkeypat
 
 def _nothing_fires(seen: Seen) -> None:
     until(lambda: seen.prometheus.value("count(claimgate_ready == 1)") == 2, "both replicas are read", 60)
-    seen.until_firing()  # ClaimgateAbsent fires until the first replica is read
+    seen.until_firing()  # ClaimgateAbsent fires until Prometheus reads the first replica
     for number in range(20):
         assert not seen.create(pod(f"healthy-{number}", {"nvidia.com/gpu": "1"}))
         assert not seen.prometheus.firing()
@@ -182,7 +182,7 @@ def _full_log(seen: Seen) -> None:
 
 
 def _start_without_the_api_server(seen: Seen) -> None:
-    """The running replicas also lose the API server, and stay ready."""
+    """Start a replica while no replica can reach the API server. The running replicas stay ready."""
     seen.proxy.mode = "away"
     seen.proxy.cut()
     replica = seen.replicas.start()
@@ -205,7 +205,7 @@ def _replica_killed(seen: Seen) -> None:
 
 
 def _both_killed(seen: Seen) -> None:
-    """Requests continue under Ignore, and are refused under Fail."""
+    """End both replicas. Requests pass with failurePolicy Ignore, and are refused with Fail."""
     for one in list(seen.replicas.running):
         seen.replicas.end(one)
     _create_until(seen, "ClaimgateGoesUnasked")
@@ -216,7 +216,7 @@ def _both_killed(seen: Seen) -> None:
 
 
 def _enforces(server: ApiServer) -> None:
-    """The webhook for stored policies never fails closed."""
+    """Set failurePolicy Fail, except for the webhook for stored policies."""
     for kind in CONFIGURATIONS.split(","):
         names = [one["name"] for one in server.get(kind, "claimgate")["webhooks"]]
         patch = [
@@ -228,7 +228,7 @@ def _enforces(server: ApiServer) -> None:
 
 
 def _create_until(seen: Seen, name: str) -> None:
-    """The alert is about the calls of an API server, and continues for minutes."""
+    """Create Pods until the alert fires. The alert is about calls of an API server, and continues for minutes."""
 
     def fires() -> bool:
         seen.create(pod("unanswered", {"nvidia.com/gpu": "1"}))

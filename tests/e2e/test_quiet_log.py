@@ -72,7 +72,9 @@ def _starts(replica: Replica) -> None:
 
 
 def _outlives_an_outage(replica: Replica, proxy: FaultyProxy) -> None:
-    """A replica watches about twenty kinds, and loses all of them at once."""
+    """A replica watches about twenty kinds, and loses all watches at once. The log has one line for the outage and not
+    one for each kind.
+    """
     begun = len(_lines(replica))
     proxy.mode = "away"
     proxy.cut()

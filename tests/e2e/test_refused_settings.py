@@ -83,7 +83,9 @@ def test_a_replica_reports_wrong_settings_of_a_config_map_and_refuses_those_of_a
 
 
 def test_configurations_that_fail_closed_need_a_server_that_denies(server: ApiServer, tmp_path: Path) -> None:
-    """With kustomize, the settings are in different objects, of the overlays `enforce` and `audit-only`."""
+    """With kustomize, the two settings are in different objects, one of the overlay `enforce` and one of
+    `audit-only`.
+    """
     told = claimgate("webhook-config", "--failure-policy=Fail", "--enforcement-action=audit", code=2)
     assert told == ""
     objects = rendered(server, "overlays/audit-only", 443)

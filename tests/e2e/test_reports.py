@@ -1,4 +1,4 @@
-"""A real API server accepts the reports of policies unchanged, with every field in its definitions."""
+"""A real API server accepts policy reports unchanged. Every field of a report is in its CustomResourceDefinition."""
 
 from __future__ import annotations
 

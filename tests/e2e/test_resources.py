@@ -32,7 +32,7 @@ def client(server: apiserver.ApiServer) -> httpx.Client:
 
 
 def refusal(api: httpx.Client, kind: str, spec: Any) -> str:
-    """Go walks maps at random, so several causes are sorted."""
+    """Return the message of a refusal, or "". Its causes are sorted, because Go iterates over maps in random order."""
     body = json.dumps(embedded(kind, spec))
     answer = api.post(WHERE[kind], params={"dryRun": "All", "fieldValidation": "Strict"}, content=body)
     if answer.is_success:
@@ -45,7 +45,7 @@ def refusal(api: httpx.Client, kind: str, spec: Any) -> str:
 
 
 def row(api: httpx.Client, spec: Any) -> Any:
-    """A spec, why a Pod with it is refused, and the other kinds that are refused."""
+    """Return a row: a spec, why a Pod with it is refused, and the other kinds that are refused."""
     said = {kind: refusal(api, kind, spec) for kind in KINDS}
     return {"spec": spec, "refusal": said["Pod"], "refused": [kind for kind in KINDS if said[kind]]}
 

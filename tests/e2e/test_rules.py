@@ -1,4 +1,4 @@
-"""The three shipped rules in a real cluster, driven with kubectl: the command of a user, and its output."""
+"""The three shipped rules in a real cluster: the command of a user, and the output of kubectl."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_claims_with_two_sources_and_without_a_source_are_refused_in_a_template(
     both = {"name": "both", "resourceClaimName": "a", "resourceClaimTemplateName": "b"}
     job = pytorchjob("claims", resourceClaims=[both, {"name": "neither"}])
     refused = cluster.server.apply(job, code=1).stderr
-    assert 'The PyTorchJob "claims" is invalid: ' in refused  # with this reason, kubectl shows only the causes
+    assert 'The PyTorchJob "claims" is invalid: ' in refused  # with reason Invalid, kubectl shows only the causes
     where = re.escape("spec.pytorchReplicaSpecs.Worker.template.spec.resourceClaims")
     for number in (0, 1):
         assert re.search(rf"^\* {where}\[{number}\]: .+ \(claimgate: claims-exactly-one/\S+\)$", refused, re.MULTILINE)
@@ -174,7 +174,8 @@ def trainjob(name: str, runtime: str) -> dict[str, Any]:
 
 def test_a_trainjob_of_a_runtime_with_claims_prints_the_warning_and_is_stored(cluster: Cluster) -> None:
     cluster.server.apply(CLAIM)
-    cluster.server.apply(RUNTIME, code=None)  # cluster-scoped; the first test that needs the runtime creates it
+    # the runtime is cluster-scoped, so the first test that needs the runtime creates it for all
+    cluster.server.apply(RUNTIME, code=None)
     warned = ""
     for number in range(50):  # the webhook sees a stored object after a moment
         warned = cluster.server.apply(trainjob(f"warned-{number}", "torch-claims")).stderr

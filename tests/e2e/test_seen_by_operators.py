@@ -47,7 +47,7 @@ class Seen(NamedTuple):
     configuration: Path
 
     def metrics(self, name: str) -> list[str]:
-        """Samples that are 0 are left out."""
+        """Return the labels of each sample of a metric that is above 0."""
         trust = ssl.create_default_context(cafile=str(self.cluster.certificates / "ca.crt"))
         trust.check_hostname = False
         text = httpx.get(f"https://localhost:{self.cluster.port}/metrics", verify=trust).text
@@ -55,7 +55,7 @@ class Seen(NamedTuple):
         return [one[2] for one in samples if one and one[1] == name and float(one[3]) > 0]
 
     def says(self, obj: dict[str, Any], *flags: str, code: int | None = 1) -> str:
-        """Return what kubectl prints. The object is not stored."""
+        """Create an object in a dry run, and return what kubectl prints."""
         given = yaml.safe_dump(obj)
         return self.cluster.server.kubectl(
             "create", "--dry-run=server", *flags, "-f", "-", given=given, code=code
@@ -64,7 +64,7 @@ class Seen(NamedTuple):
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
-    """The replica also warns of its mutations. Users may do everything in this cluster."""
+    """Run a replica that also warns of its mutations, in a cluster in which users may do everything."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("seen")
@@ -99,7 +99,7 @@ def _in_research(obj: dict[str, Any]) -> dict[str, Any]:
 
 
 def _holding(name: str, limits: dict[str, str]) -> dict[str, Any]:
-    """An API server does not check the containers of a RayCluster."""
+    """Return a RayCluster, because an API server does not check the containers of a RayCluster."""
     head = {"rayStartParams": {}, "template": {"spec": pod("x", limits)["spec"]}}
     return _ray_cluster(name, headGroupSpec=head)
 
@@ -172,7 +172,7 @@ def test_audit_mode_distinguishes_what_would_deny_from_what_would_warn(seen: See
     with _audited(server, tmp_path, place) as audited:
 
         def is_annotated() -> bool:
-            seen.says(obj, "--as=breaker", code=0)  # the first server gets no requests of this user
+            seen.says(obj, "--as=breaker", code=0)  # the webhooks of the first server get no requests of this user
             return any("would-deny" in key for key in _annotations(seen))
 
         until(is_annotated, "the audit log has the annotation")
@@ -197,7 +197,7 @@ def test_audit_mode_distinguishes_what_would_deny_from_what_would_warn(seen: See
 
 @contextmanager
 def _audited(server: ApiServer, folder: Path, place: str) -> Iterator[Seen]:
-    """A second server only writes audit annotations."""
+    """Run a second server, which writes only audit annotations."""
     certificates, log = folder / "tls", folder / "audited.log"
     claimgate("certs", "issue", "--dir", str(certificates), "--service", place)
     with log.open("wb") as stream:
@@ -218,7 +218,7 @@ def _audited(server: ApiServer, folder: Path, place: str) -> Iterator[Seen]:
 
 
 def _annotations(seen: Seen) -> dict[str, str]:
-    """The last value of each annotation of claimgate about RayClusters."""
+    """Return the last value of each of claimgate's audit annotations about RayClusters."""
     events = (json.loads(line) for line in seen.audit_log.read_text().splitlines())
     about = [one for one in events if (one.get("objectRef") or {}).get("resource") == "rayclusters"]
     return {key: value for one in about for key, value in (one.get("annotations") or {}).items() if "claimgate" in key}

@@ -1,4 +1,4 @@
-"""The form of a plain object equals that of a real API server, field by field."""
+"""A plain object gets the same form as in a review of a real API server, field by field."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from webhook.schema.sent import as_sent_by_api_server
 pytestmark = pytest.mark.e2e
 UNSEEN = {
     "status is not changed",
-    # webhooks get []; kubectl gets objects from etcd's protobuf, which has no empty lists and no null bytes
+    # webhooks get []; kubectl reads what etcd stores as protobuf, which has no empty lists and no null bytes
     "an empty list that Go writes stays",
     "a null among bytes stays",
 }
 
 
 def differences(written: Any, ours: Any, theirs: Any, at: FieldPath = ()) -> Iterator[str]:
-    """Fields that an API server fills in are left out."""
+    """Yield the fields that differ. Fields that an API server fills in are left out."""
     if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs) == len(written):
         for index, pair in enumerate(zip(written, ours, theirs, strict=True)):
             yield from differences(*pair, (*at, index))

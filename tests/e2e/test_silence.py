@@ -30,7 +30,9 @@ TIMES = WatchTimes(least_s=4, slack_s=2.0)
 
 
 class Proxy:
-    """Passes bytes between clients and a server. While it `is_silent`, open connections become silent for ever."""
+    """Passes bytes between clients and a server. Connections that are open while `is_silent` is true never pass bytes
+    again.
+    """
 
     def __init__(self, to: tuple[str, int]) -> None:
         self._to = to
@@ -109,7 +111,7 @@ def test_a_watch_through_a_silent_proxy_is_reported_stopped_and_resumed(cluster:
             cluster.server.apply(config_map("heard"))
             eventually(lambda: view.get(CONFIG_MAP, "default", "heard"))
             eventually(lambda: view.age_s > TIMES.least_s / 2)
-            eventually(lambda: view.age_s < 1)  # nothing happens, but a watch ends and the next one begins
+            eventually(lambda: view.age_s < 1)  # no object changes, but a watch ends and the next one begins
             assert view.failure_count == 0
 
             proxy.is_silent = True

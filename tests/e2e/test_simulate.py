@@ -59,7 +59,7 @@ KINDS = {**dict.fromkeys(CLUSTER_SCOPED, "Cluster"), "LocalQueue": "Namespaced",
 
 
 def definition(kind: str, scope: str) -> dict[str, Any]:
-    """The definition accepts everything. `KIND:PLURAL` names an irregular plural."""
+    """Return a CustomResourceDefinition that accepts any field. `KIND:PLURAL` names an irregular plural."""
     kind, _, plural = kind.partition(":")
     plural, schema = (
         plural or f"{kind.lower()}{'es' if kind.endswith('s') else 's'}",
@@ -80,7 +80,7 @@ def definition(kind: str, scope: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def queues(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """Kueue's kinds and a queue for eight GPUs. No webhook is registered."""
+    """Run an API server with Kueue's kinds and a queue for eight GPUs. No webhook is registered."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("simulated")) as server:

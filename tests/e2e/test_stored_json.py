@@ -76,7 +76,7 @@ def others(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @contextmanager
 def recording(cluster: Cluster, others: OtherWebhooks) -> Iterator[list[bytes]]:
-    """The bytes of the reviews of Pods and sandboxes from now on."""
+    """Yield a list that receives the bytes of each review of Pods and sandboxes from now on."""
     first = [
         Other("a-first-pods", lambda _: []),
         Other("a-first-sandboxes", lambda _: [], resource="batchsandboxes", group="sandbox.opensandbox.io"),
@@ -134,7 +134,7 @@ def _containers(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def denial(client: httpx.Client, resource: str, body: bytes) -> str:
-    """The API server's answer to a dry-run creation.
+    """Return the API server's message for the creation of an object in a dry run.
 
     kube-apiserver 1.36.2 panics for a number in parameters that no double can hold, and gives no answer.
     """
@@ -156,7 +156,9 @@ def test_nothing_in_managed_fields_hides_what_is_denied(cluster: Cluster, others
 
 
 def test_the_api_server_sends_objects_that_it_does_not_check(cluster: Cluster, others: OtherWebhooks) -> None:
-    """The reviews above had the deep JSON and the bytes."""
+    """The API server sends the deeply nested JSON and the bytes that are not UTF-8 unchanged. So the reviews in the
+    tests above had them.
+    """
     with client(cluster) as made, recording(cluster, others) as bodies:
         for stored in FIXED.values():
             denial(made, "pods", filled(WRONG["pods"][1], {"managedFields": stored}))
@@ -180,7 +182,7 @@ def test_any_json_in_any_free_field_hides_nothing(cluster: Cluster, others: Othe
             denied = "denied the request" in said
             if denied and "parameters" not in held:
                 assert said == plain[resource], (number, body[:3000])
-            # the API server itself refuses JSON that it cannot read, and invalid labels and fields
+            # the API server itself refuses JSON that it cannot read, invalid labels and invalid fields
             assert denied or said != "created", (number, body[:3000])
             outcomes["denied" if denied else "refused by the API server"] += 1
         for body in bodies:
@@ -196,7 +198,7 @@ def _any_json(random: Random, name: str) -> bytes:
 
 
 def test_a_stored_object_with_such_json_is_judged_when_it_changes(cluster: Cluster, others: OtherWebhooks) -> None:
-    """The object has a byte that is not UTF-8 and 300 levels. It is updated, deleted and scaled."""
+    """The object has a byte that is not UTF-8, or 300 levels. It is updated, deleted and scaled."""
     path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
     right = json.loads(json.dumps(WRONG["deployments"][1]))
     right["spec"]["template"]["spec"] = pod("x", {"nvidia.com/gpu": "1"})["spec"]

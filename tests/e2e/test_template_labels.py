@@ -1,4 +1,4 @@
-"""The API server refuses the same workloads as three rules of `object-shape` and `manifest-shape`."""
+"""Three rules of `object-shape` and `manifest-shape` refuse the same workloads as the API server."""
 
 from __future__ import annotations
 

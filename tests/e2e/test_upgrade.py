@@ -93,7 +93,7 @@ def test_an_upgrade_fails_no_request_and_names_edits_and_leftovers(
     answered = ("old", "upgrade", "upgraded", "enforce")
     assert made.outcomes("plain", *answered) == {"created"}
     assert made.outcomes("own", *answered) == {"created as nvidia.com/gpu"}
-    # a webhook without a bundle is skipped for some seconds: the API server then refuses `gpu`, and does not deny `all`
+    # an API server skips a webhook without a bundle for some seconds: then it refuses `gpu` itself, and nothing denies `all`
     assert made.outcomes("portable", "old", "upgraded", "enforce") == {"created as nvidia.com/gpu"}
     told = made.outcomes("wrong", "old", "upgraded", "enforce")
     assert all(each.startswith("400: ") and "(gpu-portable/all)" in each for each in told), told
@@ -101,7 +101,7 @@ def test_an_upgrade_fails_no_request_and_names_edits_and_leftovers(
 
 
 def _deletes_leftovers(server: ApiServer) -> None:
-    """After the printed commands, the check finds nothing."""
+    """Run the commands that the check prints for leftovers. Then the check finds nothing."""
     lines = [line for line in _check(server, 1).splitlines() if line.startswith("left over: ")]
     assert len(lines) == len(REMOVED_OBJECTS)
     for line in lines:

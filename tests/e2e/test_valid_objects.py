@@ -1,4 +1,4 @@
-"""A real API server creates each object on which policies are tried, and each variant."""
+"""A real API server creates each object on which `policies check` tries policies, and each variant of it."""
 
 from __future__ import annotations
 

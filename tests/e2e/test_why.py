@@ -1,4 +1,4 @@
-"""`claimgate why --kubeconfig` reads a real API server by owner references, also without some rights."""
+"""`claimgate why --kubeconfig` follows owner references in a real API server, also without some rights."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_pod_of_a_job_that_cannot_be_created(tmp_path: Path) -> None:
 
 
 def test_recorded_clusters_in_a_namespace_of_5000_pods(tmp_path: Path) -> None:
-    """The first line of each answer equals that from files. `pytest -s` prints the times."""
+    """The first line of each answer equals the first line of the answer from files. `pytest -s` prints the times."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     stories = yaml.safe_load((RECORDED / "stories.yaml").read_text())
@@ -76,19 +76,21 @@ def test_recorded_clusters_in_a_namespace_of_5000_pods(tmp_path: Path) -> None:
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             processor_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             print(f"{time.perf_counter() - started:.2f} s ({processor_s:.2f} of processor)  {code}  {story['story']}")
-            if first != story["first"][2:]:  # without the sign of the state
+            if first != story["first"][2:]:  # the first line without the sign of the state
                 wrong[story["story"]] = first
         assert not wrong
 
 
 def _as_installed(folder: Path) -> Mapping[str, str]:
-    """An installation has compiled modules."""
+    """Return an environment with a folder for compiled modules, which an installation has."""
     others = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     return {**others, "PYTHONPYCACHEPREFIX": str(folder)}
 
 
 def _first_line(environment: Mapping[str, str], *arguments: str) -> tuple[str, int]:
-    """Return the first line without its sign, and the exit code. JSON is used, because a terminal may wrap the line."""
+    """Return the first line without its sign, and the exit code. The answer is read as JSON, because a terminal may
+    wrap the line.
+    """
     command = [sys.executable, "-m", "webhook", *arguments, "-o", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.stdout, done.stderr
