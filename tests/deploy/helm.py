@@ -39,7 +39,7 @@ def helm(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
 
 
 def template(values: Sequence[str] = (), code: int = 0, namespace: str = NAMESPACE) -> subprocess.CompletedProcess[str]:
-    """Render the chart without the Pod of `helm test`. Each value is for `--set`."""
+    """Render the chart with these values of `--set`, and without the Pod of `helm test`."""
     given = [word for value in values for word in ("--set", value)]
     place = ["--namespace", namespace, "--kube-version", "1.36.2", "--skip-tests"]
     return helm("template", "claimgate", str(CHART), *place, *given, code=code)

@@ -39,7 +39,7 @@ def missing() -> str:
 
 @dataclass(slots=True)
 class Stage:
-    """A root, and the settings of previous steps for processes in the root."""
+    """The root folder of a stage of the Dockerfile, and the settings of previous steps for processes in this root."""
 
     root: Path
     workdir: str = "/"
@@ -55,7 +55,9 @@ class Stage:
     def command(
         self, arguments: Sequence[str], *, read_only: bool = False, mounts: Mapping[Path, str] | None = None
     ) -> list[str]:
-        """The command runs as the image's user. `mounts` are read-only, as those of Secrets."""
+        """Return a command that runs the arguments in the root, as the image's user. `mounts` are read-only, like the
+        mounts of Secrets.
+        """
         root = shlex.quote(str(self.root))
         lines = ["set -e", f"mount --bind {root} {root}"]
         for name in OF_BASE:
@@ -85,7 +87,7 @@ class Stage:
 
 
 def build(dockerfile: Path, folder: Path, arguments: Mapping[str, str] | None = None) -> Stage:
-    """Execute every step, each stage in a root below `folder`. Return the last stage.
+    """Execute every step of a Dockerfile, and return its last stage. Each stage has a root below `folder`.
 
     Raises:
         ValueError: an unknown instruction.
@@ -110,7 +112,7 @@ def build(dockerfile: Path, folder: Path, arguments: Mapping[str, str] | None = 
 
 
 def instructions(text: str) -> Iterator[tuple[str, str]]:
-    """Continued lines are joined."""
+    """Yield the instructions of a Dockerfile. Continued lines are joined."""
     lines = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
     for line in re.sub(r"\\\n\s*", "", lines).splitlines():
         if line.strip():
@@ -151,7 +153,7 @@ def _step(
 
 
 def _copy(words: list[str], stage: Stage, stages: Mapping[str, Stage], context: Path) -> None:
-    """Copy from a stage, or from the context without the files of .dockerignore."""
+    """Copy files from another stage, or from the context without the files that .dockerignore excludes."""
     if words[0].startswith("--from="):
         source = stages[words.pop(0).removeprefix("--from=")].root
         ignored: list[str] = []
@@ -177,7 +179,9 @@ def patterns(text: str) -> list[str]:
 
 
 def is_left_out(path: str, ignored: Sequence[str]) -> bool:
-    """The last pattern that matches a path, or a folder above it, decides."""
+    """Return whether .dockerignore excludes a path. The last pattern that matches the path, or a folder above it,
+    decides.
+    """
     parts = path.split("/")
     above = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
     result = False
@@ -197,7 +201,7 @@ def _left_out(source: Path, ignored: Sequence[str], folder: str, names: list[str
 
 
 def _root(root: Path) -> Path:
-    """The root has only the mount points of the base image."""
+    """Create a root folder with only the mount points of the base image."""
     for name in (*OF_BASE, "dev", "proc", "tmp", "etc", str(PYTHON).lstrip("/")):
         if Path(f"/{name}").is_symlink():
             root.mkdir(parents=True, exist_ok=True)

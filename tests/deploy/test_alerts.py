@@ -24,7 +24,7 @@ PROGRAM = "promtool"
 
 @dataclass(frozen=True)
 class Alert:
-    """A sample a minute of each series, in the notation of promtool."""
+    """A test of one alert. Series are in the notation of promtool, with one sample for each minute."""
 
     at: str
     """The times at which the alert must fire, after the first sample."""
@@ -213,12 +213,13 @@ def test_the_healthy_cluster_has_the_metrics_of_every_alert() -> None:
     named = {
         word for rule in _rules().values() for word in re.findall(r"\b(?:claimgate|apiserver)_\w+", str(rule["expr"]))
     }
-    faults = {"claimgate_policy_faults_total", "claimgate_uncaught_faults_total"}  # a healthy server has no such series
+    # a server without an error has no such series
+    faults = {"claimgate_policy_faults_total", "claimgate_uncaught_faults_total"}
     assert {key.partition("{")[0] for key in HEALTHY} == named - faults
 
 
 def promtool(folder: Path, *arguments: str) -> str:
-    """promtool must succeed. Without it, the test is skipped."""
+    """Run promtool, which must succeed. Skip the test if there is no promtool."""
     program = shutil.which(PROGRAM, path=os.environ.get("CLAIMGATE_VALIDATORS")) or shutil.which(PROGRAM)
     if program is None:
         pytest.skip(f"no {PROGRAM}: neither on the PATH nor in the folder that CLAIMGATE_VALIDATORS names")

@@ -81,7 +81,7 @@ REFUSED = {
 
 
 def compared(found: dict[str, Any]) -> JSON:
-    """Fields that only helm or only kubectl adds are removed."""
+    """Return an object without the fields that only helm or only kubectl adds."""
     metadata = dict(found["metadata"])
     own = ("app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "helm.sh/chart")
     metadata["labels"] = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in own}

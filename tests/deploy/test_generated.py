@@ -26,7 +26,9 @@ def test_the_chart_has_no_other_files() -> None:
 
 @pytest.mark.parametrize("page", ["README.md", "chart/templates/NOTES.txt"])
 def test_the_command_that_deletes_the_kinds_names_each_kind(page: str) -> None:
-    """Helm keeps the definitions at an uninstall. The command of the notes must delete each of them."""
+    """Helm keeps the CustomResourceDefinitions at an uninstall. The command in the chart's notes must delete each of
+    them.
+    """
     definitions = quick_yaml.load_all((DEPLOY / "overlays" / "live-policies" / "definitions.yaml").read_text())
     names = {each["metadata"]["name"] for each in definitions}
     (command,) = re.findall(r"kubectl delete crd ([a-z. ]+)", (DEPLOY / page).read_text())

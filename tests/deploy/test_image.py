@@ -112,7 +112,9 @@ def test_every_module_is_compiled(built: Stage) -> None:
 
 @pytest.fixture(scope="module")
 def served(built: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[str, Any], Pki]]:
-    """The log of the ready image. The arguments are those of the Deployment, without those for the cluster."""
+    """Start the image with the arguments of the Deployment, except those that need a cluster. Yield its log line when
+    it is ready.
+    """
     pki = Pki(tmp_path_factory.mktemp("tls"))
     pki.folder.chmod(0o755)
     for file in pki.folder.iterdir():

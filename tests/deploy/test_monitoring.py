@@ -46,7 +46,7 @@ QUERIES = list(queries())
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """The name and the labels of each sample of a server that has denied and mutated something."""
+    """Return the name and the labels of each metric that a server exports after it has denied and mutated something."""
     folder = tmp_path_factory.mktemp("served")
     policies = folder / "policies"
     policies.mkdir()
@@ -118,7 +118,9 @@ def _row_of_alert(rule: dict[str, Any]) -> tuple[str, str, str, str]:
 
 
 def _words(text: str) -> list[str]:
-    """Templates of Prometheus become words: a label its name, and the label `name` `the webhook`."""
+    """Return the words of a text. A template of Prometheus counts as the name of its label, and the label `name` as
+    `the webhook`.
+    """
     named = re.sub(r"\{\{ \$labels\.name \}\}", "the webhook", text)
     return re.findall(r"\w+", re.sub(r"\{\{ \$labels\.(\w+) \}\}", r"\1", named))
 

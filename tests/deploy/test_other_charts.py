@@ -22,7 +22,9 @@ def _named(column: int) -> list[str]:
 
 
 def _is_named(value: str, names: list[str]) -> bool:
-    """The table may name only the last part of a value, or its beginning or end with `…`."""
+    """Return whether the table names a value. The table may have only its last part, or its beginning or end with
+    `…`.
+    """
     last = value.rpartition(".")[2]
     return any(
         name in (value, last)
@@ -40,7 +42,7 @@ def test_every_value_of_another_chart_is_in_the_table(column: int, chart: str) -
 
 
 def test_every_value_that_the_table_names_exists() -> None:
-    """A name in claimgate's column is a value, a flag in a value, or in the list below."""
+    """Each name in claimgate's column is a value of the chart, a flag in a value, or in the list below."""
     values = document(ROOT / "deploy" / "chart" / "values.yaml")
     named = {name.partition(":")[0] for name in _named(5)}
     other = {name for name in named if not _has_value(values, name)}

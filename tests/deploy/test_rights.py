@@ -17,7 +17,7 @@ LOOKUPS = Path(__file__).parents[2] / "deploy" / "base" / "lookups.yaml"
 
 
 def granted() -> set[tuple[str, str, str]]:
-    """Group, resource and name of the objects that the role allows; name "" means all."""
+    """Return group, resource and name of the objects that the role allows; name "" means all."""
     return {
         (group, resource, name)
         for role in documents(LOOKUPS)
@@ -29,7 +29,7 @@ def granted() -> set[tuple[str, str, str]]:
 
 
 def requested(server: ApiServer) -> set[tuple[str, str, str]]:
-    """Group, resource and name of the objects that a run listed and watched; name "" means all."""
+    """Return group, resource and name of the objects that a server has listed and watched; name "" means all."""
     found = set()
     for path, query, _ in server.asked:
         if "limit" in query or "watch" in query:

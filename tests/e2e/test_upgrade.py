@@ -93,7 +93,7 @@ def test_an_upgrade_fails_no_request_and_names_edits_and_leftovers(
     answered = ("old", "upgrade", "upgraded", "enforce")
     assert made.outcomes("plain", *answered) == {"created"}
     assert made.outcomes("own", *answered) == {"created as nvidia.com/gpu"}
-    # an API server skips a webhook without a bundle for some seconds: then it refuses `gpu` itself, and nothing denies `all`
+    # for some seconds, a webhook without a bundle is skipped: the API server refuses `gpu` itself, and allows `all`
     assert made.outcomes("portable", "old", "upgraded", "enforce") == {"created as nvidia.com/gpu"}
     told = made.outcomes("wrong", "old", "upgraded", "enforce")
     assert all(each.startswith("400: ") and "(gpu-portable/all)" in each for each in told), told

@@ -28,7 +28,7 @@ CLUSTER = ClusterWithAssumedNamespaces(FilesCluster(()))
 
 
 def _policy(name, webhook):
-    """The policy denies everything that passes the conditions of a webhook."""
+    """Return a policy that denies everything that passes the conditions of a webhook."""
     rules = [
         {
             "apiGroups": list(rule.groups),
@@ -68,7 +68,7 @@ def is_common(attributes: Attributes) -> bool:
 
 
 def asked(attributes: Attributes, phase: Phase) -> bool:
-    """A condition that fails raises an error."""
+    """Return whether an API server would call a webhook for the object. A condition that fails raises an error."""
     verdict = answer_request(attributes, CONDITIONS[phase], CLUSTER, phase=Phase.VALIDATE)
     failed = [each.message for each in verdict.decisions if each.evaluation == "error"]
     assert not failed, failed

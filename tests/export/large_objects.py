@@ -27,7 +27,7 @@ def _container(number: int = 0, **others: JSON) -> JSON:
 
 
 def _with_gpu_last(fields: list[JSON]) -> JSON:
-    """The GPU is in the last container, so a walk visits all others first."""
+    """Return containers with these fields. Only the last container has a GPU, so a search visits all others first."""
     few = len(fields) < _WALKED
     listed = [_container(number, **each) for number, each in enumerate([*fields, {}] if few else fields)]
     listed[-1] |= {"resources": GPU}
@@ -49,7 +49,7 @@ def _words(field: str, number: int, letter: str = "x") -> Callable[[int], JSON]:
 
 
 def _keys(size: int, length: int) -> JSON:
-    """Keys have this length, or are shorter to fit their number."""
+    """Return a map of this size in bytes. Its keys have this length."""
     return {f"{'k' * (length - 8)}{number:08}": "v" for number in range(size // (length + 6))}
 
 

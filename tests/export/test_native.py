@@ -29,7 +29,7 @@ def native(written, table=TABLE):
 
 
 def said(found, attributes, cluster=CLUSTER):
-    """Denials come with their message, errors without it."""
+    """Count the messages of denials, and the actions of errors."""
     decisions = validating_decisions(request_context(found, attributes, cluster), Phase.VALIDATE)
     spoken = [each for each in decisions if each.evaluation != "admit"]
     return Counter(each.message if each.evaluation == "deny" else f"error: {each.action}" for each in spoken)
@@ -75,7 +75,7 @@ BAD = [
 
 
 def planted(template, inner):
-    """A list with these values at a place, or a map by names of roles."""
+    """Return an object with these values at a path with a list, or with a map by names of roles."""
     head, _, rest = template.partition(".")
     plain = head.rstrip("[]{}")
     below = [planted(rest, [each]) if rest else each for each in inner]
@@ -158,7 +158,9 @@ def test_patches_of_a_runtime_get_the_same_native_answer(pairs):
 
 
 def assert_same(expected, found, name, *, several):
-    """The first template that breaks each rule is reported, without its path if the message fails."""
+    """Fail if the results differ. Of several templates, only the first one that breaks a rule is reported, without its
+    path if the message fails.
+    """
     if not several:
         assert found == expected, name
     assert bool(found) == bool(expected), (name, expected, found)

@@ -27,7 +27,9 @@ def subject(
     resources: tuple[tuple[str, str], ...] = (),
     is_whole: bool = False,
 ) -> Subject:
-    """A decoded object in a cluster with at least these objects, or exactly these. null means a deleted object."""
+    """Return a decoded object in a cluster. With `is_whole`, the cluster has only the given objects. null is a deleted
+    object.
+    """
     attributes = fixtures.attributes_of_object(obj or POD, TABLE.row)
     decoded = decode_object(obj, attributes.kind)
     return Subject(
@@ -42,7 +44,7 @@ def subject(
 
 
 def with_missing(value: JSON, view: ClusterView) -> JSON:
-    """`missing` has the missing objects."""
+    """Return the value of a fact with its missing objects under the key `missing`."""
     return {
         **value,
         "missing": [

@@ -30,11 +30,11 @@ def test_the_file_agrees_with_the_modules(pytestconfig: pytest.Config) -> None:
     lines, rows = _lines_of_json(groups), _lines_of_json(rules)
     text = f'{{"groups": {{\n{lines}\n}},\n"facts": {json.dumps(facts)},\n"rules": {{\n{rows}\n}}}}\n'
     compare_with_golden_file(ROOT / "webhook/facts/declared.json", text, pytestconfig)
-    shipped_declarations.cache_clear()  # the file may just have been written
+    shipped_declarations.cache_clear()  # the file may have been written a moment ago
 
 
 def _lines_of_json(values: Mapping[str, object]) -> str:
-    """A declaration is a line, so a difference is short."""
+    """Return JSON with one line for each declaration, so a change of a declaration changes one line."""
     return ",\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in values.items())
 
 

@@ -32,7 +32,7 @@ def structures(name: str) -> Mapping[str, Structure]:
 
 
 def check(value: object, kind: Type, known: Mapping[str, Structure], at: str) -> None:
-    """A value of a fact has all declared fields, and no other field."""
+    """Fail unless a value of a fact has exactly the declared fields, with their types."""
     if kind == DYN:
         return
     if kind.name == "list":

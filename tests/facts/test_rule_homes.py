@@ -107,7 +107,7 @@ def test_each_function_that_finds_a_rule_is_called() -> None:
 
 
 def names_in_use(tree: ast.Module) -> set[str]:
-    """Attributes count, and definitions and imports do not."""
+    """Return the names that a module uses, including attributes. Definitions and imports do not count as uses."""
     nodes = [*ast.walk(tree)]
     read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     return read | {node.attr for node in nodes if isinstance(node, ast.Attribute)}

@@ -14,7 +14,7 @@ FACTS = ROOT / "webhook" / "facts"
 
 
 def places_of_ids() -> dict[str, set[str]]:
-    """The id must be a whole string."""
+    """Return the modules that have an id of a rule as a whole string."""
     places = defaultdict[str, set[str]](set)
     for path in FACTS.rglob("*.py"):
         for rule in re.findall(r'"([a-z0-9-]+/[a-z0-9-]+)"', path.read_text()):

@@ -32,7 +32,7 @@ def run(count: int, seed: int) -> Counter[str]:
 
 
 def outcome(engine, environment, text):
-    """A second evaluation must give the same result."""
+    """Return the result of an expression. A second evaluation must give the same result."""
     try:
         program = engine.compile(text, environment)
     except CompileError:

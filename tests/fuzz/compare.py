@@ -68,7 +68,9 @@ def _loaded(question: Question, kind: str, name: str) -> PolicySet:
 
 
 def _crashes(policies: PolicySet) -> bool:
-    """An API server is known to drop the connection. Some mutations have this effect only when evaluated."""
+    """Return whether an API server is known to drop the connection for a policy. Some mutations do this only when they
+    are evaluated.
+    """
     return any(
         each.program and each.program.api_server_panics()
         for policy in policies.policies
@@ -82,13 +84,13 @@ def _unnamed(told: Told) -> Told:
 
 
 def _unordered(text: str) -> str:
-    """Go walks a map in no fixed order, so errors are sorted and addresses removed."""
+    """Return a text with sorted errors and without addresses, because Go iterates over maps in random order."""
     head, several, listed = _ADDRESS.sub("(…)", text).partition("errors:\n")
     return f"{head}{several}{chr(10).join(sorted(listed.split(chr(10))))}"
 
 
 def difference(mine: Told, theirs: Told) -> str:
-    """`same …`, `text of …` if only words differ, otherwise the difference."""
+    """Return `same …`, or `text of …` if only the words differ. Otherwise return the difference."""
     mine, theirs = _unnamed(mine), _unnamed(theirs)
     if mine.phase == "refused" and theirs.phase in {"refused", "crashed"}:
         return "same refused"

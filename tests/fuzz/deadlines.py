@@ -44,7 +44,7 @@ def bindings() -> dict[str, Any]:
 
 
 class CpuDeadline(Deadline):
-    """CPU time, so other work of the machine does not matter."""
+    """A deadline by processor time, so other processes do not matter."""
 
     __slots__ = ()
 
@@ -57,7 +57,7 @@ class CpuDeadline(Deadline):
 def overrun_ms(program: Any, variables: dict[str, Any], deadline_ms: float) -> float:
     meter = CostMeter(limit=10**15, budget=10**15, deadline=CpuDeadline(time.process_time() + deadline_ms / 1000))
     began = time.process_time()
-    with suppress(EvaluationError):  # any error: only the time counts
+    with suppress(EvaluationError):  # any error is right, because only the time is tested
         program.evaluate(variables, meter)
     return (time.process_time() - began) * 1000 - deadline_ms
 

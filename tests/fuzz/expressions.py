@@ -81,7 +81,7 @@ _TEMPLATES = {
 
 
 class Expressions:
-    """`wrong` is how often a part has another type than its place expects."""
+    """Draws expressions. `wrong` is how often a part has another type than its place expects."""
 
     def __init__(self, seed: int, wrong: float = 0.08) -> None:
         self._random = Random(seed)

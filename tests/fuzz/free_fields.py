@@ -42,7 +42,7 @@ def text(random: Random) -> bytes:
 
 
 def value(random: Random, deepest: int = 5_000) -> bytes:
-    """Values are mostly small, and now and then deep."""
+    """Return random JSON as bytes: mostly small, and sometimes deeply nested."""
     levels = min(deepest, random.choice((0, 1, 3, 10, 100, 190, 200, 210, 300, 980, deepest)))
     inner = random.choice(LEAVES) if random.random() < 0.5 else text(random)
     opened, closed = [], []
@@ -95,7 +95,7 @@ def with_free_fields(review: JSON, random: Random) -> bytes:
         obj["metadata"]["managedFields"] = [owner]
         if isinstance(obj["metadata"].get("annotations"), dict):
             obj["metadata"]["annotations"]["example.com/free"] = filling.any_text()
-        for holder in _holders(obj) if not request.get("oldObject") else ():  # rules compare a spec with the old spec
+        for holder in _holders(obj) if not request.get("oldObject") else ():  # rules compare the spec with the old spec
             # variables of a container, not of a plug-in of Volcano; Trainer forbids them in patches
             if isinstance(holder.get("env"), list) and "name" in holder and obj["kind"] != "TrainJob":
                 holder["env"].append({"name": "FREE", "value": filling.any_text()})
@@ -111,7 +111,9 @@ def with_free_fields(review: JSON, random: Random) -> bytes:
 
 
 def with_any_value(review: JSON, random: Random) -> bytes:
-    """A custom resource may have any JSON in place of a value."""
+    """Return a review with random JSON in fields that no policy reads. In a custom resource, any JSON may replace a
+    value.
+    """
     filling = Filling(review, random)
     for name in ("object", "oldObject"):
         if isinstance(filling.request.get(name), dict):
@@ -126,7 +128,7 @@ def _is_object(value: JSON) -> bool:
 
 
 def _holders(value: JSON) -> Iterator[dict[str, JSON]]:
-    """The value itself is included."""
+    """Yield all maps inside a value, including the value itself."""
     if isinstance(value, dict):
         yield value
     if isinstance(value, dict | list):
@@ -136,7 +138,7 @@ def _holders(value: JSON) -> Iterator[dict[str, JSON]]:
 
 @dataclass
 class Outcome:
-    """The number of each answer, different answers, and answers with one of our own bugs."""
+    """Counts of answers, the answers that differ, and the answers that show a bug of claimgate."""
 
     answers: Counter[str] = field(default_factory=Counter)
     differences: list[str] = field(default_factory=list)
@@ -178,7 +180,7 @@ def denied_objects() -> Group:
 
 
 def recorded(rounds: int) -> Iterator[Group]:
-    """Reviews that a real API server sent, and reviews of denied objects."""
+    """Yield reviews that a real API server sent, and reviews of denied objects, in this number of rounds."""
     return chain.from_iterable(repeat([*recorded_groups(), denied_objects()], rounds))
 
 

@@ -41,7 +41,7 @@ _SENTINELS: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The answer for an object, or for its policy: `refused`, `crashed`, `denied` or `allowed`.
+    """What happened to an object, or to its policy: `refused`, `crashed`, `denied` or `allowed`.
 
     `spec` is that of an allowed object.
     """
@@ -56,7 +56,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The specs of a policy and its binding, without selectors, and the spec of the object."""
+    """A policy, its binding and an object, each only as its spec. The policy and the binding have no selectors."""
 
     policy: Mapping[str, Any]
     binding: Mapping[str, Any]
@@ -64,7 +64,7 @@ class Question:
 
     @property
     def kind(self) -> str:
-        """`Mutating` or `Validating`."""
+        """Return `Mutating` or `Validating`."""
         return "Mutating" if "mutations" in self.policy else "Validating"
 
     def manifests(self, name: str, plural: str) -> list[dict[str, Any]]:
@@ -94,7 +94,7 @@ def custom(kind: str, name: str, spec: Any) -> dict[str, Any]:
 
 
 class Server:
-    """The kubeconfig of the API server has a token or a client certificate."""
+    """A client of an API server. Its kubeconfig has a token or a client certificate."""
 
     def __init__(self, kubeconfig: Path) -> None:
         written = quick_yaml.load(kubeconfig.read_text(encoding="utf-8"))
@@ -110,7 +110,7 @@ class Server:
         self._client.close()
 
     def make(self, path: str, body: Mapping[str, Any]) -> None:
-        """The object may exist already."""
+        """Create an object, unless it exists already."""
         made = self._client.post(path, json=body)
         assert made.status_code in {httpx.codes.CREATED, httpx.codes.CONFLICT}, made.text
 
@@ -162,7 +162,7 @@ class Server:
         return None
 
     def _wait(self, kind: str, sort: str, made: list[str]) -> None:
-        """All created policies are active if a policy that is created now denies."""
+        """Wait until all created policies are active. They are active if a policy that is created now denies."""
         name = next(self._names)
         binding = {"validationActions": ["Deny"]} if sort == "Validating" else {}
         assert self._made(kind, name, Question(_SENTINELS[sort], binding), made) is None
@@ -185,7 +185,7 @@ class Server:
 
 
 def warning_of_header(header: str) -> str:
-    """The text of a Warning header: 299 - "text"."""
+    """Return the text of a Warning header: 299 - "text"."""
     return re.sub(r"\\(.)", r"\1", header.partition('"')[2].removesuffix('"'))
 
 

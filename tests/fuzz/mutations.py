@@ -75,7 +75,7 @@ _POINTERS: Final = (
 
 
 class Mutations:
-    """Mutating policies with the objects that they change. `wrong` is how often a value has another type."""
+    """Draws mutating policies with the objects that they change. `wrong` is how often a value has another type."""
 
     def __init__(self, seed: int, wrong: float = 0.08) -> None:
         self._random = Random(seed)
@@ -159,7 +159,7 @@ class Mutations:
 
 
 def _distinct(items: list[Any], schema: Mapping[str, Any]) -> list[Any]:
-    """An API server refuses a key twice."""
+    """Return the items without repeated keys, which an API server refuses."""
     keys = schema.get("x-kubernetes-list-map-keys")
     return list({str([item.get(key, 80) for key in keys] if keys else item): item for item in items}.values())
 

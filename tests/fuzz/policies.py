@@ -58,7 +58,7 @@ class Policies:
         self._expressions = Expressions(seed, wrong=0.03)
 
     def draw(self) -> Question:
-        """Of policies that would be refused, only a tenth are kept."""
+        """Return a random policy. Nine tenths of the policies that would be refused are drawn again."""
         while is_refused(drawn := self._any_policy(), KIND) and self._random.random() < 0.9:
             pass
         return drawn
@@ -98,7 +98,7 @@ class Policies:
         return {"name": name, "expression": drawn}
 
     def _condition(self, has_params: bool) -> str:
-        """Conditions are like validations, but hold more often."""
+        """Return a random condition. Conditions are true more often than validations."""
         return "true" if self._random.random() < 0.3 else self._boolean([], has_params)
 
     def _validation(self, names: list[str], has_params: bool) -> dict[str, str]:

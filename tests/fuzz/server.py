@@ -30,7 +30,7 @@ ENVIRONMENT = Environment(version=(1, 36), variables={"object": DYN})
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`refused`, `crashed`, `failed` or `value`, and a text with details."""
+    """The result of an expression: `refused`, `crashed`, `failed` or `value`, and a text with details."""
 
     phase: str
     text: str = ""
@@ -38,7 +38,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The parts of an expression that are sent: the validation, and the message that shows the value."""
+    """What is sent to the API server for an expression: the validation, and the message that shows the value."""
 
     source: str
     validation: str
@@ -51,7 +51,7 @@ def over_an_object(text: str) -> str:
 
 
 def asked(text: str) -> Asked:
-    """The expression is also evaluated with claimgate."""
+    """Return what is sent for an expression, with claimgate's own answer."""
     source = over_an_object(text)
     validation = f"[({source})].size() == 0"
     shown = f"'<' + '%s'.format([({source})]) + '>'"
@@ -69,7 +69,7 @@ def asked(text: str) -> Asked:
         return Asked(source, validation, "'<>'", Answer("failed", str(error)))
     try:
         value = engine.compile(shown, ENVIRONMENT).evaluate(activation, CostMeter())
-    except (CompileError, EvaluationError):  # no message can show an opaque value
+    except (CompileError, EvaluationError):  # no message can show the value of an opaque type
         return Asked(source, validation, "'<>'", Answer("value", "<>"))
     return Asked(source, validation, shown, Answer("value", value))
 
@@ -94,12 +94,13 @@ def _answer(told: Told) -> Answer:
 
 
 def difference(own: Answer, theirs: Answer) -> str:
-    """`same …`, `text of …` if only words differ, otherwise the difference."""
+    """Return `same …`, or `text of …` if only the words differ. Otherwise return the difference."""
     if own.phase != theirs.phase:
         return f"{theirs.phase} there, {own.phase} here"
     if own.phase == "crashed" or own.text == theirs.text:
         return f"same {own.phase}"
-    if theirs.text.startswith("failed expression: "):  # no message can have this value, such as a line break
+    # no message can have this value, for example because it has a line break
+    if theirs.text.startswith("failed expression: "):
         return "value not shown"
     return "other value" if own.phase == "value" else f"text of {own.phase}"
 

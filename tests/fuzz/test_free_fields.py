@@ -33,7 +33,7 @@ def test_any_json_in_a_free_field_changes_no_verdict():
 
 @pytest.mark.parametrize(("version", "kind", "spec"), DENIED, ids=[kind for _, kind, _ in DENIED])
 def test_no_review_of_a_denied_object_is_an_http_error(version, kind, spec):
-    """Through a server, on the loop and in a worker: content of `managedFields` hides no problem."""
+    """A server evaluates the reviews on the event loop and in a worker. Content of `managedFields` hides no problem."""
     obj = {"apiVersion": version, "kind": kind, "metadata": {"name": "x", "managedFields": "here"}, "spec": spec}
     sent = json.dumps(review_of_attributes(attributes_of_object(obj, TABLE.row))).encode()
     served = Served()

@@ -130,7 +130,7 @@ def test_everything_else_is_left_to_the_parser(text):
 
 
 def test_a_planted_difference_is_found():
-    """The comparison sees types, the order of keys, and places."""
+    """The comparison must find different types, another order of keys, and different places."""
     assert told("a: 1", parse_documents) != told("a: 1.5", parse_documents)
     assert told("a: 1\nb: 2", parse_documents) != told("b: 2\na: 1", parse_documents)
     assert told("a: 1", parse_documents) != told(" a: 1", parse_documents)

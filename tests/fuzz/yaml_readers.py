@@ -17,7 +17,7 @@ from webhook.yamltext.reading import parse_documents
 
 
 def told(text: str, read: Any) -> tuple[Any, ...]:
-    """The values with the places of all their paths, and the mistakes."""
+    """Return what a reader makes of a text: the values, the places of all their paths, and the mistakes."""
     places, repeated = yamltext.Places(text), list[yamltext.YamlError]()
     values: list[Any] = []
     error = None
@@ -33,7 +33,7 @@ def told(text: str, read: Any) -> tuple[Any, ...]:
 
 
 def compare(text: str) -> bool:
-    """The quick reader may leave a text to the other reader."""
+    """Return whether both readers give the same result. The quick reader may leave a text to the other reader."""
     return told(text, yamltext.read_documents) == told(text, parse_documents)
 
 
@@ -51,7 +51,7 @@ def corpus(folder: Path) -> list[str]:
 
 
 def texts(random: Random, count: int, written: list[str]) -> Iterator[str]:
-    """A third of the texts are manifests with some changes."""
+    """Yield random texts. A third of the texts are manifests with some changes."""
     for _ in range(count):
         if written and random.random() < 0.33:
             yield yaml_texts.mutated(random, random.choice(written), random.choice((1, 1, 2, 4)))
@@ -68,7 +68,7 @@ def _error(error: yamltext.YamlError) -> tuple[Any, ...]:
 
 
 def _exact(value: JSON) -> str:
-    """The types of numbers and the order of keys are shown."""
+    """Return the value as text that shows the types of numbers and the order of keys."""
     return repr(value)
 
 

@@ -219,7 +219,7 @@ PIECES = [
 
 
 def text(random: Random) -> str:
-    """Some documents are nearly ordinary."""
+    """Return a random text of one to three documents. Many of them are nearly ordinary."""
     writer = _Writer(random, random.choice((0.01, 0.03, 0.1, 0.4)))
     written = "".join(writer.document() for _ in range(random.choice((1, 1, 1, 2, 3))))
     return mutated(random, written, random.choice((0, 0, 0, 1, 1, 2)))
@@ -232,7 +232,7 @@ def mutated(random: Random, written: str, times: int) -> str:
 
 
 class _Writer:
-    """`oddity` is how often a key, a scalar or an indentation is unusual for manifests."""
+    """Writes random YAML. `oddity` is how often a key, a scalar or an indentation is unusual for manifests."""
 
     def __init__(self, random: Random, oddity: float) -> None:
         self._random, self._oddity = random, oddity

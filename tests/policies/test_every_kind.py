@@ -65,7 +65,7 @@ def test_a_claim_has_exactly_one_source(row: Row, version: str, rule: PodSetRule
 
 
 def nulled(value: JSON) -> Iterator[JSON]:
-    """Each copy has null at another field or element. apiVersion, kind and metadata stay."""
+    """Yield copies of a value with null at one field or element each. apiVersion, kind, metadata and names stay."""
     steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, inner in steps:
         if step in ("apiVersion", "kind", "metadata", "name"):

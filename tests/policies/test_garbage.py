@@ -20,7 +20,9 @@ def collected_by_hand() -> Iterator[None]:
 
 
 def _cycles(case: Case) -> int:
-    """Count cycles only after one review, in which the policies of the case compile their functions."""
+    """Count the cycles of a review. A first review does not count, because the policies of the case compile their
+    functions in it.
+    """
     run_case(case)
     gc.freeze()  # otherwise each collection would walk the whole process
     run_case(case)

@@ -39,7 +39,7 @@ report nothing (docs/shared-gpus.md)."""
 
 
 def cut(objects: Iterable[JSON], interests: Iterable[Interest]) -> Iterator[JSON]:
-    """The objects have only the fields that a live view would hold."""
+    """Yield the objects that a live view would hold, with only their fields that it would hold."""
     for found in (each for value in objects for _, each in objects_of_list(value)):
         group, slash, _ = found["apiVersion"].partition("/")
         kind, (namespace, name) = (group if slash else "", found["kind"]), namespace_and_name(found)
@@ -81,7 +81,7 @@ def differences(case: Case) -> Sequence[object]:
 
 
 def counted_in_files_alone(asked: Request) -> Iterator[JSON]:
-    """No live view has objects that create pods, and definitions for a check of files."""
+    """Yield the context of a case that is only read from files: objects that create pods, and definitions."""
     if asked.attributes.kind.group in ("kubeflow.org", "trainer.kubeflow.org"):
         yield from (each for each in asked.context if each.get("kind") == CRD.kind)
     if (asked.attributes.kind.group, asked.attributes.kind.kind) in ((SCHEDULING, "PodGroup"), ("", "Pod")):

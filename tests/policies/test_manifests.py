@@ -73,7 +73,7 @@ def named(document: dict) -> str:
 
 @cache
 def findings(folder: str) -> tuple[Found, ...]:
-    """Files and policies give the order."""
+    """Return the findings about a folder, in the order of its files and of the policies."""
     known = list(objects(folder))
     door = LocalAnswerer(
         policies=POLICIES, cluster=ClusterWithAssumedNamespaces(FilesCluster(document for _, document in known))

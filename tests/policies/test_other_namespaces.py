@@ -94,7 +94,7 @@ def test_admission_names_no_objects_of_other_namespaces(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["dra-claims", "trainer"])
 def test_an_administrator_sees_other_namespaces(folder: str) -> None:
-    """A reader of all namespaces gets the names. So the test above can fail."""
+    """A user who may read all namespaces gets the names. This shows that the test above can fail."""
     told = [
         said(request, ReviewOptions(advice=True, sees_all_namespaces=True))
         for _, request in requests_of(Path(shipped.policies_folder()) / folder)

@@ -84,6 +84,6 @@ def test_a_template_of_a_custom_kind_gets_the_same_verdict(case: dict) -> None:
 
 
 def test_portable_gpu_is_translated_before_validation() -> None:
-    """Only this row changes in a complete review, because `gpu` becomes the vendor's resource first."""
+    """A complete review changes only this row, because the review first replaces `gpu` by the vendor's resource."""
     case = next(each for each in CASES if each["name"] == "derived: gpu key unqualified")
     assert answer(case["object"], "auto") == (True, "")

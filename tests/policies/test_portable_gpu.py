@@ -33,7 +33,9 @@ DIFFERS = {
 
 
 def is_nothing(value: object) -> bool:
-    """Upstream drops every other value without a count, and claimgate denies it."""
+    """Return whether a value requests nothing. OpenSandbox drops every other value that is not a count, and claimgate
+    denies it.
+    """
     return value is None or str(value).strip() in NONE_OF_A_SHARD
 
 
@@ -64,8 +66,8 @@ def review(limits: dict, place: str) -> tuple[str, dict]:
 
 
 def without_nulls(limits: dict) -> dict:
-    """In a patch, a null removes the value of the template, so it stays under the new key. In a template, a null requests
-    nothing.
+    """Return the limits without nulls. In a patch, a null removes the value of the template, so it stays under the new
+    key. In a template, a null requests nothing.
     """
     return {name: amount for name, amount in limits.items() if amount is not None}
 

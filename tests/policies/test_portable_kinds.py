@@ -74,7 +74,7 @@ def embedded(rule: PodSetRule, gpu: JSON) -> JSON:
 
 
 def planted(path: str, value: JSON) -> JSON:
-    """A path such as `a.b[].c` gives {a: {b: [{c: value}]}}. `{}` is a key."""
+    """Return an object with the value at a path: `a.b[].c` gives {a: {b: [{c: value}]}}. `{}` is a key."""
     head, _, rest = path.partition(".")
     inner = planted(rest, value) if rest else value
     if head.endswith("[]"):
@@ -100,7 +100,7 @@ def workload(row: Row, version: str, rule: PodSetRule, gpu: JSON) -> JSON:
 
 
 def answer(obj: JSON, before: JSON = None) -> PhasesOutcome:
-    """With `before`, the object is an update with a changed value."""
+    """Return the answer to a creation. With `before`, return the answer to an update that changes a value."""
     operation = Operation.CREATE if before is None else Operation.UPDATE
     attributes = fixtures.attributes_of_object(obj, TABLE.row, operation=operation, old_object=before)
     return run_phases(
@@ -173,7 +173,7 @@ def test_requests_outside_templates_are_translated(
 
 @all_rows(("kind", "path"), OUTSIDE, ids=str)
 def test_a_stored_value_that_does_not_change_is_not_translated(kind: tuple[str, str], path: str) -> None:
-    """A stored value may be immutable."""
+    """A stored object keeps its value, because the field may be immutable."""
     obj = outside(kind, path, 1)
     outcome = answer(merged(obj, {"metadata": {"labels": {"a": "b"}}}), obj)
     assert outcome.verdict.allowed
@@ -190,7 +190,9 @@ def test_a_template_that_changes_is_translated(row: Row, version: str, rule: Pod
 
 
 def test_every_row_is_translated_somewhere() -> None:
-    """A row has pod templates, resources or objects of other rows, or a constant here names its kind."""
+    """Each row has pod templates, resources, or objects with other rows. Kinds without these are listed in a constant
+    above.
+    """
     for row in TABLE.rows:
         kind = (row.group, row.kind)
         assert row.podSets or row.resources or row.objects or kind in PATCHES or kind in OWN_FORM, kind

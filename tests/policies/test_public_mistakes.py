@@ -33,7 +33,7 @@ def shipped_policies() -> PolicySet:
 
 
 def told(row: JSON, obj: JSON) -> Iterator[str]:
-    """A policy without rules has its message."""
+    """Yield the code of each problem that is denied or warned about."""
     files = ClusterWithAssumedNamespaces(FilesCluster(row.get("context", ()), is_whole=row.get("isWhole", False)))
     attributes = fixtures.attributes_of_object(obj, TABLE.row)
     if "old" in row:

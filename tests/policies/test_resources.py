@@ -71,7 +71,7 @@ def test_a_pod_is_refused_as_the_api_server_refuses_it(row: Any) -> None:
 
 
 def template(kind: str, spec: Any) -> Any:
-    """A controller of this kind creates pods of this spec."""
+    """Return an object of this kind. Its controller creates pods with this spec."""
     version = "apps/v1" if kind == "Deployment" else "sandbox.opensandbox.io/v1alpha1"
     inner = {"metadata": {"labels": {"app": "x"}}, "spec": spec}
     selecting = {"selector": {"matchLabels": {"app": "x"}}} if kind == "Deployment" else {}

@@ -31,7 +31,9 @@ FOLDERS = sorted(path.parent for path in Path(shipped.policies_folder()).glob("*
 
 
 def without_finalizers(obj: JSON) -> tuple[JSON, JSON]:
-    """During the deletion, the controller removes the finalizer."""
+    """Return an object in deletion without finalizers, and the same object with the finalizer that its controller
+    removes.
+    """
     gone = {**obj["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
     return {**obj, "metadata": gone}, {**obj, "metadata": {**gone, "finalizers": ["example.org/x"]}}
 
@@ -49,7 +51,7 @@ def with_status(obj: JSON) -> tuple[JSON, JSON]:
 
 
 def with_replicas(obj: JSON) -> tuple[JSON, JSON] | None:
-    """The object after `kubectl scale --replicas=0` or an update of its scale subresource."""
+    """Return an object after `kubectl scale --replicas=0`, and before; None if it has no replicas."""
     spec = obj.get("spec")
     replicas = spec.get("replicas") if isinstance(spec, dict) else None
     if type(replicas) is not int or replicas < 1:
@@ -61,7 +63,7 @@ CHANGES = {"finalizers": without_finalizers, "labels": with_labels, "status": wi
 
 
 def stored(folder: Path) -> Iterator[tuple[str, Request, JSON]]:
-    """Yield name, request and object of each bad example."""
+    """Yield the name, the request and the object of each bad example."""
     suite = Suite(file=folder / "suite.yaml", root=folder)
     policies = load_policy_set([folder], OPTIONS)
     for case in own.cases(suite):
@@ -92,7 +94,7 @@ def denials(name: str, request: Request, change: str, obj: JSON) -> Iterator[str
 
 
 def containers(value: Any) -> Iterator[JSON]:
-    """All lists of containers are included."""
+    """Yield the containers of every list `containers` inside a value."""
     for name, each in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
         if name == "containers" and isinstance(each, list):
             yield from (one for one in each if isinstance(one, dict))
@@ -113,7 +115,9 @@ def with_new_field(obj: JSON) -> tuple[JSON, JSON] | None:
 
 
 def with_another_number_of_pods(obj: JSON) -> tuple[JSON, JSON] | None:
-    """A user scales a Volcano Job by the numbers of pods of its tasks."""
+    """Return a Volcano Job after and before a user scales it, by the numbers of pods of its tasks; None for other
+    objects.
+    """
     spec = obj.get("spec")
     tasks = spec.get("tasks") if isinstance(spec, dict) and obj.get("kind") == "Job" else None
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
@@ -133,7 +137,7 @@ NAMED_FUNCTION = re.compile(r"(pkg|manifests|config|resource)/[\w./*-]+(, | )[\w
 
 
 def refusals(folder: Path, change: str) -> Iterator[tuple[bool, str]]:
-    """For each problem that denies an update, the boolean says whether only claimgate refuses it."""
+    """Yield pairs: whether only claimgate refuses the update, and the text of a problem that denies the update."""
     rules = {
         rule.id: rule for policy in load_policy_set([folder], OPTIONS).validating for rule in policy.catalogue.values()
     }
@@ -162,7 +166,8 @@ def test_a_rule_that_denies_updates_names_its_upstream_source(rule: Rule) -> Non
     ("rule_id", "kind", "is_refused"),
     [
         ("training-job/image-required", "PyTorchJob", True),
-        ("training-job/image-required", "MPIJob", False),  # no webhook of the Training Operator or the MPI Operator
+        # the Training Operator and the MPI Operator have no webhook that refuses this
+        ("training-job/image-required", "MPIJob", False),
         ("training-job/mpi-workers", "MPIJob", False),
         ("train-job/tune-model", "TrainJob", True),
         ("train-job/claim-count", "TrainJob", False),  # the CRD compares with the old object

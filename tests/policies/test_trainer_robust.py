@@ -170,7 +170,7 @@ def policies(release: str) -> PolicySet:
 
 
 def nodes(value: Any, at: FieldPath = ()) -> Iterator[FieldPath]:
-    """Yield the places of all values. Of a list, only the first item counts."""
+    """Yield the places of all values. In a list, only the first item counts."""
     entries = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
     for step, held in entries:
         yield (*at, step)
@@ -186,7 +186,7 @@ def with_odd(value: Any, at: FieldPath, odd: Any) -> Any:
 
 
 def broken(obj: dict, every: int = 1) -> Iterator[tuple[str, dict]]:
-    """Each copy has one replaced value. Only every n-th copy is tried."""
+    """Yield copies with one replaced value each. Only every n-th copy is tried."""
     places = [at for at in nodes(obj) if at[0] not in ("apiVersion", "kind")]
     ways = [(at, odd) for at in places for odd in ODD if type(odd) is not type(get(obj, at))]
     yield from ((f"{path_as_text(at)} = {odd!r}", with_odd(obj, at, odd)) for at, odd in some(ways, 2 * every))

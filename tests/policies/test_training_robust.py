@@ -40,7 +40,7 @@ def jobs() -> Iterator[JSON]:
 
 
 def changed(value: JSON) -> Iterator[JSON]:
-    """There is a copy for each place and type."""
+    """Yield copies of a value. Each copy has a value of another type at one place."""
     steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, inner in steps:
         for other in (*(each for each in OTHERS if type(each) is not type(inner)), *changed(inner)):
@@ -60,7 +60,7 @@ def test_every_value_at_every_place_gets_a_readable_answer(job: JSON) -> None:
 
 @all_rows("job", jobs)
 def test_a_null_has_the_same_findings_as_an_unset_field(job: JSON) -> None:
-    """Every unset field becomes null, and the findings stay the same."""
+    """Every field that is not set becomes null, and the findings stay the same."""
 
     def said(obj: JSON) -> list[str]:
         decisions = run_phases(fixtures.attributes_of_object(obj, TABLE.row), "auto", DOOR).decisions

@@ -127,7 +127,7 @@ VIEW = ClusterWithAssumedNamespaces(FilesCluster([POOL], is_whole=True))
 
 
 def nodes(value: JSON, at: FieldPath = ()) -> Iterator[FieldPath]:
-    """apiVersion, kind and names are left out."""
+    """Yield the path of each value, without apiVersion, kind and names."""
     steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, inner in steps:
         if (*at, step) not in FIXED:

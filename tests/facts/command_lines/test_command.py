@@ -57,11 +57,11 @@ def mpirun(**words: object) -> dict:
             ["/opt/conda/bin/torchrun", "--standalone", "--nproc_per_node", "2", "t.py"],
             torchrun(processes=2, per_node="2", address="localhost"),
         ),
-        # words after the program belong to the program
+        # words after the program are arguments of the program
         (["torchrun", "t.py", "--nproc_per_node", "4"], torchrun()),
         (["torchrun", "--", "t.py"], torchrun()),
         (["torchrun", "-t", "3", "t.py", "--nnodes", "2"], torchrun()),
-        # after an unknown option: is this its value or the program?
+        # after an unknown option, a word may be its value or the program
         (["torchrun", "--new", "x", "--nproc_per_node=4"], {"by": "torchrun"}),
         (["torchrun", "--new", "--nproc_per_node=4", "t.py"], torchrun(processes=4, per_node="4")),
         (["torchrun", "--new=x", "--nproc_per_node=4", "t.py"], torchrun(processes=4, per_node="4")),
@@ -369,7 +369,7 @@ def test_every_random_command_has_a_launch_fact(found: list[str], joint: str) ->
 
 def test_a_cached_command_does_not_keep_the_deadline_of_its_review():
     class OfReview(Deadline):
-        """An object that accepts weak references, which show whether something still refers to it."""
+        """A deadline that accepts weak references. They show whether something still refers to it."""
 
     deadline = OfReview()
     seen = weakref.ref(deadline)

@@ -46,7 +46,7 @@ SLICES = st.fixed_dictionaries(
 
 
 def published(held: list[dict[str, Any]]) -> list[PooledDevice]:
-    """Each slice is a separate pool."""
+    """Return the devices of slices. Each slice is a separate pool."""
     shared = {"driver": "d", "perDeviceNodeSelection": True}
     specs = [each | shared | {"pool": {"name": str(number)}} for number, each in enumerate(held)]
     slices = [
@@ -66,7 +66,9 @@ def given_by(devices: list[PooledDevice]) -> int:
 
 
 def fit(devices: tuple[PooledDevice, ...]) -> bool:
-    """The counters of the pools must suffice for all these devices. A counter that no slice publishes has no limit."""
+    """Return whether the counters of the pools suffice for all these devices. A counter that no slice publishes has no
+    limit.
+    """
     used: dict[tuple[str, str, str], int] = {}
     for each in devices:
         for name, counters in each.consumed_counters().items():
@@ -79,7 +81,7 @@ def fit(devices: tuple[PooledDevice, ...]) -> bool:
 
 
 def most(devices: list[PooledDevice]) -> int:
-    """Tainted devices are left out."""
+    """Return the largest number of devices without taints that one node can allocate."""
     free = [each for each in devices if all(taint["effect"] == "None" for taint in each.fields.taints)]
     best = 0
     for node in NODES:

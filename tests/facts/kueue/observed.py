@@ -64,7 +64,7 @@ def with_old(attributes: Any, old: JSON) -> Any:
 
 
 def settle(job: JSON, objects: list[JSON]) -> None:
-    """Admit a job as Kueue did, or leave it pending. This sets the status of its ClusterQueue."""
+    """Admit a job as Kueue did, or leave it pending, and write the status of its ClusterQueue."""
     attributes = attributes_of_object(deepcopy(job), TABLE.row)
     obj = decode_object(attributes.object, attributes.kind).value
     view = ClusterView(ClusterWithAssumedNamespaces(FilesCluster(objects, is_whole=True)), attributes.namespace)
@@ -84,7 +84,7 @@ def settle(job: JSON, objects: list[JSON]) -> None:
 
 
 def status_of(name: str, objects: list[JSON]) -> JSON:
-    """The status is in a new object, because objects of a view never change."""
+    """Return the status of a ClusterQueue. It is in a new object, because objects of a view never change."""
     index = next(
         at for at, each in enumerate(objects) if each["kind"] == "ClusterQueue" and each["metadata"]["name"] == name
     )
@@ -94,7 +94,7 @@ def status_of(name: str, objects: list[JSON]) -> JSON:
 
 
 def reserve(wanted: PodSetQuotaRequest, fitting: JobInClusterQueue, status: JSON) -> None:
-    """The usage is added to the first flavor that has enough free."""
+    """Add the requests to the usage of the first flavor that has enough free quota."""
     free = wanted.flavors_with_capacity(lambda pair: fitting.tree.available_quota(fitting.node, pair))
     resources = [
         {"name": name, "total": f"{value}m" if name == "cpu" else str(value)} for name, value in wanted.requests.items()

@@ -24,7 +24,9 @@ MANY = settings(max_examples=2 * settings().max_examples)
 @MANY
 @given(members(), st.data())
 def test_quota_bounds_are_the_most_that_fits(tree: list[Member], data: st.DataObject) -> None:
-    """The bounds are compared in an empty tree, with the usage, and without the usage of one ClusterQueue."""
+    """Each bound is compared with the result of a search: in an empty tree, with the present usage, and without the
+    usage of one ClusterQueue.
+    """
     made, nodes = built(tree)
     index = data.draw(st.integers(0, len(tree) - 1))
     alone = [replace(each, children=[], parent=None) for each in tree]
@@ -71,7 +73,7 @@ def wanted(requests: list[int], flavors: tuple[str, ...]) -> list[PodSetQuotaReq
 
 @cache
 def possible(requests: tuple[int, ...], capacities: tuple[int, ...]) -> bool:
-    """Every choice of flavors is tried."""
+    """Return whether some choice of flavors fits, by trying every choice."""
     if not requests:
         return True
     first, *rest = requests
@@ -100,7 +102,7 @@ def test_pod_sets_fit_together_if_any_choice_of_flavors_does(
 
 
 def test_a_deep_tree_is_processed_without_deep_recursion() -> None:
-    """A chain of thousands of cohorts: each is the parent of the next."""
+    """In a chain of thousands of cohorts, each cohort is the parent of the next one."""
     root = node = QuotaNode(name="0", is_cohort=True, quotas={PAIR: FlavorQuota(nominal=1)})
     for index in range(1, 5000):
         child = replace(node, name=str(index), parent=None, children=[])

@@ -46,7 +46,7 @@ class Member:
 
 @st.composite
 def members(draw: st.DrawFn, most: int = 7) -> list[Member]:
-    """The root is first, and the parent of each other node is an earlier cohort."""
+    """Draw the nodes of a tree. The root is first, and the parent of each other node is an earlier cohort."""
     made = [Member(draw(AMOUNTS), None, None, 0, is_cohort=True)]
     for _ in range(draw(st.integers(1, most))):
         above = draw(st.sampled_from([each for each in made if each.is_cohort]))
@@ -70,7 +70,7 @@ def built(tree: list[Member]) -> tuple[QuotaTree, list[QuotaNode]]:
 
 
 def fits(node: Member, amount: int, *, is_empty: bool) -> bool:
-    """A node uses its own quota first, and borrows the rest within its limit."""
+    """Return whether a node can use this amount. It uses its own quota first, and borrows the rest within its limit."""
     used = 0 if is_empty else node.used
     if node.parent is None:
         return used + amount <= node.subtree
@@ -82,7 +82,7 @@ def fits(node: Member, amount: int, *, is_empty: bool) -> bool:
 
 
 def most(node: Member, *, is_empty: bool) -> int:
-    """Each amount from the current usage on is tried."""
+    """Return the largest amount that fits, by trying each amount."""
     amount = -node.in_use - 1
     while fits(node, amount + 1, is_empty=is_empty):
         amount += 1

@@ -46,7 +46,7 @@ def test_a_pod_is_made_as_the_controller_makes_it(case: JSON) -> None:
 
 
 def said(patch: JSON, template: JSON = TEMPLATE) -> list[tuple[str, str, bool]]:
-    """Each finding has the problem, its path in the patch, and whether it is certain."""
+    """Return the problems of a patch, with the path in the patch, and whether each problem is certain."""
     found = ShardTemplate(template).notes_on_patch(patch, AT)
     return [(note.what, path_as_text(note.path).removeprefix("spec.shardPatches[0]"), note.certain) for note in found]
 

@@ -34,7 +34,7 @@ def schema(kind: str) -> dict:
 
 
 def disagreements(shape: train_job_and_runtime_fields.ObjectShape, published: dict, at: str) -> list[str]:
-    """Fields that only the table or only the CRD has. The CRD is of release 2.3."""
+    """Return the fields that only the table or only the CRD of release 2.3 has."""
     found = []
     own = published.get("items", published).get("properties", {})
     if shape.known is not None:

@@ -44,14 +44,16 @@ def job(name: str = "j", **spec: object) -> dict:
 
 @dataclass(frozen=True)
 class Made:
-    """A TrainJob with its runtime, the claims of its node, and all problems. Missing objects are left out."""
+    """A TrainJob that was merged with its runtime, the claims of its node, and all problems. Missing objects do not
+    count as problems.
+    """
 
     job: MergedTrainJob
     claims: tuple[NodeDeviceClaim, ...]
     problems: list[Problem]
 
     def rules(self, *names: str) -> list[str]:
-        """The broken rules of the group train-job, or those of a list."""
+        """Return the broken rules of the group train-job. With names, return only broken rules with these names."""
         found = [each.code.removeprefix("train-job/") for each in self.problems]
         return [each for each in found if not names or each in names]
 

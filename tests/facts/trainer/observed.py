@@ -42,7 +42,7 @@ def policies() -> PolicySet:
 
 
 def said(trainjob: dict[str, Any]) -> str:
-    """`deny`, `warn` or `none`."""
+    """Return `deny`, `warn` or `none`: claimgate's strictest verdict on a TrainJob."""
     attributes = attributes_of_object(deepcopy(trainjob), TABLE.row)
     return spoken(
         *(answer_request(attributes, policies(), cluster(), phase=phase) for phase in (Phase.VALIDATE, Phase.MUTATE))
@@ -50,7 +50,7 @@ def said(trainjob: dict[str, Any]) -> str:
 
 
 def spoken(*verdicts: Verdict) -> str:
-    """The strictest of `deny`, `warn` and `none`."""
+    """Return the strictest of some verdicts: `deny`, `warn` or `none`."""
     if not all(verdict.allowed for verdict in verdicts):
         return "deny"
     return "warn" if any(verdict.warnings for verdict in verdicts) else "none"
@@ -64,7 +64,9 @@ def predicted(trainjob: dict[str, Any]) -> MergedTrainJob:
 
 
 def normal(job_set: dict[str, Any], *, suspend: bool = False) -> Any:
-    """The defaults are those of the CustomResourceDefinition and the webhook."""
+    """Return a JobSet with the defaults of its CustomResourceDefinition and its webhook, so that two JobSets can be
+    compared.
+    """
     spec = deepcopy(job_set)
     spec["network"] = {"enableDNSHostnames": True, "publishNotReadyAddresses": True, **spec.get("network", {})}
     spec["startupPolicy"] = {"startupPolicyOrder": "AnyOrder", **spec.get("startupPolicy", {})}
@@ -96,7 +98,7 @@ def _default_job(job: dict[str, Any]) -> None:
 
 
 def _shown(value: Any) -> Any:
-    """Go omits empty values. An empty volume stays, because it is a volume."""
+    """Return a value without empty values, which Go omits. An empty volume stays, because it is a volume."""
     if isinstance(value, dict):
         made = {name: _shown(held) for name, held in value.items()}
         return {name: held for name, held in made.items() if name == "emptyDir" or held not in ({}, [], None, "")}

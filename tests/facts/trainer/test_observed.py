@@ -29,7 +29,7 @@ def test_every_job_set_is_predicted() -> None:
 
 
 def test_findings_match_the_observed_outcome() -> None:
-    """A job that runs is never denied, and every other job has a finding."""
+    """No job that ran is denied, and every job that did not run has a finding."""
     told = Counter((row["observed"]["stage"] in RUNS, said(row["trainjob"])) for row in ROWS)
     assert told[True, "deny"] <= FALSE_DENIALS
     assert told[False, "none"] <= SILENT
@@ -37,7 +37,9 @@ def test_findings_match_the_observed_outcome() -> None:
 
 @all_rows("row", rows("updates"), ids=lambda row: row["case"])
 def test_an_update_gets_its_consequence_as_a_finding(row: dict[str, Any]) -> None:
-    """Trainer refuses the update, or only JobSet refuses it again and again, or both accept it."""
+    """Each update has one of three results: Trainer refuses it, Trainer accepts it and JobSet refuses it again and
+    again, or both accept it.
+    """
     seen = row["observed"]
     verdict = answer_request(decode_review(row["review"]), policies(), cluster(), phase=Phase.VALIDATE)
     assert spoken(verdict) == ("deny" if not seen["allowed"] else "warn" if seen["jobsetRefused"] else "none")

@@ -15,7 +15,7 @@ from webhook.facts.volcano.pod_group import check_pod_group, pods_of_group
 
 
 class Watched(FilesCluster):
-    """Like a live view, it has PodGroups and queues, and no pods."""
+    """A view that, like a live view, has PodGroups and queues and no pods."""
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
         if gvk.group in ("", "batch", "apps"):

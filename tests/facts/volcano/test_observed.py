@@ -56,7 +56,7 @@ def verdicts(number: int) -> tuple[Verdict, ...]:
 
 
 def said(number: int) -> str:
-    """The strictest of `deny`, `warn` and `none`."""
+    """Return claimgate's strictest answer to a request: `deny`, `warn` or `none`."""
     answers = verdicts(number)
     if not all(answer.allowed for answer in answers):
         return "deny"
@@ -70,7 +70,9 @@ def expected(row: dict[str, Any]) -> str:
 
 
 def test_every_verdict_is_that_of_volcano() -> None:
-    """claimgate denies what Volcano denies, and warns of accepted jobs that never run. Good objects have no finding."""
+    """claimgate denies what Volcano denies, and warns of accepted jobs that never run. Correct objects have no
+    finding.
+    """
     answers = {row["id"]: (expected(row), said(number)) for number, row in enumerate(ROWS)}
     assert {name: pair for name, pair in answers.items() if pair[0] != pair[1] and name not in DIFFERENT} == {}
     assert {name for name in DIFFERENT if answers[name][0] == answers[name][1]} == set()
@@ -166,7 +168,7 @@ def _mutated(row: dict[str, Any]) -> Any:
 
 
 def normal(value: Any) -> Any:
-    """Go omits empty values. Amounts become numbers."""
+    """Return a value without empty values, which Go omits, and with amounts as numbers."""
     if isinstance(value, dict):
         made = {name: normal(held) for name, held in value.items() if name not in (*UNDECLARED, "status")}
         made = {name: held for name, held in made.items() if held not in ({}, None) and (name, held) != ("replicas", 0)}

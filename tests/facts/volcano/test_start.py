@@ -20,7 +20,8 @@ NAMES = "abcdef"
 
 @dataclass
 class Simulation:
-    """One Job. Every round, the controller creates pods, and the scheduler places the gang, until nothing changes.
+    """A simulation of one Job. In every round, the controller creates pods and the scheduler places the gang, until
+    nothing changes.
 
     Nodes have room for everything, so placed pods run.
     """
@@ -44,7 +45,9 @@ class Simulation:
         return any(ready) if len(ready) > 1 and depends.get("iteration") == "any" else all(ready)
 
     def is_gang_valid(self) -> bool:
-        """The scheduler counts the pods of the Job. If all minima count, it also counts the pods of each task."""
+        """Return whether the scheduler counts enough pods of the Job. If all minima count, it also counts the pods of
+        each task.
+        """
         pods = {task["name"]: task["replicas"] for task in self.spec["tasks"] if task["name"] in self.created}
         needs = {task["name"]: task["minAvailable"] for task in self.spec["tasks"]}
         if sum(pods.values()) < self.spec["minAvailable"]:

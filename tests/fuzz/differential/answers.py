@@ -32,7 +32,7 @@ _FORK = get_context("fork")
 
 @dataclass(frozen=True)
 class View:
-    """In a complete cluster, the namespace of every request exists."""
+    """The objects of a cluster. In a complete cluster, the namespace of every request exists."""
 
     objects: tuple[JSON, ...]
     is_complete: bool
@@ -44,7 +44,7 @@ class View:
 
 @dataclass(frozen=True)
 class Step:
-    """One review, and the number of its view."""
+    """One review, and the number of the cluster's view for it."""
 
     body: bytes
     phase: Phase
@@ -59,7 +59,7 @@ class Epoch:
 
 
 def load(policies: Sequence[Path]) -> PolicySet:
-    """All expressions are compiled.
+    """Load policies and compile all their expressions.
 
     Raises:
         PolicyError: the mistakes of the policies.
@@ -70,7 +70,7 @@ def load(policies: Sequence[Path]) -> PolicySet:
 
 
 def answer(step: Step, policies: PolicySet, cluster: Cluster) -> str:
-    """The error of the evaluation is also an answer."""
+    """Return the answer as text. An error of the evaluation is also an answer."""
     try:
         return _shown(answer_request(decode_review_bytes(step.body), policies, cluster, phase=step.phase))
     except Exception as error:  # noqa: BLE001 - both must give the same error
@@ -78,7 +78,9 @@ def answer(step: Step, policies: PolicySet, cluster: Cluster) -> str:
 
 
 def _shown(verdict: Verdict) -> str:
-    """Leave out times and places of faults. The answer to an API server has a line, and so has each decision."""
+    """Return a verdict as text, without times and places of faults. The answer to an API server has a line, and each
+    decision has one.
+    """
     told = (verdict.allowed, verdict.status, verdict.warnings, verdict.patch, dict(verdict.audit_annotations))
     faults = [(fault.policy, fault.checks, fault.error) for fault in verdict.faults]
     decisions = [repr(structs.replace(decision, elapsed_s=0)) for decision in verdict.decisions]
@@ -86,7 +88,7 @@ def _shown(verdict: Verdict) -> str:
 
 
 class Warm:
-    """A process that answers epoch after epoch, as a server with reloads does."""
+    """A process that answers one epoch after another, like a server that reloads its policies."""
 
     def __init__(self) -> None:
         self._connection, theirs = _FORK.Pipe()
@@ -123,7 +125,7 @@ def _in_turn(epoch: Epoch, steps: Sequence[Step], policies: PolicySet) -> Iterat
 
 
 def fresh_answers(epoch: Epoch, cases: Sequence[Sequence[Step]]) -> list[str]:
-    """A new process answers the steps of each case in order. The last answers are returned."""
+    """Return the answer to the last step of each case. A new process answers the steps of a case in order."""
     connection, theirs = _FORK.Pipe(duplex=False)
     process = _FORK.Process(target=_answer_in_children, args=(epoch, cases, theirs))
     process.start()

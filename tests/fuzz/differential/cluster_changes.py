@@ -20,7 +20,9 @@ _SHIPPED_PARAMS: Final = (
 
 
 class Clusters:
-    """An unchanged object stays the identical Python object."""
+    """Draws the objects of a cluster, which change between reviews. An object that does not change stays the identical
+    Python object.
+    """
 
     def __init__(self, random: Random) -> None:
         self._random = random

@@ -19,7 +19,7 @@ _MOST_POLICIES: Final = 6
 
 
 class Epochs:
-    """The same seed gives the same epochs."""
+    """Draws epochs. The same seed gives the same epochs."""
 
     def __init__(self, seed: int, folder: Path) -> None:
         self._random = Random(seed)
@@ -41,7 +41,7 @@ class Epochs:
         return Epoch(policies, tuple(views), tuple(steps))
 
     def _set(self) -> tuple[Path, ...]:
-        """The set has site policies, shipped policies, or both."""
+        """Return folders with policies of a site, with the shipped policies, or with both."""
         random = self._random
         chosen = random.choices(("site", "shipped", "both"), (70, 18, 12))[0]
         places = [] if chosen == "site" else [Path(shipped.policies_folder())]
@@ -50,7 +50,7 @@ class Epochs:
         return tuple(places)
 
     def _written(self, count: int) -> Path:
-        """The API server would accept the policies."""
+        """Write random policies that an API server would accept, and return their folder."""
         items: list[JSON] = []
         while count:
             policy = self._policies.draw(f"site-{count}")

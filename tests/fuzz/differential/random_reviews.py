@@ -25,7 +25,9 @@ _LARGEST: Final = 20_000
 
 @cache
 def recorded() -> Mapping[bool, tuple[JSON, ...]]:
-    """Every object of the recorded reviews, the manifests and the suites: Pods under True, others under False."""
+    """Return every object of the recorded reviews, the manifests and the suites: Pods under True, others under
+    False.
+    """
     found: dict[str, JSON] = {}
     for obj in (*_reviewed(), *_manifests(), *_of_suites()):
         if _is_object(obj) and len(text := json.dumps(obj, sort_keys=True, default=str)) <= _LARGEST:
@@ -54,7 +56,7 @@ def _manifests() -> Iterator[JSON]:
     for file in sorted((_ROOT / "tests/data/manifests").rglob("*.yaml")):
         try:
             yield from quick_yaml.load_all(file.read_text())
-        except yaml.YAMLError:  # a template, which is not YAML
+        except yaml.YAMLError:  # a template of Helm, which is not YAML
             continue
 
 
@@ -65,7 +67,7 @@ def _of_suites() -> Iterator[JSON]:
 
 
 class Reviews:
-    """A stream of reviews about a few objects and their variants."""
+    """Draws reviews about a few objects and their variants."""
 
     def __init__(self, random: Random, objects: int = 5) -> None:
         self._random = random
@@ -80,7 +82,7 @@ class Reviews:
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
 
     def draw(self) -> bytes:
-        """The AdmissionReview of one request."""
+        """Return the AdmissionReview of one random request."""
         random = self._random
         base = self._drawn[0] if random.random() < 0.5 else random.choice(self._drawn)
         operation = random.choices(("CREATE", "UPDATE", "DELETE"), (80, 16, 4))[0]
@@ -130,7 +132,7 @@ class Reviews:
 
 
 def _pod_specs(value: JSON) -> Iterator[JSON]:
-    """Every PodSpec inside an object."""
+    """Yield every PodSpec inside an object."""
     if isinstance(value, dict):
         if isinstance(value.get("containers"), list):
             yield value
@@ -198,7 +200,7 @@ def _containers(spec: JSON, random: Random) -> None:
 
 
 def _first(spec: JSON) -> JSON:
-    """The first container of a pod; a new one if there is none."""
+    """Return the first container of a pod, or add one if there is none."""
     if not (spec["containers"] and isinstance(spec["containers"][0], dict)):
         spec["containers"] = [{"name": "main", "image": "x:1"}]
     found: JSON = spec["containers"][0]

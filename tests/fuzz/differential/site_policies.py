@@ -90,7 +90,9 @@ class SitePolicies:
 
 
 class _Policy:
-    """One policy while it is drawn. Its inputs are chosen first. Many policies have few features, and some have most."""
+    """A policy while its parts are drawn. Its inputs are chosen first. Many policies have few features, and some have
+    most.
+    """
 
     def __init__(self, random: Random, name: str) -> None:
         self._random = random

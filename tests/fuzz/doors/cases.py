@@ -37,7 +37,7 @@ class Group:
 
     @property
     def has_shipped_policies(self) -> bool:
-        """Only random policies may read any field."""
+        """Return whether the group has the shipped policies. Only random policies may read any field."""
         return self.policies == _SHIPPED
 
 
@@ -74,7 +74,9 @@ def recorded_groups() -> Iterator[Group]:
 
 
 def _of_suites() -> Iterator[Group]:
-    """A creation is a plain object, and another case a review. Cases of shipped policies are together."""
+    """Yield the cases of suites. A creation becomes a plain object, and another case a review. Cases of shipped
+    policies form one group.
+    """
     for file in sorted(_SHIPPED[0].glob("*/suite.yaml")):
         for case in quick_yaml.load(file.read_text())["cases"]:
             held = [*case.get("params", ()), *case.get("context", ())]
@@ -100,7 +102,7 @@ def _fixture(asked: JSON, case: JSON) -> JSON | None:
 
 
 def _random(seed: int, folder: Path) -> Iterator[Group]:
-    """Reviews of random operations, and plain objects with nulls and empty values, in clusters that change."""
+    """Yield reviews of random operations, and plain objects with nulls and empty values, in clusters that change."""
     epochs, random = Epochs(seed, folder), Random(seed)
     while True:
         epoch = epochs.draw(_REVIEWS_OF_AN_EPOCH)

@@ -81,7 +81,7 @@ class Served:
         self._state: ServedState | None = None
 
     def hold(self, policies: PolicySet, held: Sequence[JSON], settings: ReportSettings = SETTINGS[0]) -> None:
-        """Load everything, as after a restart."""
+        """Replace policies, cluster and settings, as after a restart of the server."""
         kept, view = (_unchanging(each) for each in (policies, FilesCluster(held)))
         self._state = ServedState(kept, view, None, settings)
 
@@ -144,12 +144,12 @@ def _compared(
 
 @lru_cache(maxsize=4)
 def _policies(places: tuple[Path, ...]) -> PolicySet:
-    """Most groups have the shipped policies."""
+    """Load policies. The result is cached, because most groups have the shipped policies."""
     return load(places)
 
 
 def _replayed(document: documents.InputDocument, phase: Phase, local: LocalAnswerer) -> Iterator[JSON]:
-    """Nothing if `replay` cannot read the fixture."""
+    """Yield the answer of `replay` to a fixture, or nothing if `replay` cannot read the fixture."""
     alone = documents.InputDocuments(documents=(document,), files=1, problems=())
     name: PhaseName = "mutate" if phase is Phase.MUTATE else "validate"
 
@@ -173,7 +173,7 @@ def _sent(fixture: JSON) -> JSON | None:
 
 
 def _loses_fields(made: Attributes) -> bool:
-    """Whether an object of Trainer has a field that some release lacks.
+    """Return whether an object of Trainer has a field that some release lacks.
 
     An API server with that release sends the object without the field. For a file, `replay` reports the effect of the
     field. For a review, it reports that the API server has another release.
