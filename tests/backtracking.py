@@ -45,12 +45,12 @@ class Use(Enum):
 
 
 class NotAnalysedError(Exception):
-    """The analysis does not know a part of the pattern."""
+    """A pattern has a part that the analysis does not support."""
 
 
 @dataclass(frozen=True)
 class _Condition:
-    """The demand between two characters.
+    """A condition on the characters before and after a position.
 
     Attributes:
         characters: the previous character must be one of these (`before`), or the next character (`after`), or exactly
@@ -72,7 +72,7 @@ class _Condition:
 
 @dataclass
 class _Graph:
-    """The ways through a pattern.
+    """The ways through a pattern, as a graph of states.
 
     Attributes:
         free: for each state, the states that follow without reading a character.
@@ -282,7 +282,7 @@ class _Automaton:
         return sum(1 << at for at, kind in enumerate(self.kinds) if kind <= characters)
 
     def _ways(self, at: int, before: frozenset[str] | None) -> dict[_Place, int]:
-        """The number of ways to each place is at most two."""
+        """Return the number of ways to each place. Numbers above two count as two."""
         count: dict[tuple[int, frozenset[int]], int] = {}
         found: dict[_Place, int] = {}
 

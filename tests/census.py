@@ -56,7 +56,7 @@ def roots(left_out: Iterable[str] = ("tests", "_pytest", "pytest")) -> Iterator[
 
 
 def take(starts: Iterable[tuple[str, object]], closed: Container[str] = ()) -> Census:
-    """The values of `closed` tables are not visited."""
+    """Count the tables that can be reached from some objects. The values of `closed` tables are not visited."""
     found, seen, names = Census(), set[int](), dict[type, tuple[str, ...]]()
     waiting = list(starts)
     seen |= {id(waiting), id(seen), id(names), id(found), id(found.entries), id(found.objects), id(found.__dict__)}
@@ -73,7 +73,7 @@ def take(starts: Iterable[tuple[str, object]], closed: Container[str] = ()) -> C
             waiting.append(("", value.__wrapped__))
             continue
         if issubclass(kind, (dict, *_SEQUENCES)):
-            # a PartialObject refuses to tell its length
+            # len() of a PartialObject fails
             found.entries[label] += dict.__len__(value) if issubclass(kind, dict) else len(value)
         if label not in closed:
             waiting += _parts(label, value, names)
@@ -106,7 +106,7 @@ def _parts(label: str, value: Any, names: dict[type, tuple[str, ...]]) -> Iterat
                 yield from ((f"{_name(kind)}.{name}", held) for name, held in list(each.items()))
             elif each is not kind:
                 yield f"{_name(kind)}>", each
-        yield from _attributes(value, kind, names)  # walked first, so that their names count
+        yield from _attributes(value, kind, names)  # these are visited first, so tables get the names of attributes
 
 
 def _parts_of_function(function: FunctionType) -> Iterator[tuple[str, object]]:
@@ -122,8 +122,8 @@ def _parts_of_function(function: FunctionType) -> Iterator[tuple[str, object]]:
 
 
 def _attributes(value: Any, kind: type, names: dict[type, tuple[str, ...]]) -> Iterator[tuple[str, object]]:
-    """Only the first object of a class is asked for its `__dict__`. Python creates it on access, which would take
-    megabytes for all objects.
+    """Yield the attributes of an object. Only the first object of a class is asked for its `__dict__`. Python creates
+    it on access, which would take megabytes for all objects.
     """
     if kind not in names:
         slots = [name for each in kind.__mro__ for name in _slots(each)]

@@ -12,17 +12,17 @@ settings.load_profile("busy")  # the time of an example depends on the machine t
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --update-golden. The difference in version control is then reviewed like code."""
+    """Add the option --update-golden. The changed files are then reviewed like code."""
     parser.addoption("--update-golden", action="store_true", help="write golden files anew")
 
 
 def pytest_collection() -> None:
-    """Nothing that collection creates is garbage: thousands of tests, modules and policies."""
+    """Collect no garbage while pytest collects tests. Collection creates thousands of objects that stay."""
     gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """Visit objects that stay once, and not in each garbage collection, which took a third of the tests' time."""
+    """Exclude the objects that stay from later garbage collections, which otherwise took a third of the tests' time."""
     gc.enable()
     gc.set_threshold(20_000)
     gc.collect()
@@ -31,7 +31,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """After each file, do the same with the policies that its tests compiled for all tests."""
+    """After each file, exclude the policies that its tests compiled for all tests, too."""
     yield
     if nextitem is None or nextitem.path != item.path:
         gc.collect()
@@ -40,6 +40,6 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.fixture(autouse=True)
 def no_screen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment of the tests may set the width of the screen."""
+    """Remove the environment variables for the screen, which may be set outside of the tests."""
     for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)

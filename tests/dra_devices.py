@@ -13,7 +13,7 @@ DRIVER = "gpu.example.com"
 
 
 def exact(name: str = "main", **more: JSON) -> JSON:
-    """A request for one device of one class. None leaves a field out."""
+    """Return a request for one device of one class. A field with the value `...` is left out."""
     asked = {"deviceClassName": CLASS, **more}
     return {"name": name, "exactly": {key: value for key, value in asked.items() if value is not ...}}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def wide(count: int) -> str:
-    """Nested loops over constants: 10 to the power of the depth."""
+    """Return nested loops over constants, with 10 to the power of `count` steps."""
     body = "true"
     for index in range(count):
         body = f"[1, 2, 3, 4, 5, 6, 7, 8, 9, 10].all(x{index}, {body})"

@@ -17,7 +17,7 @@ VERSIONS = ("v1", "v1beta2", "v1beta1")
 
 
 def flat(request: JSON) -> JSON:
-    """In v1beta1, the fields of `exactly` are beside the name."""
+    """Return a request in the form of v1beta1, in which the fields of `exactly` are beside the name."""
     if not isinstance(request, dict) or not isinstance(request.get("exactly"), dict):
         return request
     return {key: value for key, value in request.items() if key != "exactly"} | request["exactly"]
@@ -48,7 +48,7 @@ def device_class(spec: JSON, version: str = "v1", name: str = CLASS) -> JSON:
 
 
 def variants() -> Iterator[tuple[str, JSON]]:
-    """Every object with its own description."""
+    """Yield every object with its own description."""
     for index, (name, held) in enumerate(devices()):
         yield f"claim v1: {name}", claim({"devices": held})
         version = ("v1beta1", "v1beta2")[index % 3 == 2]

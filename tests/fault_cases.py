@@ -32,7 +32,7 @@ _OPEN: Final = frozenset(("can start", "unknown"))
 
 
 class Judged(NamedTuple):
-    """The texts of the findings, and the answers of `simulate`."""
+    """The texts of the findings about a case, and the answers of `simulate`."""
 
     texts: Sequence[str]
     answers: frozenset[str]
@@ -57,7 +57,7 @@ def judge(files: Mapping[str, str], context: Mapping[str, str], *, is_whole: boo
 
 
 def _documents(text: str) -> Iterator[yamlfile.Document]:
-    """An object of a file has no status that counts."""
+    """Yield the documents of a text that are objects."""
     for document in yamlfile.load(text, "app.yaml"):
         if isinstance(document.value, dict):
             yield document
@@ -74,12 +74,12 @@ def _findings(obj: JSON, cluster: Cluster, options: ReviewOptions) -> Iterable[F
 
 
 def findings_of_one_object(obj: JSON) -> Iterable[Finding]:
-    """Policies see no other object."""
+    """Return the findings about an object in a cluster without other objects."""
     return _findings(obj, ClusterWithAssumedNamespaces(FilesCluster([obj])), _SIMULATED)
 
 
 def findings_among(obj: JSON, others: Iterable[JSON]) -> Sequence[str]:
-    """The cluster has nothing but some other objects."""
+    """Return the texts of findings about an object in a cluster with some other objects and nothing else."""
     documents = [yamlfile.dump(each) for each in (obj, *others)]
     known = [document for text in documents for document in _documents(text)]
     cluster = ClusterWithAssumedNamespaces(FilesCluster(known, is_whole=True))
@@ -91,7 +91,7 @@ def _place(_: object, _words: object = ()) -> Place:
 
 
 def _answer(obj: JSON, cluster: Cluster) -> str:
-    """The answer of `simulate`, in the words of the cases."""
+    """Return the answer of `simulate`, in the words that cases use."""
     attributes, located = attributes_of_object(obj, TABLE.row), ObjectPlace(_place(""), _place)
     answer = simulate_job(attributes, located, RecordingCluster(cluster), shipped_policies(), _SIMULATED).answer
     assert answer in ANSWERS
@@ -103,7 +103,7 @@ def holds_words(texts: Iterable[str], words: Sequence[str]) -> bool:
 
 
 class Verdict(NamedTuple):
-    """Whether the fault is found, the errors, and whether the answer of `simulate` is right."""
+    """Whether the fault was found, which findings are wrong, and whether the answer of `simulate` is right."""
 
     told: bool
     wrong: str
@@ -125,7 +125,7 @@ def judge_case(case: Mapping[str, Any]) -> Verdict:
 
 
 def _wrong_answer(right: str, given: frozenset[str]) -> str:
-    """Unknown answers are not wrong."""
+    """Return the wrong answer, or "". An unknown answer does not count as wrong."""
     wanted = set(right.split("|")) - {""}
     if not wanted or wanted & given or ("nothing found" in given and wanted & _OPEN):
         return ""
@@ -133,7 +133,7 @@ def _wrong_answer(right: str, given: frozenset[str]) -> str:
 
 
 def table(cases: Sequence[Mapping[str, Any]], verdicts: Sequence[Verdict]) -> str:
-    """Each line has the numbers of cases, found faults, wrong findings, and wrong answers."""
+    """Return a table. Each line has the numbers of cases, found faults, wrong findings, and wrong answers."""
     columns = ("cases", "told", "wrong", "wrong answer")
     counts: dict[str, Counter[str]] = {}
     for case, verdict in zip(cases, verdicts, strict=True):

@@ -13,7 +13,7 @@ MOST_LINES, MOST_COLUMNS = 40, 300
 
 
 def compare_with_golden_file(golden: Path, text: str, config: pytest.Config) -> None:
-    """The failure names the command that rewrites the file."""
+    """Compare a text with a golden file. A failure names the command that rewrites the file."""
     if config.getoption("--update-golden"):
         golden.parent.mkdir(parents=True, exist_ok=True)
         golden.write_text(text)

@@ -39,7 +39,7 @@ def review(obj: JSON, operation: str = "CREATE", old: JSON = None) -> JSON:
 
 
 def longest(make: Make, size: int) -> int:
-    """The result is a multiple of four."""
+    """Return the number of items with which an object has about this size. The number is a multiple of four."""
     number = 256
     while len(json.dumps(make(number))) < size:
         number *= 4

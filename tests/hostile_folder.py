@@ -24,7 +24,7 @@ PROGRAMS = ("python", "python3", "pip", "claimgate", "kubectl", "git", "bash", "
 
 
 def fill(folder: Path, mark: Path) -> None:
-    """A file that is run appends its name to `mark`."""
+    """Write hostile files. Each file that is run appends its name to `mark`."""
     code = f"with open({str(mark)!r}, 'a') as mark:\n    mark.write(__file__ + '\\n')\n"
     for name in MODULES:
         (folder / f"{name}.py").write_text(code)

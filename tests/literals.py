@@ -20,7 +20,7 @@ CONFIG_MAPS = {**PODS, "resources": ["configmaps"]}
 
 
 def validating(*rules, name="v", annotations=None, rule=PODS, actions=("Deny",), binding=None, **spec):
-    """A rule is an expression or a validation."""
+    """Return a policy and its binding. Each rule is an expression or a whole validation."""
     found = [rule if isinstance(rule, dict) else {"expression": rule} for rule in rules]
     policy = {
         "apiVersion": GROUP,
@@ -32,7 +32,7 @@ def validating(*rules, name="v", annotations=None, rule=PODS, actions=("Deny",),
 
 
 def mutating(*changes, name="m", annotations=None, rule=PODS, binding=None, **spec):
-    """A change that starts with `[` is a JSONPatch."""
+    """Return a policy and its binding. A change that starts with `[` is a JSONPatch."""
     policy = {
         "apiVersion": GROUP,
         "kind": "MutatingAdmissionPolicy",
@@ -67,7 +67,7 @@ def _binding(kind, name, spec):
 
 
 def policies(*lists, registry=SHIPPED):
-    """The lists are those of validating() and mutating(), and other objects."""
+    """Compile policies. Arguments are results of validating() and mutating(), or other objects."""
     written = [each for found in lists for each in (found if isinstance(found, list) else [found])]
     return load_documents(
         [Document(value, "test.yaml", number) for number, value in enumerate(written)],
@@ -77,7 +77,7 @@ def policies(*lists, registry=SHIPPED):
 
 @cache
 def shipped_policies(*folders):
-    """All policies, or those of some folders, compiled once for all tests."""
+    """Return the shipped policies of some folders, or all. They are compiled once for all tests."""
     root = Path(shipped.policies_folder())
     return load_policy_set([root / folder for folder in folders] or [root], OPTIONS)
 
@@ -110,7 +110,7 @@ def request(obj, operation="CREATE", old=None, resource=None, **changes):
 
 
 def pod(**spec):
-    """The namespace is team."""
+    """Return a Pod in the namespace team."""
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "team"}, "spec": spec}
 
 

@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[1] / "deploy" / "claimgate.1"
 
 
 def page() -> str:
-    """The page is in roff."""
+    """Return the manual page in roff."""
     group = typer.main.get_command(create_typer_application())
     context = typer.Context(group, info_name="claimgate")
     lines = [
@@ -54,7 +54,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """No line may be a roff request."""
+    """Return a text in which no line is a roff request."""
     if text == ".PP":
         return text
     made = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")

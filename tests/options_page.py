@@ -62,7 +62,9 @@ def _table(what: str, rows: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
 
 
 def _cell(name: str, reason: str) -> str:
-    """Files in the folder of a suite apply to the suite."""
+    """Return the text of a cell: yes, or no with the reason. An option counts as `yes` if files in the folder of a
+    suite set it.
+    """
     if reason.startswith("of the "):
         return f"yes, {reason}"
     return f"no: {reason}" if reason else "yes"

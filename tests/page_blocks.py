@@ -63,7 +63,7 @@ class Block(msgspec.Struct, frozen=True):
 
     @property
     def commands(self) -> list[str]:
-        """A console block has commands with their continuation lines. Another block is one command."""
+        """Return the commands with their continuation lines. A block that is not a console block is one command."""
         return [command for command, _ in self.steps]
 
     @property
@@ -82,7 +82,7 @@ class Block(msgspec.Struct, frozen=True):
 
 
 def blocks_of(text: str) -> Iterator[Block]:
-    """The indentation in a list is removed."""
+    """Yield the blocks of a page. If a block is in a list, its indentation is removed."""
     return (_block(match) for match in BLOCK.finditer(text))
 
 
@@ -131,14 +131,14 @@ def _script(blocks: list[Block]) -> Iterator[str]:
 
 
 def _environment(checkout: Path) -> dict[str, str]:
-    """A new user has an empty home, and claimgate on the path."""
+    """Return the environment of a new user: an empty home, and claimgate on the path."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("CLAIMGATE_", "KUBE", "GIT_"))}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return {**kept, "PATH": path, "HOME": str(checkout.parent), "COLUMNS": COLUMNS}
 
 
 def shows(shown: str, printed: str) -> bool:
-    """`…` in the page matches any text."""
+    """Return whether the page shows what was printed. `…` in the page matches any text."""
     lines = (
         r"(?:[^\n]*\n)*?" if line.strip() == "…" else ".*".join(map(re.escape, line.rstrip("\n").split("…"))) + r"\n"
         for line in shown.splitlines(keepends=True)
@@ -147,7 +147,7 @@ def shows(shown: str, printed: str) -> bool:
 
 
 def written_anew(text: str, checkout: Path) -> str:
-    """Output that the page already shows stays, with its `…`."""
+    """Return the page with the output of its commands. Output that still matches stays, with its `…`."""
     ran = outputs_of([*blocks_of(text)], checkout)
 
     def anew(match: re.Match[str]) -> str:

@@ -35,7 +35,7 @@ class Expression:
 
     @property
     def use(self) -> Use:
-        """The method that can take the most time decides."""
+        """Return how the expression is used. Of several methods, the one that can take the most time counts."""
         if not self.uses or self.uses & {"", "match from", *_ANYWHERE}:
             return Use.ANYWHERE
         return Use.WHOLE if "fullmatch" in self.uses else Use.BEGINNING
@@ -58,7 +58,7 @@ def find_expressions() -> dict[str, Expression]:
 
 
 def _name(home: str) -> str:
-    """The name may be that of a table of expressions."""
+    """Return the name of an expression, or of the table that has the expression."""
     return home.partition("[")[0].rpartition(".")[2]
 
 
@@ -101,7 +101,7 @@ def _patterns(home: str, value: Any) -> Iterator[Expression]:
 
 
 def names_of_fields(record: Any) -> tuple[str, ...]:
-    """Other values have no fields."""
+    """Return the names of the fields of a record. Other values have no fields."""
     return tuple(getattr(record, "__struct_fields__", None) or getattr(record, "__dataclass_fields__", ()))
 
 

@@ -55,7 +55,7 @@ def _python() -> None:
 
 
 def lock_of_release(wheel: Path) -> str:
-    """The lock file for `pip install --no-deps --require-hashes -r`, with all dependencies.
+    """Return the lock file for `pip install --no-deps --require-hashes -r`, with all dependencies.
 
     It names the file of the wheel, because public indexes have another package with the name claimgate.
     """
@@ -82,7 +82,7 @@ def _tracked(*names: str) -> list[str]:
 
 
 def _archive(place: Path, names: Iterable[str], below: str, folder: str) -> None:
-    """The same files always give the same bytes."""
+    """Write an archive. The same files always give the same bytes."""
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name in sorted(names):

@@ -27,7 +27,7 @@ Name: TypeAlias = tuple[str, str]
 
 
 def current_names(verbs_page: str | None = None) -> set[Name]:
-    """Flags are those of the page of verbs."""
+    """Return all names that users write or read. The flags are those of the page of verbs."""
     flags = re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", verbs_page or page())
     metrics = {each.name for each in Exposition(Counters(), gauges_of_view(None), version="0").collect()}
     return {
@@ -54,7 +54,7 @@ def changes_since(version: str, changelog: str) -> str:
 
 
 def is_named(text: str, name: Name) -> bool:
-    """The name must be in backquotes. A setting has the name of its flag."""
+    """Return whether a text has the name in backquotes. A setting is named by its flag."""
     kind, word = name
     return kind == "setting" or any(
         re.search(rf"(?<![\w-]){re.escape(word)}(?:_total)?(?![\w-])", quoted)

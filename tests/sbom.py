@@ -21,7 +21,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
 def bill_of_materials(lock: Path = ROOT / "requirements.lock") -> str:
-    """The JSON is valid by the schema of CycloneDX."""
+    """Return the bill of materials as JSON, after a check by the schema of CycloneDX."""
     from cyclonedx.schema import SchemaVersion  # the import takes four seconds
     from cyclonedx.validation.json import JsonStrictValidator
 
@@ -40,7 +40,7 @@ def bill_of_materials(lock: Path = ROOT / "requirements.lock") -> str:
 
 
 def declared() -> set[str]:
-    """The extras are those of `all`. Ray is not in the image."""
+    """Return the packages that pyproject.toml names, with the extras of `all`. Ray is not in the image."""
     extras = PROJECT["optional-dependencies"]
     (everything,) = extras["all"]
     chosen = (each for extra in Requirement(everything).extras for each in extras[extra])
@@ -55,7 +55,7 @@ def locked(lock: Path = ROOT / "requirements.lock") -> dict[str, Any]:
 
 
 def normalised(name: str) -> str:
-    """Registries compare names in this form."""
+    """Return the form of a name in which registries compare names."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

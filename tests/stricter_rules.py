@@ -32,7 +32,7 @@ _STRICTNESS: Final = MappingProxyType({"": 0, "Audit": 1, "Warn": 2, "Deny": 3})
 
 
 def shipped_actions() -> Actions:
-    """Bindings and params are included."""
+    """Return what each rule does by default, with the shipped bindings and params."""
     params = _shipped_params()
     return {
         (policy.name, rule.id): done
@@ -73,7 +73,7 @@ def stricter(released: Actions, now: Actions) -> Iterator[tuple[tuple[str, str],
 
 
 def mistakes(released: Actions, now: Actions, unreleased: str) -> Iterator[str]:
-    """`unreleased` is the changelog since the last release."""
+    """Yield what is not allowed about stricter rules. `unreleased` is the changelog since the last release."""
     for (policy, rule), before, action in stricter(released, now):
         if action == "Deny" and before != "Warn":
             told = f"it denies and {f'was `{before}`' if before else 'did nothing'} in the last release"

@@ -15,7 +15,7 @@ _SIGNS: Final = {"  ✖ fail": "fail", "✖ denied": "fail", "  ⚠ warn": "warn
 
 
 def picture(text: str, title: str) -> str:
-    """The picture of a console block with commands that begin with `$`. `title` is for screen readers.
+    """Return a picture of a console block with commands that begin with `$`. `title` is for screen readers.
 
     The lines must be short enough.
     """

@@ -16,14 +16,14 @@ IMPLEMENTS = "caches"
 
 
 def name_of(node: ast.expr) -> str:
-    """`lru_cache` of `lru_cache`, `lru_cache(maxsize=4)` and `functools.lru_cache`."""
+    """Return the name of a decorator: `lru_cache` for `lru_cache`, `lru_cache(maxsize=4)` and `functools.lru_cache`."""
     if isinstance(node, ast.Call):
         return name_of(node.func)
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def caches_of(tree: ast.Module) -> Iterator[str]:
-    """A function may cache by a decorator or under another name. Tables of user input are included."""
+    """Yield the caches of a module: functions with a decorator, caches with another name, and tables of user input."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if any(name_of(each) in DECORATORS for each in node.decorator_list):

@@ -105,7 +105,7 @@ def installed(tmp_path_factory):
 
 
 def claimgate(installed, folder, *arguments):
-    """Only the standard library and the folder can be imported."""
+    """Run claimgate in an interpreter that can import only the standard library and the folder."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "KUBE"))}
     environment |= {"PYTHONPATH": str(installed), "HOME": str(folder), "COLUMNS": "120"}
     command = [sys.executable, "-S", "-m", "webhook", *arguments]
@@ -170,7 +170,7 @@ def test_an_installation_without_extras_is_small():
 
 
 def _everything():
-    """Ray is not a part of `all`."""
+    """Return all dependencies with the extras of `all`, which does not include Ray."""
     extras = {name: texts for name, texts in PROJECT["optional-dependencies"].items() if name not in ("all", "ray")}
     return [*PROJECT["dependencies"], *(text for texts in extras.values() for text in texts)]
 

@@ -33,14 +33,14 @@ GOOD = "examples/research-team/good/volcano-job.yaml"
 
 
 def shell(script, *, cwd=ROOT, **variables):
-    """Like CI, run bash until the first failure."""
+    """Run a script by bash until the first failure, as CI systems do."""
     environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", **variables}
     command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
 def audit_step(folder, cwd=ROOT, **given):
-    """The action's step that audits, with its inputs, in the environment of the tests."""
+    """Run the step of the action that audits, with its inputs, in the environment of the tests."""
     (folder / "claimgate").symlink_to(BIN.parent)
     inputs = {name: str(declared["default"]) for name, declared in ACTION["inputs"].items()} | given
     environment = {
@@ -114,7 +114,7 @@ def test_paths_of_the_action_are_not_options(tmp_path):
 
 @pytest.fixture
 def pull_request(tmp_path):
-    """The last commit has an exception for itself. Returns the base commit as well."""
+    """Return a checkout and its base commit. The last commit adds an exception for its own mistake."""
     (folder := tmp_path / "checkout").mkdir()
     (folder / "claimgate.yaml").write_text("{}")
     (folder / "a").mkdir()
@@ -210,7 +210,9 @@ def test_the_hook_reports_only_files_of_the_commit(file, code):
 
 
 def entry_of_hook(name, arguments=None):
-    """`args` of a site replace those of the hook. pre-commit appends file names."""
+    """Return the command of a hook. The `args` of a site replace the `args` of the hook, and pre-commit appends file
+    names.
+    """
     args = HOOKS[name].get("args", []) if arguments is None else arguments
     return shlex.join([*shlex.split(HOOKS[name]["entry"], comments=True), *args])
 
@@ -248,7 +250,7 @@ def test_the_policy_hook_finds_a_wrong_policy_without_a_case(tmp_path):
 
 
 def gitlab_audit(folder, tools, **given):
-    """GitLab's part that audits, in the environment of the tests."""
+    """Run the part of the GitLab job that audits, in the environment of the tests."""
     (tools / "claimgate").symlink_to(BIN.parent)
     return shell(GITLAB["script"][-1], cwd=folder, tools=str(tools), **{**GITLAB["variables"], **given})
 
@@ -303,7 +305,7 @@ def test_the_plugin_of_kubectl_audits_what_kubectl_reads(tmp_path):
 
 
 def hostile_folder(tmp_path):
-    """The files of a checkout leave a mark when they are run."""
+    """Return a checkout with files that leave a mark when they are run."""
     (folder := tmp_path / "checkout").mkdir()
     hostile_folder_files.fill(folder, tmp_path / "mark")
     shutil.copy(ROOT / BROKEN, folder)
@@ -322,7 +324,7 @@ def hostile_folder(tmp_path):
     ],
 )
 def test_files_of_the_folder_leave_a_mark(script, tmp_path):
-    """Without the protection, the files do leave a mark. So the test above can fail."""
+    """Without the protection, the files leave a mark. This shows that the test above can fail."""
     folder, mark = hostile_folder(tmp_path)
     shell(script, cwd=folder)
     assert str(folder) in mark.read_text() or "./" in mark.read_text() or ".claimgate" in mark.read_text()

@@ -28,7 +28,7 @@ def names(tree):
 
 
 def sentences(tree):
-    """Docstrings are left out, because people read the other texts without the code."""
+    """Yield the texts of a module without docstrings, because people read the other texts without the code."""
     documentation = {
         id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
@@ -43,7 +43,7 @@ def functions(tree):
 
 @cache
 def written():
-    """The names, sentences and functions of each module, by its path. Every module is parsed once."""
+    """Return the names, sentences and functions of each module, by its path. Every module is parsed once."""
     trees = ((path, ast.parse(path.read_text())) for path in FILES)
     return {
         path.relative_to(ROOT): (set(names(tree)), list(sentences(tree)), list(functions(tree))) for path, tree in trees

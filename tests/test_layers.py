@@ -97,7 +97,7 @@ UNIMPORTED = {"uvloop", "opentelemetry-exporter-otlp-proto-http"}
 
 @dataclass(frozen=True)
 class Module:
-    """A module, parsed once for all tests."""
+    """What a module imports. Each module is parsed once for all tests."""
 
     imports: tuple[str, ...]
     docstring: str | None
@@ -110,7 +110,7 @@ def parsed(path):
 
 
 def imports(path):
-    """Absolute names at the top, inside functions, or only for types."""
+    """Return the absolute names of all imports: at the top, inside functions, or only for types."""
     return parsed(path).imports
 
 
@@ -124,7 +124,7 @@ def imported_by(tree, path):
 
 
 def folder_of(path, package):
-    """`cel` and `cel/parser`, for example."""
+    """Return the folder and the path of a module, such as `cel` and `cel/parser`."""
     parts = path.relative_to(package).with_suffix("").parts
     return parts[0], "/".join(parts)
 
@@ -216,7 +216,9 @@ def not_below(facts):
 
 
 def circle(folder, name):
-    """The modules of a circle in their order, or []. A package's own module is its __init__.py."""
+    """Return modules that import each other in a circle, in their order, or []. The module of a package is its
+    __init__.py.
+    """
     paths = {
         ".".join((name, *path.relative_to(folder).with_suffix("").parts)).removesuffix(".__init__"): path
         for path in folder.rglob("*.py")

@@ -17,7 +17,7 @@ SUITES = {folder: re.findall(r"`([\w./]+)`", suites) for folder, suites in ROWS}
 
 
 def files_of(suite: str) -> list[Path]:
-    """The files that pytest collects, or the modules that another test runs."""
+    """Return the files that pytest collects in a suite, or the modules that another test runs."""
     path = ROOT / suite
     return [path] if path.is_file() else sorted(path.rglob("*.py"))
 

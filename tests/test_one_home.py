@@ -46,7 +46,7 @@ def test_a_rule_is_declared_once():
         for each in yamlfile.read(path)
         for rules in each.value["policies"].values()
         for rule in rules
-        if "title" in rule  # without a title, it refers to another rule
+        if "title" in rule  # without a title, the key refers to another rule
     ]
     assert checks
     assert own
@@ -73,7 +73,7 @@ def test_a_kind_is_declared_once():
 
 
 def limits():
-    """Public numbers by name and value, with the modules that define them."""
+    """Yield public numbers by name and value, with the module that defines each."""
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.parse(path.read_text()).body:
             named = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]

@@ -19,7 +19,7 @@ PINNED = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)", re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """Built without network and without an isolated build environment."""
+    """Build the wheel without a network and without an isolated build environment."""
     folder = tmp_path_factory.mktemp("wheel")
     build = [
         sys.executable,

@@ -98,7 +98,9 @@ def test_no_code_block_is_indented() -> None:
 
 
 def _width_of_list_marker(line: str) -> int:
-    """The indentation of a list item does not mark code. 0 outside of lists."""
+    """Return the width of the marker of a list item, because its indentation does not mark code. Outside of lists,
+    return 0.
+    """
     marker = re.match(r" *(?:[-*]|\d+\.) +| {2,3}(?=\S)", line)
     return len(marker[0]) if marker else 0
 
@@ -175,7 +177,7 @@ READ_BY = {
 def _assert_that_this_part_of_an_object_excepts_a_finding(
     part: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In an object that breaks its rule, the part excepts one finding, and gives no warning."""
+    """Fail unless this part of an object excepts one finding of a broken rule, without a warning."""
     if part.startswith("spec:"):
         broken = (ROOT / "examples/research-team/broken/mpijob-slots.yaml").read_text()
         text = broken.replace("spec:\n  slotsPerWorker: 4\n", part)

@@ -69,7 +69,7 @@ def ran(shown):
 
 
 def terminal():
-    """The picture at the top of README: a job that is refused, in a file and by the webhook."""
+    """Return the picture at the top of README: a job that is refused, in a file and by the webhook."""
     job = "examples/research-team/broken/volcano-job-gang.yaml --context examples/research-team/cluster"
     shown = "".join(f"$ claimgate {verb} {job}\n" for verb in ("audit", "replay"))
     return picture(ran(shown), "A terminal: claimgate audit and replay show why a job is refused, and the fix")
@@ -90,7 +90,7 @@ def test_the_exit_table_is_that_of_help(code):
 
 
 def policies():
-    """A row for each policy, in the order of the folders."""
+    """Return a table with a row for each policy, in the order of the folders."""
     rows = ["| policy | what it says |", "|---|---|"]
     for folder in sorted(path for path in (ROOT / "policies").iterdir() if (path / "policy.yaml").is_file()):
         rest = sorted(path for path in folder.glob("*.yaml") if path.stem not in ("policy", "suite"))
@@ -112,14 +112,14 @@ def commands():
 
 
 def has(command, setting):
-    """Another flag of the same name does not count."""
+    """Return whether a command has the flag of a setting. Another flag with the same name does not count."""
     return any(
         setting.flag in each.opts and setting.environment_variable in (each.help or "") for each in command.params
     )
 
 
 def settings():
-    """A row for each setting, with the verbs that have its flag."""
+    """Return a table with a row for each setting, and the verbs that have its flag."""
     rows = ["| flag | variable | default | verbs | meaning |", "|---|---|---|---|---|"]
     for each in SETTINGS:
         verbs = dict.fromkeys(name.split()[0] for name, command in commands() if has(command, each))
@@ -129,7 +129,7 @@ def settings():
 
 
 def output_formats():
-    """A row for each format, in the order of the declaration."""
+    """Return a table with a row for each format, in the order of the declaration."""
     rows = ["| format | for | content |", "|---|---|---|"]
     rows += [f"| `{each.name}` | {each.audience} | {each.content} |" for each in FORMATS]
     return "".join(f"{row}\n" for row in rows)

@@ -162,7 +162,9 @@ def _match(pattern: re.Pattern[Any], use: Use, text: Any) -> None:
 
 
 def _texts(pattern: re.Pattern[Any]) -> Iterator[Callable[[int], Any]]:
-    """Pieces of a pattern and pairs of pieces are repeated, with and without an end that fails."""
+    """Yield functions that make texts of a length. They repeat pieces of the pattern and pairs of pieces, with and
+    without an end that does not match.
+    """
     is_text = isinstance(pattern.pattern, str)
     written = pattern.pattern if is_text else pattern.pattern.decode("latin-1")
     pieces = sorted({*re.findall(r"\w+|[^\w\\]", written), "a", "0", " ", "\n", '"', "\\", "-", "A_"})

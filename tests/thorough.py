@@ -11,5 +11,5 @@ Case = TypeVar("Case")
 
 
 def some(cases: Iterable[Case], every: int) -> Iterator[Case]:
-    """The same cases are chosen each time."""
+    """Yield every n-th case, and all cases in a thorough run. The same cases are chosen each time."""
     return islice(cases, 0, None, 1 if THOROUGH else every)

@@ -77,7 +77,7 @@ BOUNDED: Mapping[str, str] = {
 
 
 def page() -> str:
-    """The author's text has new tables between the marks."""
+    """Return the page with new tables between its marks. The text outside of the marks stays."""
     before, _, rest = PAGE.read_text().partition(_BEGINS)
     return "\n".join([f"{before}{_BEGINS}", *_tables(), _ENDS]) + rest.partition(_ENDS)[2]
 

@@ -11,7 +11,7 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def documents(text: str | Path) -> list[Any]:
-    """The documents are parsed on each call, because the caller may change them."""
+    """Parse YAML documents. Each call parses them again, because the caller may change them."""
     written = text if isinstance(text, str) else text.read_text()
     return list(yaml.load_all(written, LOADER))
 

@@ -1,4 +1,4 @@
-"""An installation that only warns or only audits denies nothing, and still reports the findings of its policies."""
+"""An installation that only warns or only audits denies nothing, and it still reports the findings of its policies."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ MOST = 5.0
 
 
 class Counter(Deadline):
-    """A deadline that never passes. It counts the charged work."""
+    """A deadline that never passes, and counts the charged work."""
 
     WHOLE = 1 << 60
 
@@ -38,7 +38,7 @@ class Counter(Deadline):
         self.left = self.WHOLE
 
     def check_clock(self):
-        """Do not change the count."""
+        """Reading the clock must not change the count, so this does nothing."""
 
     @property
     def work(self):

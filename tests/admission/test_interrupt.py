@@ -13,7 +13,7 @@ ONLY_GPU = {"namespaceSelector": {"matchLabels": {"gpu": "yes"}}}
 
 
 def stopped(*lists, phase=Phase.VALIDATE, context=(), **changes):
-    """The verdict on a Pod with an unknown object."""
+    """Return the verdict on a request that was not evaluated in time, with an unknown object."""
     asked: Attributes = replace(request(pod()), object=None, **changes)
     return answer_unevaluated_request(
         asked, policies(*lists), FilesCluster(context), phase=phase, why=NotEvaluated(LATE)

@@ -1,4 +1,6 @@
-"""Our own bug in a policy is an evaluation error of this policy. Its place is logged, and other policies report."""
+"""If claimgate has a bug in the evaluation of a policy, this policy has an evaluation error. Its place is logged, and
+other policies are evaluated.
+"""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def answer(verdict: Verdict, phase: Phase = Phase.MUTATE, operation: Operation =
 
 
 def verify(uid: str, *, mutating: bool, version: str, review: dict[str, Any]) -> tuple[str, Any]:
-    """The checks of kube-apiserver on an answer: k8s.io/apiserver pkg/admission/plugin/webhook, v0.36.
+    """Check an answer as kube-apiserver does: k8s.io/apiserver pkg/admission/plugin/webhook, v0.36.
 
     request/admissionreview.go VerifyAdmissionResponse, errors/statuserror.go ToStatusErr.
     """

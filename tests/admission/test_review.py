@@ -74,7 +74,7 @@ def test_a_claim_with_fields_of_another_version_is_answered(policies: PolicySet)
 
 
 def test_an_internal_error_stays_an_internal_error(policies: PolicySet, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error outside of all policies has no failurePolicy."""
+    """No policy causes this error, so no failurePolicy decides about the request."""
 
     def broken(*_: object) -> None:
         raise KeyError("spec")

@@ -25,7 +25,7 @@ NOT_BY_NAME = {
 
 
 class Failing(FilesCluster):
-    """A view that does not know the namespaces."""
+    """A view that fails to look up namespaces."""
 
     def get(self, gvk, namespace, name):
         if gvk.kind == "Namespace":

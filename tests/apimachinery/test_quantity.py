@@ -63,7 +63,7 @@ def test_a_parsed_quantity_is_the_number_rounded_up_to_nano(number):
     q = parse_quantity(text)
     assert fraction(q) == rounded
     again = str(q.neg().neg())
-    if q.format != "DecimalSI" or abs(rounded) < 10**18:  # beyond exa, Go prints no suffix
+    if q.format != "DecimalSI" or abs(rounded) < 10**18:  # above exa, Go prints no suffix
         assert parse_quantity(again) == q
 
 

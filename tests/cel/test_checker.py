@@ -241,7 +241,7 @@ def test_the_deepest_expressions_are_checked():
 
 @pytest.fixture
 def usual_depth():
-    """cel-python raises Python's recursion limit of each process that uses it."""
+    """Restore Python's recursion limit, which cel-python raises."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(1000)
     yield

@@ -23,7 +23,7 @@ def evaluate(text):
     except CompileError:
         return CompileError
     except (EvaluationPanic, BudgetExceeded):
-        return EvaluationPanic  # `&&` and `||` absorb neither
+        return EvaluationPanic  # `&&` and `||` do not absorb these errors
     except EvaluationError:
         return EvaluationError  # the order of two failing operands decides which error is reported
 

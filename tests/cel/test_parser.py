@@ -34,7 +34,7 @@ def complaint(source: str, **options: object) -> str:
 
 
 def show(node: object) -> str:
-    """Every bracket is written."""
+    """Return a tree as text with all brackets."""
     match node:
         case Literal():
             return repr(node.value)

@@ -1,4 +1,6 @@
-"""Any pattern of a user is compiled within bounds of time and memory. A too large pattern is not called invalid."""
+"""Any pattern of a user is compiled within bounds of time and memory. A pattern above these bounds is not called
+invalid.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ TOO_LARGE = r"(\pL{900}|\PN{900})"
 
 
 class Asked(Deadline):
-    """A deadline that records reserved times, and stops work above a limit."""
+    """A deadline that records the longest announced time of a call, and refuses calls above a limit."""
 
     def __init__(self, most_s: float) -> None:
         super().__init__()

@@ -28,7 +28,7 @@ ENVIRONMENT = Environment(version=(1, 37), variables=VARIABLES, mutation=True, e
 
 
 class Counted(Deadline):
-    """A deadline that never passes. Counts the work and the checks of the clock."""
+    """A deadline that never passes. It counts the work and the checks of the clock."""
 
     __slots__ = ("looks", "work")
 
@@ -47,7 +47,7 @@ class Counted(Deadline):
 
 
 class Late(Deadline):
-    """A deadline that has passed at one of the later checks of the clock."""
+    """A deadline that passes only after some checks of the clock."""
 
     __slots__ = ("looks",)
 
@@ -92,7 +92,7 @@ LONG: dict[str, Callable[[int], object]] = {
 
 
 def activation(n: int, expression: str) -> dict[str, object]:
-    """Build only the variables that an expression names. Building all would take longer than most expressions."""
+    """Return the variables that an expression names. Making all variables would take longer than most expressions."""
     return {name: make(n) for name, make in LONG.items() if name in expression}
 
 
@@ -124,7 +124,7 @@ WALKS = {
 
 
 def evaluate(expression: str, variables: dict[str, object], deadline: Deadline) -> object:
-    """The meter has no bounds of cost."""
+    """Evaluate an expression without a limit of its cost."""
     program = compiled_engine().compile(expression, ENVIRONMENT)
     return program.evaluate(variables, CostMeter(limit=10**15, budget=10**15, deadline=deadline))
 

@@ -160,7 +160,7 @@ def test_rotation_repairs_a_store(tmp_path: Path) -> None:
 
 
 def test_certificates_that_are_deleted_are_replaced_by_trusted_ones(tmp_path: Path) -> None:
-    """Replicas show the old certificate until they have read the new one."""
+    """Replicas show the old certificate until they have read the new one, so clients must trust both."""
     store = Folder(tmp_path)
     issue(store, ["a"], now=NOW, days=DAYS)
     before = store.read()

@@ -23,7 +23,7 @@ def server():
 
 @pytest.fixture
 def started(server, tmp_path):
-    """Starts a view of kinds, and ends its threads after the test."""
+    """Return a function that starts a view of kinds. The threads of the view end after the test."""
     views = []
 
     def start(*kinds, log=None, times=TIMES, most_bytes=None):

@@ -61,15 +61,15 @@ def encoded(value):
 
 
 class ApiServer(ThreadingHTTPServer):
-    """Answers by path.
+    """An API server that answers by path.
 
     Attributes:
         answers: (code, body) for a path.
         watches: queues of lines for the path of a collection and its selectors. None ends the watch, and bytes are sent
             unchanged.
-        objects: all objects of the path of a collection. Its lists, also those of a namespace, support limit,
-            continue, both selectors and PartialObjectMetadata.
-        is_silent: accept connections and send nothing.
+        objects: all objects of the path of a collection. Its lists, also those of a namespace, support limit, continue,
+            both selectors and PartialObjectMetadata.
+        is_silent: whether the server accepts connections and sends nothing.
     """
 
     daemon_threads = True
@@ -136,7 +136,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.answer(code, body)
 
     def do_PATCH(self):
-        """Server-side apply that replaces the whole object."""
+        """Apply an object as server-side apply does, but replace the whole object."""
         collection, name = self.written()
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if self.server.is_silent_to_writes:
@@ -171,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
         return "/".join(before), name
 
     def listed(self, path, query):
-        """A page of the selected objects; None if the collection has another answer."""
+        """Return a page of the selected objects; None if the collection has another answer."""
         before, _, inside = path.partition("/namespaces/")
         namespace, _, plural = inside.partition("/")
         items = self.server.objects.get(f"{before}/{plural}" if plural else path)

@@ -184,7 +184,7 @@ def test_a_forked_child_can_read_during_a_write():
 
 
 def functions_entered(work):
-    """Another thread can run only at a call, so calls are counted."""
+    """Count the functions that Python enters. Another thread can run only at a call."""
     count = 0
 
     def note(_frame, what, _arg):

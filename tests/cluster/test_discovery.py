@@ -18,7 +18,7 @@ CORE = {
 
 
 class Asked:
-    """A connection that answers after `may_answer` is set, and notes the paths."""
+    """A connection that records the paths, and answers only after `may_answer` is set."""
 
     def __init__(self, **documents):
         self.documents = documents
@@ -75,7 +75,7 @@ def test_a_failure_is_told_to_all_and_a_later_question_is_asked_again():
 
 
 def test_the_watches_of_a_view_share_discovery(server, started):
-    """Three kinds of one group, as in a server. The API server serves one of them."""
+    """The API server has three kinds of one group, and serves only one of them."""
     view = started(CONFIG, SECRET, GroupVersionKind("", "v1", "Service"), times=DEFAULT_TIMES)
     assert view.wait_until_synced(5)
     assert [path for path, _, _ in server.asked].count("/api/v1") == 1

@@ -21,7 +21,7 @@ SLICES = GroupVersionKind("resource.k8s.io", "v1", "ResourceSlice")
 
 
 def _untrusted():
-    """The error that ssl raises, with the attribute that it sets."""
+    """Return an error of ssl with the attribute that ssl sets."""
     made = ssl.SSLCertVerificationError(1, "certificate verify failed")
     made.verify_message = "self-signed certificate"
     return made
@@ -193,7 +193,7 @@ def test_a_removed_kind_and_a_new_kind_are_logged():
 
 
 class OfServer(Written):
-    """The log of failures of a server with one policy, which looks up runtimes."""
+    """The log of a server with one policy, which looks up runtimes."""
 
     def __init__(self):
         super().__init__()

@@ -29,7 +29,9 @@ def tree(*objects, **more):
 
 
 def seen(of, file, gvk=CLUSTER, namespace="", name="c", unsaid=""):
-    """The field `by` in the spec of an object; None without the field; or why the object is not known."""
+    """Look up an object. Return the field `by` of its spec, None if it lacks the field, or why the object is not
+    known.
+    """
     try:
         found = of.cluster_view_of_file(file, unsaid).get(gvk, namespace, name)
     except LookupFailed as error:
@@ -64,7 +66,7 @@ DIFFERS = "ClusterQueue c is defined differently in a/one.yaml and a/two.yaml"
         ("a/job.yaml", "own", "two"),
         ("a/job.yaml", "c", DIFFERS),
         ("./a/job.yaml", "own", "two"),
-        ("a/below/job.yaml", "own", None),  # a subfolder is a separate unit
+        ("a/below/job.yaml", "own", None),  # a subfolder is applied separately
         ("b/job.yaml", "own", None),
         ("b/job.yaml", "c", "b"),  # two files with the same object
         ("b/job.yaml", "${NAME}", None),  # a placeholder

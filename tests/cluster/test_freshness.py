@@ -23,7 +23,7 @@ def test_each_watch_asks_for_its_end_and_for_bookmarks(server, started):
 
 
 def test_a_silent_watch_is_restarted_at_its_last_version(server, started):
-    """The first watch is not read any more, although its connection stays. The second watch has the later events."""
+    """The first watch stays connected, but the view no longer reads it. A second watch has the later events."""
     view = started(CONFIG, times=QUICK)
     assert view.wait_until_synced(5)
     server.send(CONFIGS, event("MODIFIED", config("a", "11", k="1")))
@@ -33,7 +33,9 @@ def test_a_silent_watch_is_restarted_at_its_last_version(server, started):
     assert view.failure_count == 1
 
     def is_followed():
-        """A silent watch also gets events, because the server does not know that no client reads it."""
+        """Return whether the view gets an event. The silent watch gets the event too, because the server does not know
+        that no client reads it.
+        """
         server.send(CONFIGS, event("MODIFIED", config("a", "12", k="2")))
         return view.get(CONFIG, "n", "a")["data"] == {"k": "2"}
 
@@ -60,7 +62,7 @@ def test_a_view_without_messages_is_reported_as_stale(server, started):
     eventually(lambda: view.age_s > QUICK.stale_s)
     eventually(lambda: " does not answer: timed out; reviews are still answered, from " in watched.describe_failures())
     assert watched.describe_failures().endswith(" s ago")
-    assert watched.why_not_ready() == ""  # reviews are answered from the view as it was
+    assert watched.why_not_ready() == ""  # reviews are answered from the view as it was before
     server.is_silent = False
     eventually(lambda: watched.describe_failures() == "")
 

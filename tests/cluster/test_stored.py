@@ -16,7 +16,7 @@ OTHER = pod("b", "n")
 
 
 def viewed(view: Cluster, obj: Any, operation: str, old: Any = None) -> tuple[Any, list[str]]:
-    """Pod `a` and the names of all Pods, in the view of the review of `obj`."""
+    """Return Pod `a` and the names of all Pods, as the review of `obj` sees them."""
     asked = attributes_of_object(obj, operation=Operation(operation), old_object=old)
     seen = view_before_request(view, asked)
     return seen.get(POD, "n", "a"), [each["metadata"]["name"] for each in seen.list(POD, "n")]
@@ -45,7 +45,7 @@ def test_other_kinds_and_namespaces_are_not_changed() -> None:
 
 
 def test_a_view_with_the_old_object_is_not_changed() -> None:
-    """A view with the old object is used itself, even if it has only a few fields."""
+    """If a view already has the old object, the review uses this view itself. The object may have only a few fields."""
     old = pod("a", "n", spec={"x": 1, "y": 2})
     for held in (old, pod("a", "n", spec={"x": 1}), pod("a", "n")):
         view = FilesCluster([held])

@@ -17,7 +17,7 @@ DEPTHS = [600, 980, 5_000]
 
 
 def deep(name, depth, field="data", version="11"):
-    """A ConfigMap as text, because Python cannot write JSON of this depth."""
+    """Return a ConfigMap as text, because Python cannot write JSON of this depth."""
     text = json.dumps(config(name, version, text="honest"))
     return f'{text[:-1]}, "{field}": {"[" * depth}{"]" * depth}}}'.encode()
 

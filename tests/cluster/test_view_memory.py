@@ -108,7 +108,7 @@ def test_objects_without_a_namespace_are_counted_and_listed_last():
     assert 60 * KB < memory.bytes < 61 * KB
     claims.put(("team", "a"), {"spec": "x" * 50 * KB})
     assert (claims.not_held, nodes.not_held) == ({"team"}, frozenset())
-    nodes.put(("", "other"), {"spec": "x" * 60 * KB})  # no namespace is too large, so nodes are dropped
+    nodes.put(("", "other"), {"spec": "x" * 60 * KB})  # no namespace is too large, so the view drops nodes
     assert nodes.not_held == {""}
     assert memory.bytes == 0
 
@@ -145,7 +145,7 @@ def test_objects_of_an_incomplete_list_are_counted():
     for number in range(5, 10):
         store.add_listed(("n", f"{number}"), {"spec": "y" * KB})
     assert before * 1.4 < memory.bytes < before * 1.6
-    store.begin_list()  # the previous list never ended
+    store.begin_list()  # the previous list never ended, so it does not count
     assert memory.bytes == before
     store.add_listed(("n", "0"), {"spec": "x" * KB})
     store.end_list()

@@ -191,7 +191,7 @@ def places(value, path=()):
 
 @pytest.mark.parametrize("text", [kyverno(), KUBEWARDEN, GATEKEEPER], ids=["kyverno", "kubewarden", "gatekeeper"])
 def test_malformed_policies_are_problems_and_not_internal_errors(text):
-    """Every part of every policy is replaced by values of other types, one at a time."""
+    """Replace each part of every policy by values of other types, one part at a time."""
     whole = [each.value for each in yamlfile.load(text, "given.yaml")]
     for number, policy in enumerate(whole):
         beside = [each for at, each in enumerate(whole) if at != number] if text == GATEKEEPER else []

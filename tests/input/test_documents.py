@@ -62,7 +62,7 @@ def test_a_list_is_split_into_its_objects(text, expected, tmp_path):
 
 
 def functions_entered(work):
-    """Resumed generators count as calls."""
+    """Count the functions that Python enters. Resuming a generator also counts."""
     count = 0
 
     def note(_frame, what, _arg):

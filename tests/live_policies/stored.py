@@ -39,7 +39,7 @@ def stored(kind: str, name: str, spec: dict[str, Any], day: int = 1, generation:
 
 
 def compiler(clock: Callable[[], float] = time.thread_time) -> Compiler:
-    """The policy does not use `authorizer`."""
+    """Return a compiler for policies that do not use `authorizer`."""
     return Compiler(OPTIONS, may_ask=False, clock=clock)
 
 

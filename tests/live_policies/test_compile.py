@@ -102,7 +102,7 @@ def test_a_binding_without_a_policy_says_so() -> None:
 def with_status(
     value: dict[str, Any], generation: int, last: dict[str, Any] | None = None, registered: str = ""
 ) -> Any:
-    """The status of a later generation has the spec of an earlier one."""
+    """Return the object in this generation. If `last` is given, the status has its spec, as of the generation 1."""
     kept = {"lastCompiled": {"generation": 1, "spec": json.dumps(last["spec"])}} if last else {}
     conditions = [{"type": "Registered", "status": registered}] if registered else []
     metadata = {**value["metadata"], "generation": generation}
@@ -207,7 +207,7 @@ def test_kinds_that_are_not_served_have_no_objects() -> None:
 
 
 class Slow:
-    """A processor clock that advances at each read."""
+    """A processor clock that advances each time it is read."""
 
     def __init__(self) -> None:
         self.now = self.step = 0.0
@@ -259,7 +259,7 @@ def test_thousands_of_mistakes_are_summarized_and_other_policies_stay() -> None:
 
 
 def test_a_too_expensive_expression_is_refused_before_it_is_compiled() -> None:
-    """The clock does not advance during the compilation, so it costs no time."""
+    """The clock does not advance during the compilation, so no time is charged."""
     made = compiler(Slow()).compile(of(policy("long", "1<2&&" * 10_000 + "true"), policy("good")))
     assert {each.stored.name: each.reason for each in made} == {"long": "TooSlow", "good": "Compiled"}
 

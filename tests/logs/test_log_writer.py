@@ -122,7 +122,7 @@ def test_a_non_blocking_pipe_is_waited_for(pipe: tuple[int, int]) -> None:
     made = LogWriter(pipe[1])
     made.write("x" * 200_000 + "\n")
     until(lambda: bool(select.select([pipe[0]], [], [], 0)[0]))
-    time.sleep(0.05)  # the pipe is full by now: the thread waits
+    time.sleep(0.05)  # the pipe is full, so the thread waits
     kept = b""
     while len(kept) < 200_001:
         kept += os.read(pipe[0], 65536)

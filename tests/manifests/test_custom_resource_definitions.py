@@ -46,7 +46,7 @@ def test_the_fields_are_those_of_the_model(kind: str) -> None:
 
 
 def test_conditions_are_merged_by_their_types() -> None:
-    """Two writers each own a condition."""
+    """Two writers each own a condition, so neither may remove the condition of the other."""
     conditions = schema("ValidatingPolicy")["properties"]["status"]["properties"]["conditions"]
     assert conditions["x-kubernetes-list-map-keys"] == ["type"]
 

@@ -41,7 +41,7 @@ def test_an_invalid_configuration_is_refused_with_the_same_message(case):
 
 
 def claims(text):
-    """Go gives the error no order, and its own format of a value."""
+    """Return the parts of an error in order. Go writes them in any order, and with its own format of a value."""
     text = re.sub(r", got .*", "", text)
     return sorted(re.split(r"\n|, |(?<=structs): ", text))
 

@@ -19,7 +19,7 @@ CASES = [json.loads(line) for line in DATA.read_text().splitlines()]
 
 
 def typed(value):
-    """A typed object has no null and no directive."""
+    """Return a value without nulls and directives, as a typed object has it."""
     if isinstance(value, dict):
         return {key: typed(inner) for key, inner in value.items() if inner is not None and key != "$retainKeys"}
     return [typed(item) for item in value] if isinstance(value, list) else value
@@ -147,7 +147,9 @@ def patch_of(*names):
 
 
 def reference(old, patch):
-    """As in k8s.io/apimachinery, the patch orders a merged list. Items that it does not name keep their places."""
+    """Return the merged list in the order of k8s.io/apimachinery: items of the patch are in its order, and the other
+    items keep their places.
+    """
     wanted, stood = list(dict.fromkeys(patch)), {name: place for place, name in enumerate(old)}
     others, ordered = deque(name for name in old if name not in wanted), []
     for name in wanted:

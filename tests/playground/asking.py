@@ -24,14 +24,14 @@ ASKING = {"Origin": ORIGIN, "Content-Type": "application/json"}
 
 @cache
 def shipped_engine():
-    """The engine notes evaluations. It is shared by all tests."""
+    """Return the shipped policies with an engine that records evaluations. All tests share them."""
     engine = MeasuredEngine(compiled_engine())
     options = replace(OPTIONS, engine=engine, lazy=True)
     return load_policy_set([shipped.policies_folder()], options), options, engine
 
 
 def answers(*requests, timeout_s=20.0, memory_bytes=256 << 20):
-    """A request is (method, path, keyword arguments). All are sent at once."""
+    """Send all requests at once, and return the answers. A request is (method, path, keyword arguments)."""
     policies, options, engine = shipped_engine()
 
     async def ask():

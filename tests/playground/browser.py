@@ -33,7 +33,7 @@ def is_there() -> bool:
 
 
 class Browser:
-    """One session. A script is the body of a function with an awaited promise."""
+    """One session of a browser. A script is the body of a function, and may return a promise."""
 
     def __init__(self, client: httpx.Client, session: str) -> None:
         self._client = client

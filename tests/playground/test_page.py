@@ -26,7 +26,7 @@ HOSTILE = "<img src=x onerror=alert(1)><script>document.title='gone'</script>"
 
 @pytest.fixture(scope="module")
 def page():
-    """At the end, the log of the page must be empty."""
+    """Open the page. At the end of the test, the log of the browser must be empty."""
     command = [sys.executable, "-m", "webhook", "ui", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
@@ -78,13 +78,13 @@ def test_every_sample_is_shown_without_a_barrier(page, width, scheme):
 
 
 def everything_fits(page):
-    """On a narrow page, no table may be cut off, and the comparison may not be side by side."""
+    """Return whether a narrow page cuts off no table, and does not show the comparison side by side."""
     tables = "[...document.querySelectorAll('.wide')].every(each => each.scrollWidth <= each.clientWidth)"
     return page.run(f"return {tables} && !document.querySelector('.cm-mergeView')")
 
 
 def assert_no_barrier(page):
-    """axe must find no violation in this state of the page. Without axe, do nothing."""
+    """Fail if axe finds a violation in the present state of the page. Without axe, do nothing."""
     if not AXE:
         return
     page.devtools("Runtime.evaluate", expression=Path(AXE).read_text() + ";0")

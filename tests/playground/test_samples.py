@@ -14,7 +14,7 @@ NAMES = list(read_samples())
 
 
 def replayed(sample, folder, capsys):
-    """The texts are files. Policies and cluster are separate files."""
+    """Return the answer of `claimgate replay` to the texts of a sample, which are written to files."""
     (folder / "object.yaml").write_text(sample["object"])
     arguments = ["replay", str(folder / "object.yaml"), "-o", "json"]
     parts = {"policies": [], "context": []}

@@ -166,7 +166,7 @@ def test_a_rule_that_denies_updates_names_its_upstream_source(rule: Rule) -> Non
     ("rule_id", "kind", "is_refused"),
     [
         ("training-job/image-required", "PyTorchJob", True),
-        # the Training Operator and the MPI Operator have no webhook that refuses this
+        # no webhook of the Training Operator or the MPI Operator checks MPIJobs
         ("training-job/image-required", "MPIJob", False),
         ("training-job/mpi-workers", "MPIJob", False),
         ("train-job/tune-model", "TrainJob", True),

@@ -51,7 +51,7 @@ def spoken(folders: Iterable[Path]) -> dict[tuple[str, str], list[str]]:
 
 
 def table(by_rule: dict[tuple[str, str], list[str]], *, is_verbose: bool) -> Iterator[str]:
-    """The most frequent rule comes first. Texts are shown on request."""
+    """Yield a table with the most frequent rule first. With `is_verbose`, it has the texts of findings."""
     known, levels = judged(), SHIPPED.rule_catalogue_of_groups(SHIPPED.check_groups)
     yield f"{'times':>5}  {'told as':7} {'level':7} {'useful/noise/false':>18}  rule"
     for (rule, result), told in sorted(by_rule.items(), key=lambda each: (-len(each[1]), each[0])):
@@ -63,7 +63,7 @@ def table(by_rule: dict[tuple[str, str], list[str]], *, is_verbose: bool) -> Ite
 
 
 def folders_in(paths: Sequence[Path]) -> Iterator[Path]:
-    """A folder without folders is returned itself."""
+    """Yield the folders inside the given folders. A folder without folders inside is yielded itself."""
     for path in paths:
         inside = sorted(each for each in path.iterdir() if each.is_dir())
         yield from inside or [path]

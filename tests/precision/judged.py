@@ -14,7 +14,7 @@ FILE = Path(__file__).with_name("judged.yaml")
 class Judged(NamedTuple):
     """How many warnings of a rule were useful, true but noise, and false or arguable.
 
-    `changed` are the later changes of the rule.
+    `changed` says how the rule changed later.
     """
 
     useful: int
@@ -32,7 +32,7 @@ class Judged(NamedTuple):
 
 
 class StillTold(NamedTuple):
-    """The useful warnings of a rule, and those that are no longer reported, with reasons."""
+    """The number of useful warnings of a rule, and the useful warnings that are no longer reported, with reasons."""
 
     useful: int
     lost: tuple[str, ...]

@@ -28,8 +28,9 @@ HOSTILE = "a\n::error::b%`|<img src=x>@team\x1b[31m"
 
 @pytest.fixture
 def pods(tmp_path: Path) -> str:
-    """One file has an allowed Pod, and a Pod that is denied because of its second label. Another has a Pod with only a
-    name."""
+    """Write two files. One has an allowed Pod, and a Pod that is denied because of its second label. The other has a
+    Pod with only a name.
+    """
     labels: dict[str, dict[str, str]] = {"good": {}, "bad": {"a": "1", "deny": "1"}}
     texts = [
         yamlfile.dump({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": own}})

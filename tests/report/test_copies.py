@@ -459,7 +459,7 @@ def findings_in(capsys, *arguments):
     params=["platform/upstream", "platform/vendor", "third_party", "platform/kustomize", "common", "platform/contrib"]
 )
 def copied(request, tmp_path, monkeypatch):
-    """A folder with two mistakes that is a copy of another project, beside a file of the owner with one of them."""
+    """Write a copy of another project with two mistakes, and a file of the user with one of these mistakes."""
     folder = tmp_path / request.param / "jobs"
     folder.mkdir(parents=True)
     write(folder, a=JOB.format(name="a", field="initializer"), b=OLD % "b")

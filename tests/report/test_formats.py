@@ -22,7 +22,7 @@ POLICIES = ["--only", str(HERE / "policies")]
 
 
 class Rows:
-    """The new format: the number of rules, then rule, result and object of each finding, then the sums."""
+    """A new format: the number of rules, then rule, result and object of each finding, then the sums."""
 
     def begin(self, rules):
         yield f"{len(rules)} rules\n"

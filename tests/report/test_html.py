@@ -27,7 +27,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 class Page(HTMLParser):
-    """Like a browser, notes the open elements, and each element that was open."""
+    """Reads HTML like a browser. It records the open elements, and every element that was opened."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -47,7 +47,7 @@ def page(opened, report):
 
 
 def keys(page, *pressed):
-    """The keys go to the element with the focus."""
+    """Press keys. They go to the element with the focus."""
     for key in pressed:
         text = {"text": key} if len(key) == 1 else {}
         code = {"Tab": 9, "ArrowDown": 40, "Enter": 13}.get(key, ord(key.upper()[0]))

@@ -17,7 +17,7 @@ KEY = QueueKey("Kueue", "team", "main")
 
 
 def trees(*jobs, resource="nvidia.com/gpu", most=16):
-    """A LocalQueue in a ClusterQueue in a Cohort has these jobs."""
+    """Return a tree of queues: a Cohort, a ClusterQueue in it, and its LocalQueue with these jobs."""
     amounts = (QueueResourceAmounts(flavor="a100", resource=resource, nominal=8, most=most, used=3),)
     rows = (
         QueueRow(kind="Cohort", name="all", amounts=amounts),

@@ -380,7 +380,9 @@ def test_open_reports_fit_their_crd(kind):
 
 
 def misfits(value, schema, path):
-    """An API server would refuse or prune unknown fields, wrong types, values out of an enum, and missing fields."""
+    """Yield what an API server would refuse or prune: unknown fields, wrong types, values out of an enum, and missing
+    fields.
+    """
     types = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
     if "type" in schema and not isinstance(value, types[schema["type"]]):
         yield f"{path}: {value!r} is no {schema['type']}"

@@ -73,7 +73,7 @@ DATA = Path(__file__).parents[1] / "data" / "commands"
 
 
 def shown(*, width, **variables):
-    """stdout and stderr are joined."""
+    """Run an audit on a terminal of this width, and return stdout and stderr together."""
     import fcntl
     import struct
     import termios
@@ -95,7 +95,7 @@ def shown(*, width, **variables):
 def _read(terminal):
     try:
         return os.read(terminal, 1 << 16)
-    except OSError:  # the other end is closed
+    except OSError:  # the other end of the terminal is closed
         return b""
 
 

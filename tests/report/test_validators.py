@@ -34,7 +34,7 @@ def program(name):
 
 
 def golden(name, tmp_path):
-    """The version of this program replaces its placeholder."""
+    """Return a golden file with the version of this program in place of the placeholder."""
     file = tmp_path / name
     file.write_text((GOLDEN / name).read_text().replace("VERSION", __version__))
     return file

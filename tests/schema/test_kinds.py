@@ -23,7 +23,7 @@ OLDER = {"trainer.numProcPerNode", "mlPolicy.torch.numProcPerNode"}
 
 
 def disagreements(of: Type | None, schema: Any, path: str) -> list[str]:
-    """A declaration has another type than the published schema, or none."""
+    """Return the fields of the published schema that are declared with another type, or not declared."""
     if schema.get("x-kubernetes-preserve-unknown-fields") or path in OLDER or of in TEMPLATES or of == "any":
         return []
     if schema.get("x-kubernetes-int-or-string"):

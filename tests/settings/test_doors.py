@@ -77,7 +77,7 @@ def test_a_new_option_reaches_every_verb(door: Door) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class FurtherOptions(ReviewOptions):
-    """The additional option has the name of the setting."""
+    """Options of a review with one more option, which has the name of its setting."""
 
     further: bool = False
 
@@ -118,7 +118,7 @@ def test_an_option_reaches_each_review(door: Door, tmp_path: Path, monkeypatch: 
 
 
 def _review(door: Door, settings: Any, folder: Path) -> None:
-    """Review a Pod as the function of the verb does, after flags and variables are read."""
+    """Review a Pod with the function that a verb calls after it has read flags and variables."""
     if door == "serve":
         state = ServedState.make(settings, None, Log())
         state.review(request(pod()), Phase.VALIDATE, Deadline())

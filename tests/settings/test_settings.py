@@ -1,4 +1,6 @@
-"""Flags win over the environment, and it wins over defaults. An invalid value is reported with its source."""
+"""A flag overrides an environment variable, which overrides the default. An invalid value is reported with its
+source.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -23,7 +23,9 @@ CASES = read_cases(Path(__file__).parents[1] / "data" / "siblings" / "cases.json
 
 
 def is_right(case):
-    """A fault is found and its mended variant has no such finding, or a trap gets no finding about it."""
+    """Return whether the findings about a case are right: a fault is found, but not in its mended variant, and a trap
+    is not reported.
+    """
     if not {"fixed", "fixed_context", "simulate"}.isdisjoint(case):
         verdict = judge_case(case)
         return verdict.told and not verdict.wrong and not verdict.answer

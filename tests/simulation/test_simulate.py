@@ -202,7 +202,7 @@ LISTED = re.compile(r"(\[\]|\{\})")
 
 
 def put(obj, path, value):
-    """The path is that of the workload table. Each list and map on it has one element."""
+    """Set a value at a path of the workload table. Each list and map on the path gets one element."""
     fields, listed, rest = (*LISTED.split(path, maxsplit=1), "", "")[:3]
     *first, last = [each for each in fields.split(".") if each]
     for each in first:
@@ -244,7 +244,7 @@ OTHERS = {
 
 @pytest.fixture(scope="module")
 def answers_about_every_kind(tmp_path_factory):
-    """Each answer is about the smallest object of a kind, by kind and line."""
+    """Return the answers about the smallest object of each kind, by kind and line."""
     folder = tmp_path_factory.mktemp("kinds")
     answers = {}
     others = [{**obj, "kind": kind, "metadata": {"name": "a", "namespace": "team"}} for kind, obj in OTHERS.items()]
@@ -427,7 +427,7 @@ def test_requirements_not_compared_with_nodes_are_reported(spec, said, tmp_path,
 
 
 def problems_and_questions(capsys, file, job):
-    """What `simulate` reports and asks about a job of a whole cluster."""
+    """Return what `simulate` reports and asks about a job, if the files are the whole cluster."""
     _, told = simulated(capsys, file, "--context-is-whole")
     answer = next(each for each in told if each["object"] == job)
     problems = [each["message"] for listed in answer["aspects"].values() for each in listed]
@@ -616,7 +616,7 @@ def test_a_claim_with_more_devices_than_the_cluster_has_is_not_reported_as_start
 
 
 def obstacles_and_questions(told, file):
-    """The obstacles with their paths, then the open questions."""
+    """Return the obstacles with their paths, and then the open questions."""
     obstacles = [f"{each['path']}: {each['message']}" for listed in told["aspects"].values() for each in listed]
     return [each.replace(str(file), "FILE") for each in (*obstacles, *(one["what"] for one in told["unknown"]))]
 

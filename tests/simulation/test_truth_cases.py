@@ -22,7 +22,7 @@ SHARED, CASES = _DOCUMENT.value["shared"], _DOCUMENT.value["cases"]
 
 
 def run(*arguments):
-    """The standard output of `claimgate simulate`."""
+    """Return the standard output of `claimgate simulate`."""
     output = StringIO()
     with redirect_stdout(output), redirect_stderr(StringIO()):
         run_command_line(["simulate", *map(str, arguments)])
@@ -30,7 +30,7 @@ def run(*arguments):
 
 
 def mistakes_of_answer(case, folder):
-    """What is wrong with the answer about the job of a case."""
+    """Return what is wrong with the answer about the job of a case."""
     job, *others = case["objects"]
     cluster = [obj for each in others for obj in (SHARED[each] if isinstance(each, str) else [each])]
     (folder / "job.yaml").write_text(yamlfile.dump(job))

@@ -53,7 +53,7 @@ def test_each_recorded_cluster_has_its_expected_answer():
 
 
 class SourceWithSelectors(FileSource):
-    """Notes the selectors with which pods were listed."""
+    """A source that records the selectors with which pods were listed."""
 
     selects = True
 

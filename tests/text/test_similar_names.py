@@ -10,7 +10,7 @@ from webhook.text.similar_names import count_edits
 
 
 def edits_by_definition(one: str, other: str) -> int:
-    """Every cell of the table is computed."""
+    """Return the number of edits between two words, by every cell of the table."""
     table = {(i, 0): i for i in range(len(one) + 1)} | {(0, j): j for j in range(len(other) + 1)}
     for i in range(1, len(one) + 1):
         for j in range(1, len(other) + 1):

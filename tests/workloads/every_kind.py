@@ -13,7 +13,7 @@ from webhook.workloads.rows import PodSetRule, Row
 
 
 def objects_around(template: JSON) -> Iterator[tuple[str, JSON]]:
-    """Each kind and place of the table has an object with a name. A Pod has no place."""
+    """Yield objects with the template for each kind and place of the table, with a name. A Pod has no place."""
     for row in TABLE.rows:
         for rule in row.podSets:
             if rule.template:
@@ -35,7 +35,9 @@ def object_around(template: JSON, row: Row, rule: PodSetRule) -> JSON:
 
 
 def _with_metadata_beside(obj: JSON, template: JSON) -> JSON:
-    """Put the template's labels and annotations where an object with a bare PodSpec has those of its pods."""
+    """Set the template's labels and annotations where an object with a bare PodSpec has the labels and annotations of
+    its pods.
+    """
     containers = template["spec"].get("containers")
     (podset,) = [each for each in pod_templates(obj, TABLE) if each.template["spec"].get("containers") is containers]
     place = paths.get(obj, podset.metadata[-1])
@@ -49,7 +51,7 @@ def _place_of_condition(rule: PodSetRule) -> str:
 
 
 def _with_value(obj: JSON, path: str, value: JSON) -> JSON:
-    """The value may have any form. The path is a template path."""
+    """Return the object with a value at the path of a template."""
     if not path:
         return value
     step, _, rest = path.partition(".")

@@ -94,7 +94,7 @@ def row_of(crd: dict) -> Row:
 
 
 def covers(rule: str, path: str) -> bool:
-    """A rule may name a key of a map."""
+    """Return whether a rule of the table covers a path. A rule may name a key of a map."""
     return re.fullmatch(re.escape(path).replace(r"\{\}", r"(\{\}|\.\w+)"), rule) is not None
 
 
@@ -124,7 +124,7 @@ def test_every_path_of_a_row_is_in_a_crd(row: Row) -> None:
 
 
 def factors(row: Row) -> Iterator[tuple[str, Factor]]:
-    """The fields of a factor are relative to the place."""
+    """Yield each factor of a number of pods, after the path to which its fields are relative."""
     for rule in row.podSets:
         start, each, _ = re.fullmatch(r"(?:(.*)(\[\]|\{\}))?([^\[{]*)", rule.template).groups()
         for factor in rule.count or ():

@@ -24,7 +24,7 @@ SECRET = "the-token-of-the-job"
 
 @pytest.fixture
 def folder(tmp_path):
-    """Links may lead to a secret outside of the folder."""
+    """Return a folder in which links may lead to a secret outside of the folder."""
     (tmp_path / "secret.yaml").write_text(SECRET)
     made = tmp_path / "tree"
     (made / "sub").mkdir(parents=True)
