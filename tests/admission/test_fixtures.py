@@ -126,7 +126,7 @@ def test_plurals(kind: str, resource: str) -> None:
 @pytest.mark.parametrize(
     "value", [None, [], "x", {"kind": "Pod"}, {"apiVersion": "v1"}, {"apiVersion": 1, "kind": "P"}]
 )
-def test_anything_else_is_refused(value: Any) -> None:
+def test_other_fixtures_are_refused(value: Any) -> None:
     with pytest.raises(CallError, match="expected an AdmissionReview, a request"):
         attributes_of_fixture(value)
 

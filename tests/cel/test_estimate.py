@@ -67,7 +67,7 @@ def test_the_estimated_cost_is_the_upper_bound(text, size, expected):
     assert program.estimated_cost(None if size is None else uniform_size_bound(size)) == expected
 
 
-def test_sizes_are_asked_for_with_paths():
+def test_sizes_are_looked_up_by_path():
     asked = []
 
     def sizes(path, static):

@@ -44,11 +44,11 @@ class Asked(Deadline):
             raise BudgetExceeded
 
 
-def test_a_pattern_is_compiled_once_while_it_is_kept() -> None:
+def test_a_cached_pattern_is_not_compiled_again() -> None:
     assert compile_user_pattern("a+b", Deadline()) is compile_user_pattern("a+b", Deadline())
 
 
-def test_a_large_pattern_asks_for_time_and_is_not_kept() -> None:
+def test_a_large_pattern_reserves_time_and_is_not_cached() -> None:
     with pytest.raises(BudgetExceeded):
         compile_user_pattern(LARGE, Asked(0.1))
     before = bytes_of_all_caches()

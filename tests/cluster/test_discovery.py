@@ -35,7 +35,7 @@ class Asked:
         return answer
 
 
-def test_a_document_is_asked_for_once_and_answers_all():
+def test_a_document_is_requested_once_for_all_watches():
     connection = Asked(v1=CORE)
     discovery = Discovery(connection, 60.0)
     assert [discovery.find_resource(kind).plural for kind in (CONFIG, SECRET, CONFIG)] == [
@@ -64,7 +64,7 @@ def test_watches_that_ask_at_the_same_time_wait_for_one_answer():
     assert (plurals, connection.paths) == (["configmaps"] * 4, ["/api/v1"])
 
 
-def test_a_failure_is_told_to_all_and_a_later_question_is_asked_again():
+def test_a_failure_is_reported_to_all_watches_and_a_later_question_is_a_new_request():
     connection = Asked(v1=LookupFailed("away"))
     discovery = Discovery(connection, 60.0)
     with pytest.raises(LookupFailed, match="away"):

@@ -50,7 +50,7 @@ def test_patterns_choose_files(tmp_path, capsys, flags, ignore, names):
     assert denied(capsys, tmp_path, *flags) == names
 
 
-def test_a_file_that_is_named_is_read_whatever_is_included(tmp_path, capsys):
+def test_a_file_that_the_command_line_names_is_read_despite_include_patterns(tmp_path, capsys):
     written(tmp_path, TREE)
     assert denied(capsys, tmp_path / "a" / "one.yaml", tmp_path / "b", "--include", "none") == ["one"]
 
@@ -91,7 +91,7 @@ def test_a_line_that_a_template_engine_replaces_makes_a_broken_manifest_a_templa
     assert "1 file is a template" in capsys.readouterr().err
 
 
-def test_a_broken_manifest_without_such_a_line_is_an_error(tmp_path, capsys):
+def test_a_broken_manifest_without_template_syntax_is_an_error(tmp_path, capsys):
     (tmp_path / "pod.yaml").write_text(f"{POD.format('web')}    ports: [\n    costs $5\n")
     assert run_command_line(["audit", *POLICIES, str(tmp_path)]) == 2
     assert "not YAML" in capsys.readouterr().err
@@ -358,7 +358,7 @@ def test_no_folder_is_rendered_after_a_bound_of_the_audit(tmp_path, programs, bo
 
 @pytest.mark.skipif(not shutil.which("helm"), reason="needs helm")
 @pytest.mark.parametrize("asked", ["policy/v1", "policy/v1/PodDisruptionBudget"])
-def test_a_chart_that_asks_for_a_version_of_an_api_is_told_that_it_exists(tmp_path, capsys, asked):
+def test_a_chart_that_checks_for_an_api_version_finds_the_version(tmp_path, capsys, asked):
     version = f'policy/{{{{ if .Capabilities.APIVersions.Has "{asked}" }}}}v1{{{{ else }}}}v1beta1{{{{ end }}}}'
     budget = f"apiVersion: {version}\nkind: PodDisruptionBudget\nmetadata: {{name: b}}\nspec: {{minAvailable: 1}}\n"
     chart = "apiVersion: v2\nname: c\nversion: 0.1.0\n"

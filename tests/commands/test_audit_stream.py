@@ -58,7 +58,7 @@ def test_findings_come_in_the_order_of_the_input_with_their_lines(tmp_path, monk
     assert len({(each["file"], each["line"]) for each in whole if each["result"] == "fail"}) == 9
 
 
-def test_objects_that_policies_look_up_are_found_in_whatever_part_they_are(tmp_path, monkeypatch, capsys):
+def test_objects_that_policies_look_up_are_found_in_any_part_of_a_file(tmp_path, monkeypatch, capsys):
     """The Namespace and the claim of a Pod come later in the file than the Pods, and in other parts."""
     monkeypatch.setattr(document_stream, "_BLOCK", 400)
     claims = "resourceClaims: [{name: g, resourceClaimName: c}]\n  containers: [{name: a, image: x, resources: {claims: [{name: h}]}}]"

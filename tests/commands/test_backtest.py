@@ -74,7 +74,7 @@ def backtest(*arguments):
     return run_command_line(["backtest", *POLICIES, *map(str, arguments)])
 
 
-def test_requests_are_judged_and_everything_else_is_counted(tmp_path, capsys):
+def test_requests_are_reviewed_and_other_events_are_counted(tmp_path, capsys):
     log = tmp_path / "audit.log"
     log.write_text(lines(EVENTS))
     assert backtest(log, "-o", "json") == 1

@@ -353,7 +353,7 @@ def test_a_kustomization_uses_nothing_outside_its_folder(tmp_path, capsys, text,
 
 @needs_kubectl
 @pytest.mark.parametrize("key", ["resources", "RESOURCES", "reſources"])
-def test_kustomize_itself_accepts_folders_from_elsewhere(tmp_path, key):
+def test_kustomize_itself_accepts_folders_outside_of_the_kustomization(tmp_path, key):
     """kustomize itself reads the folder, so claimgate must check the paths in a kustomization."""
     write_files(tmp_path / "outside", OUTSIDE)
     write_files(tmp_path / "k", {"kustomization.yaml": f"{key}: [../outside]\n"})

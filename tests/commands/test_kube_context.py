@@ -53,7 +53,7 @@ def test_certs_uses_the_given_kube_context(kubeconfig, capsys):
     assert "nowhere" in capsys.readouterr().err
 
 
-def test_every_verb_with_a_kubeconfig_takes_a_context_of_it():
+def test_every_verb_with_a_kubeconfig_accepts_a_context_of_the_kubeconfig():
     flags = [(verb, flags) for verb, flags in flags_of_verbs() if "--kubeconfig" in flags]
     assert [verb for verb, known in flags if "--kube-context" not in known] == []
     assert {"serve", "audit"} <= {verb for verb, _ in flags}

@@ -191,7 +191,7 @@ def test_a_renewed_certificate_is_served_and_a_broken_one_is_not(tmp_path: Path)
 
 
 @pytest.mark.parametrize("is_closed", [True, False], ids=["its reader closed it", "it is not read"])
-def test_an_unread_stderr_stops_neither_reviews_nor_reloads(tmp_path: Path, is_closed: bool) -> None:
+def test_reviews_and_reloads_continue_if_stderr_is_not_read(tmp_path: Path, is_closed: bool) -> None:
     policies = tmp_path / "policies"
     policies.mkdir()
     (policies / "policy.yaml").write_text(policy("pods"))

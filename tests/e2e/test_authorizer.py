@@ -171,7 +171,7 @@ def _creating(name: str, user: str) -> tuple[str, ...]:
     return ("create", "configmap", name, f"--as={user}", *groups, "--dry-run=server")
 
 
-def test_a_server_without_authorizer_refuses_such_a_policy(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_server_without_authorizer_refuses_a_policy_with_authorizer(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text(yaml.safe_dump_all(policy("glass", [BREAKS_GLASS])))
     files = ["--tls-cert", str(cluster.certificates / "tls.crt"), "--tls-key", str(cluster.certificates / "tls.key")]
     arguments = ["serve", *files, "--kubeconfig", str(cluster.server.kubeconfig), "--only", str(tmp_path)]

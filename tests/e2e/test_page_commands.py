@@ -124,7 +124,7 @@ def test_the_blocks_for_a_cluster_work_in_one_shell(page: Path, server: ApiServe
     assert re.findall("exit code .*", done.stdout) == [], done.stdout + done.stderr
 
 
-def test_every_other_block_has_its_test_elsewhere() -> None:
+def test_every_block_that_is_not_run_here_names_another_test() -> None:
     texts = [block.text for page in PAGES for block in blocks_of(page.read_text()) if block.marker == "cluster"]
     unused = [start for start in ELSEWHERE if not any(text.startswith(start) for text in texts)]
     assert unused == []

@@ -197,7 +197,7 @@ def _any_json(random: Random, name: str) -> bytes:
     return free_fields.value(random) if name == "unknown" else free_fields.text(random)
 
 
-def test_a_stored_object_with_such_json_is_judged_when_it_changes(cluster: Cluster, others: OtherWebhooks) -> None:
+def test_a_stored_object_with_unusual_json_is_reviewed_when_it_changes(cluster: Cluster, others: OtherWebhooks) -> None:
     """The object has a byte that is not UTF-8, or 300 levels. It is updated, deleted and scaled."""
     path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
     right = json.loads(json.dumps(WRONG["deployments"][1]))

@@ -133,7 +133,7 @@ def test_an_update_has_the_previous_pods() -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in TABLE.rows if has_pods_in_parts(row)], ids=lambda row: row.kind)
-def test_pods_that_are_made_of_parts_are_not_evaluated(row: Any) -> None:
+def test_pods_that_a_controller_builds_from_parts_are_not_evaluated(row: Any) -> None:
     obj = {"apiVersion": f"{row.group}/{row.versions[0]}", "kind": row.kind, "metadata": {"name": "x"}, "spec": {}}
     told = "builds pods from parts" if row.makes else "has parts of pods"
     text = f"not evaluated: {row.kind} {told}, which are not read"

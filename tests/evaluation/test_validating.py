@@ -143,7 +143,7 @@ def test_an_unknown_param_is_an_error_of_the_binding_or_the_policy():
     assert decide(by_object, cluster=FilesCluster())[0].message == 'namespaces "team" not found'
 
 
-def test_a_clusterwide_param_takes_no_namespace():
+def test_a_cluster_scoped_param_has_no_namespace():
     kind = {"apiVersion": "v1", "kind": "Namespace"}
     chosen = {"paramRef": {"name": "team", "namespace": "x", "parameterNotFoundAction": "Deny"}}
     (found,) = decide(policies(validating("true", paramKind=kind, binding=chosen)))

@@ -17,7 +17,7 @@ def job(annotations: JSON, containers: list[JSON], **spec: JSON) -> JSON:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
 
 
-def test_a_message_is_short_whatever_a_user_writes_many_times() -> None:
+def test_a_message_is_short_even_if_a_user_repeats_any_part_many_times() -> None:
     long = "x" * 50_000
     context = {"capabilities": {"add": [f"C{n}" for n in MANY]}, "seLinuxOptions": {"type": long}}
     annotations = {f"container.apparmor.security.beta.kubernetes.io/c{n}": long for n in MANY}

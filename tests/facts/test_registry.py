@@ -190,7 +190,7 @@ def test_only_fields_that_needed_an_object_lack_it() -> None:
     assert dra.missing_objects_of_fields(("requests",)) == ()
 
 
-def test_patches_of_templates_are_kept_apart() -> None:
+def test_patches_of_templates_are_separate() -> None:
     patch = {"spec": {"containers": [{"name": "sandbox", "resources": {"limits": {"gpu": 2}}}]}}
     obj = {
         "apiVersion": "sandbox.opensandbox.io/v1alpha1",

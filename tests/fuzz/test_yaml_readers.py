@@ -123,7 +123,7 @@ def test_block_style_is_read_quickly(text, value):
         f"{'k' * 501}: 1",
     ],
 )
-def test_everything_else_is_left_to_the_parser(text):
+def test_other_texts_are_left_to_the_parser(text):
     with pytest.raises(block_style.UnsupportedStyleError):
         block_style.read_block_document(text)
     assert compare(text)

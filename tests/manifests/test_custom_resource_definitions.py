@@ -62,7 +62,7 @@ def test_printer_columns_show_the_conditions() -> None:
     assert version["subresources"] == {"status": {}}
 
 
-def test_no_short_name_or_category_is_one_of_kyverno() -> None:
+def test_no_short_name_or_category_is_also_used_by_kyverno() -> None:
     """`kubectl get vpol` must still list Kyverno's objects, whose kinds have the same names."""
     of_kyverno = {"vpol", "mpol", "gpol", "dpol", "ivpol", "nvpol", "nmpol", "polex", "cpol", "pol", "kyverno"}
     names = [each["spec"]["names"] for each in custom_resource_definitions()]

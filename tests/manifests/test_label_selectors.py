@@ -81,7 +81,7 @@ SELECTOR = {"matchLabels": {"team": "a"}}
     ids=["a label of the object", "the labels of the object", "a label of the Namespace"],
 )
 @pytest.mark.parametrize("of_binding", [False, True], ids=["the policy", "the binding of the policy"])
-def test_a_policy_that_selects_by_such_a_label_is_not_evaluated(
+def test_a_policy_that_selects_by_a_label_of_a_wrong_type_is_not_evaluated(
     match: JSON, labels: JSON, of_namespace: dict[str, Any], refusal: str, of_binding: bool
 ) -> None:
     rule = {"expression": "false", "message": "refused"}

@@ -133,7 +133,7 @@ def test_hostile_names_are_returned_unchanged():
     assert name in review["object"]
 
 
-def test_many_questions_at_once_are_answered_or_told_to_retry():
+def test_each_of_many_simultaneous_questions_gets_an_answer_or_is_to_be_retried():
     ask = ("POST", "/evaluate", {"json": {"object": POD}, "headers": ASKING})
     codes = [response.status_code for response in answers(*[ask] * 12)]
     assert set(codes) == {200, 503}
@@ -189,7 +189,7 @@ def test_what_policies_check_says_is_shown_with_the_verdict():
     assert evaluated({"object": POD}).json()["checks"] == []  # the shipped policies
 
 
-def test_a_finding_has_its_fix_and_severity_apart():
+def test_the_fix_and_severity_of_a_finding_are_separate_fields():
     pod = POD.replace("image: i}", 'image: i, resources: {limits: {nvidia.com/gpu: "0.5"}}}')
     (review,) = evaluated({"object": pod}).json()["reviews"]
     finding = next(each for each in review["findings"] if each["rule"] == "pod-resources/whole-number")

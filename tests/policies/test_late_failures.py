@@ -33,7 +33,7 @@ def test_every_rule_has_the_moment_of_its_failure() -> None:
     assert [rule.id for rule in RULES if rule.fails not in MOMENTS] == []
 
 
-def test_each_rule_that_fails_at_once_names_who_refuses() -> None:
+def test_each_rule_that_fails_at_once_names_the_component_that_refuses() -> None:
     refused = [rule for rule in RULES if rule.fails == AT_ONCE]
     assert [rule.id for rule in refused if not rule.refused_by or rule.refused_by.startswith("nothing")] == []
 

@@ -7,7 +7,7 @@ from webhook.input import shipped
 from webhook.workloads import table
 
 
-def test_the_rules_name_the_kinds_whose_templates_affect_only_later_pods() -> None:
+def test_the_rules_name_the_kinds_with_templates_that_affect_only_later_pods() -> None:
     policy = document(Path(shipped.policies_folder()) / "workload-updates" / "policy.yaml")
     rules = policy["spec"]["matchConstraints"]["resourceRules"]
     named = [

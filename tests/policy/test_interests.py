@@ -34,7 +34,7 @@ def of_params(found):
         pytest.param({"selector": {}, "namespace": "n"}, ObjectScope(namespace="n"), id="everything in a namespace"),
     ],
 )
-def test_parameters_are_held_whole_and_by_reference(reference, scope):
+def test_a_view_has_whole_params_selected_by_reference(reference, scope):
     loaded = policies(bound(**reference))
     assert of_params(loaded) == [Interest(CONFIG, scope=scope)]
     assert loaded.kinds_looked_up() == {each.kind for each in loaded.interests()}

@@ -73,7 +73,7 @@ def written(name, findings=(), shown=(), **totals):
         ),
     ],
 )
-def test_each_result_has_its_word(decision, expected):
+def test_each_result_has_a_name(decision, expected):
     assert finding.result_of_decision(decision) is expected
 
 

@@ -102,7 +102,7 @@ def test_the_renamed_param_ignore_is_reported():
     assert list(mistakes_in_param(None, {})) == list(mistakes_in_param({"data": "text"}, {})) == []
 
 
-def test_long_lists_are_read_and_not_kept():
+def test_long_lists_are_read_and_not_cached():
     before = bytes_of_all_caches()
     assert actions_of_param(param(warn="g/a " * 100_000), Deadline()) == {"g/a": "Warn"}
     assert bytes_of_all_caches() == before

@@ -201,7 +201,7 @@ def test_a_pod_template_has_the_types_of_kubernetes(spec: Any, path: str) -> Non
     assert [each.path for each in decode({"spec": spec}, TEMPLATE).mismatches] == [path]
 
 
-def test_types_of_kubernetes_are_made_once() -> None:
+def test_types_of_kubernetes_are_created_once() -> None:
     assert kubernetes_type("core.v1.PodTemplateSpec") is TEMPLATE
     assert create_type_check(kubernetes_type("core.v1.PodSpec")) is create_type_check(
         kubernetes_type("core.v1.PodSpec")

@@ -113,7 +113,7 @@ def test_a_cancelled_request_gets_no_turn():
     run(scenario)
 
 
-def test_a_turn_that_was_given_and_lost_is_reported():
+def test_the_turn_of_a_cancelled_request_is_reported():
     async def scenario(waiting: Waiting) -> None:
         await waiting.enter(LIGHT)
         following = waiting.queue.pop()

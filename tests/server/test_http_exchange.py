@@ -217,7 +217,7 @@ def test_a_client_that_expects_100_continue_receives_it_at_once(tmp_path: Path) 
         client.close()
 
 
-def test_an_answer_without_a_body_is_not_kept(tmp_path: Path) -> None:
+def test_an_answer_without_a_body_is_not_stored(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     with listening(Running(), pki.files) as server, httpx.Client(verify=pki.trust()) as client:
         for _ in range(2):

@@ -82,7 +82,7 @@ def test_a_flag_wins_over_the_limit_of_the_container() -> None:
     assert limit(replace(DEFAULTS, memory=400 << 20)) == 400 << 20
 
 
-def test_a_server_whose_bounds_are_too_large_does_not_start(tmp_path: Path) -> None:
+def test_a_server_with_too_large_bounds_does_not_start(tmp_path: Path) -> None:
     files = Pki(tmp_path).files
     pair = ["--tls-cert", str(files.certificate), "--tls-key", str(files.key)]
     command = [sys.executable, "-m", "webhook", "serve", "--port", "0", *pair, "--workers", "16", "--memory", "512Mi"]

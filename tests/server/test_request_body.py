@@ -132,7 +132,7 @@ def test_without_room_only_one_piece_of_a_body_is_read() -> None:
     run(one)
 
 
-def test_a_request_that_waits_until_its_deadline_is_told_to_retry() -> None:
+def test_a_request_that_waits_until_its_deadline_gets_an_answer_to_retry() -> None:
     async def one() -> None:
         budget = BodyBudget(LIMIT)
         await budget.reserve(LIMIT, "b")

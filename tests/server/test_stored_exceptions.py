@@ -296,7 +296,7 @@ def test_no_call_sorts_all_objects_that_users_store() -> None:
     assert [each.value for each in listed] == [each for _, each in wanted[: exception_notices.MOST_STATUSES]]
 
 
-def test_a_namespace_with_very_many_exceptions_takes_no_place_of_others() -> None:
+def test_a_namespace_with_very_many_exceptions_does_not_displace_the_exceptions_of_others() -> None:
     many = [with_uid(stored(name=f"e{n}", rules=["pods"], expires="2026-12-02")) for n in range(1200)]
     late = of_namespace("quiet", "late", expires="2026-12-14", owner="quiet")
     view, policy_set, out, counters = FilesCluster([*many, late]), loaded(ALLOWED), io.StringIO(), Counters()

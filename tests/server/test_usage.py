@@ -54,7 +54,7 @@ def test_address_namespace_and_user_become_light_one_after_the_other():
     assert usage.rank(ann, second) == (-inf, -inf, -inf)
 
 
-def test_a_busy_address_waits_for_others_whatever_namespace_and_user_it_claims():
+def test_a_busy_address_waits_for_others_under_any_claimed_namespace_and_user():
     usage = Usage()
     for number in range(50):
         usage.add(Tenant(f"ns-{number}", f"user-{number}", "192.0.2.1"), 0.1, 1e6)

@@ -263,7 +263,7 @@ def test_no_job_is_reported_as_starting_without_known_nodes(answers_about_every_
     assert {key[0] for key in answers_about_every_kind} >= {"Pod", "Job", "TrainJob", *OTHERS}
 
 
-def test_kinds_whose_pods_are_not_read_are_not_known_by_name(answers_about_every_kind):
+def test_answers_about_kinds_with_unread_pods_name_the_kind(answers_about_every_kind):
     unread = {
         key: told["unknown"][0]["what"]
         for key, told in answers_about_every_kind.items()

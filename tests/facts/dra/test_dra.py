@@ -454,7 +454,7 @@ def test_requests_of_a_claim_are_computed_again_after_a_class_change() -> None:
         [exactly(f"r{n}") for n in range(5)],
     ],
 )
-def test_long_claims_are_not_kept(asked: list) -> None:
+def test_long_claims_are_not_cached(asked: list) -> None:
     held, gpus = template("t", *asked), device_class("gpu.nvidia.com")
     assert contents_of(held, gpus) == contents_of(held, gpus)
     assert contents_of(held, gpus) is not contents_of(held, gpus)

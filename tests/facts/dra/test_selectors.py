@@ -108,7 +108,7 @@ LARGE = "device.driver.matches('q1(" + "|".join(["\\\\pL{200}"] * 8) + ")')"
 
 
 @pytest.mark.parametrize("expression", [LARGE, "1<2&&" * 400 + "true"], ids=["a large pattern", "a long expression"])
-def test_a_selector_that_takes_long_is_not_compiled_without_time(expression: str) -> None:
+def test_a_slow_selector_is_not_compiled_if_too_little_time_is_left(expression: str) -> None:
     with pytest.raises(BudgetExceeded):
         selectors.check_selector(expression, Deadline(time.monotonic() + 0.02))
     with pytest.raises(BudgetExceeded):
@@ -121,7 +121,7 @@ def test_a_selector_that_is_too_large_is_not_called_invalid() -> None:
         selectors.check_selector("device.driver.matches('(\\\\pL{900}|\\\\PN{900})')", Deadline())
 
 
-def test_only_small_selectors_are_kept() -> None:
+def test_only_small_selectors_are_cached() -> None:
     small = "device.driver.matches('^gpu[.]')"
     assert selectors.compile_selector(small, Deadline()) is selectors.compile_selector(small, Deadline())
     assert selectors.compile_selector(LARGE, Deadline()) is not selectors.compile_selector(LARGE, Deadline())

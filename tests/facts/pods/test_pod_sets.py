@@ -11,7 +11,7 @@ JOB = {
 }
 
 
-def test_a_template_is_read_once_a_request_and_its_paths_begin_at_it():
+def test_a_template_is_read_once_for_each_request_and_its_paths_begin_at_the_template():
     asked = subject(JOB)
     (podset,) = asked.once(pod_sets).all
     template = template_of(podset, asked)

@@ -132,7 +132,7 @@ def test_a_runtime_without_policy_keeps_its_own_parallelism() -> None:
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_every_shape_merges_alike(version: tuple, before: dict, change: dict, after: dict) -> None:
+def test_patches_of_every_shape_have_the_same_result(version: tuple, before: dict, change: dict, after: dict) -> None:
     fact = of(
         job(**laid(version, **change)), runtime(replicated("node", node(), step="trainer", **before)), version=version
     )

@@ -111,7 +111,7 @@ def test_a_plugin_sets_the_variables_that_a_command_reads() -> None:
     assert {name: found for name, (asked, codes) in rows.items() if (found := told(asked)) != codes} == {}
 
 
-def test_templates_of_all_job_kinds_are_checked_alike() -> None:
+def test_templates_of_all_job_kinds_get_the_same_checks() -> None:
     said = {kind: told(job({}, task("a", "t $VC_TASK_INDEX"), kind=kind)) for kind in ("Job", "CronJob", "JobTemplate")}
     assert set(map(tuple, said.values())) == {("plugin-variable [0]",)}
 

@@ -29,6 +29,6 @@ def template(**task: JSON) -> JSON:
     [(2, []), (1, ["volcano-job-flow/job-refused"]), ("${REPLICAS}", [])],
     ids=["enough pods", "too few pods", "a number that is filled in later"],
 )
-def test_a_job_is_judged_as_its_template_makes_it(replicas: JSON, codes: list[str]) -> None:
+def test_a_job_of_a_template_gets_the_verdict_on_the_created_job(replicas: JSON, codes: list[str]) -> None:
     about = subject({**FLOW, "metadata": {"name": "f", "namespace": "default"}}, template(replicas=replicas))
     assert [problem.code for problem in check_job_flow(about)] == codes
