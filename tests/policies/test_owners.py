@@ -1,4 +1,6 @@
-"""An owner reference that a user wrote does not disable a rule. It counts only if its kind makes such objects."""
+"""An owner reference that a user wrote does not disable a rule. The reference counts only if objects of its kind create
+such objects.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def _told(verdict):
 
 
 def differences(owners_of_an_object):
-    """The differences in the answers after each object names an owner, and the number of answers."""
+    """Return the answers that change after each object names an owner, and the number of compared answers."""
     found, asked, names = [], 0, cycle(OWNERS)
     ask = phases.LocalAnswerer.answer
 
