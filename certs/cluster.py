@@ -33,7 +33,7 @@ def refused(what: str) -> Iterator[None]:
         raise CertificateError(f"{what}: the cluster cannot be reached: {error}") from None
 
 
-def absent(call: Callable[[], Any]) -> Any:
+def none_if_absent(call: Callable[[], Any]) -> Any:
     """Return the result of the call; None for an absent object."""
     from kubernetes.client.exceptions import ApiException
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from certs import CertificateError
-from certs.cluster import absent, refused
+from certs.cluster import none_if_absent, refused
 
 OwnerReference: TypeAlias = dict[str, str]
 _BEGIN: Final = b"-----BEGIN CERTIFICATE-----\n"
@@ -41,7 +41,7 @@ def operations(configuration: Any, bundle: bytes) -> list[dict[str, Any]]:
     return operations
 
 
-def owned(configuration: Any, owner: OwnerReference | None) -> list[dict[str, Any]]:
+def owner_patch(configuration: Any, owner: OwnerReference | None) -> list[dict[str, Any]]:
     """Return the JSON Patch that makes a namespace an owner of a configuration; without a namespace, no change.
 
     The deletion of the namespace then deletes the configuration. Otherwise API servers would call a missing server, and
@@ -93,7 +93,7 @@ def bundle_of(client: Any, names: Sequence[str]) -> bytes:
     bundles: dict[bytes, None] = {}
     for kind, name in itertools.product(KINDS, names):
         with refused(f"{kind.replace('_', ' ')} {name}"):
-            current = absent(functools.partial(getattr(api, f"read_{kind}"), name))
+            current = none_if_absent(functools.partial(getattr(api, f"read_{kind}"), name))
         for webhook in (current.webhooks or ()) if current is not None else ():
             bundles[base64.b64decode(webhook.client_config.ca_bundle or "")] = None
     certificates = dict.fromkeys(one for bundle in bundles for one in bundle.split(_BEGIN)[1:])
@@ -113,11 +113,11 @@ def _inject_one(
 ) -> Injected | None:
     kind, name = place
     with refused(f"{kind.replace('_', ' ')} {name}"):
-        current = absent(lambda: getattr(api, f"read_{kind}")(name))
+        current = none_if_absent(lambda: getattr(api, f"read_{kind}")(name))
         if current is None:
             return None
         configuration = client.sanitize_for_serialization(current)
         patch = operations(configuration, bundle)
-        if both := [*owned(configuration, owner), *patch]:
+        if both := [*owner_patch(configuration, owner), *patch]:
             getattr(api, f"patch_{kind}")(name, both)
     return Injected(kind, name, len(patch) // 2)

@@ -105,8 +105,8 @@ class Secret:
                 self.api.patch_namespaced_secret(self.name, self.namespace, body)
 
     def _data(self) -> dict[str, str] | None:
-        from certs.cluster import absent, refused
+        from certs.cluster import none_if_absent, refused
 
         with refused(f"secret {self.namespace}/{self.name}"):
-            secret = absent(lambda: self.api.read_namespaced_secret(self.name, self.namespace))
+            secret = none_if_absent(lambda: self.api.read_namespaced_secret(self.name, self.namespace))
         return None if secret is None else (secret.data or {})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from certs.inject import operations, owned
+from certs.inject import operations, owner_patch
 
 BUNDLE = b"-----BEGIN CERTIFICATE-----\n"
 ENCODED = base64.b64encode(BUNDLE).decode()
@@ -57,7 +57,7 @@ RELEASE = {"apiVersion": "example.com/v1", "kind": "Release", "name": "r", "uid"
 )
 def test_a_namespace_owns_its_configuration_together_with_other_owners(before: Any, after: Any) -> None:
     references = {} if before is None else {"ownerReferences": before}
-    patch = owned({"metadata": {"uid": "u", **references}}, NAMESPACE)
+    patch = owner_patch({"metadata": {"uid": "u", **references}}, NAMESPACE)
     expected = [
         {"op": "test", "path": "/metadata/uid", "value": "u"},
         {"op": "add", "path": "/metadata/ownerReferences", "value": after},
@@ -66,4 +66,4 @@ def test_a_namespace_owns_its_configuration_together_with_other_owners(before: A
 
 
 def test_without_an_owner_no_owner_reference_is_written() -> None:
-    assert owned({"metadata": {"uid": "u"}}, None) == []
+    assert owner_patch({"metadata": {"uid": "u"}}, None) == []

@@ -7,15 +7,16 @@ work    the walked parts of values, charged to the Deadline of the review (webho
         Some calls cost nearly nothing and walk far: `indexOf` over short texts, `isURL` of a long text, `==` of two
         objects.
 
-A program reads the clock when its cost reaches a bound. Without a deadline, the program compares its cost with a bound
-too, so a deadline adds no comparison. With a deadline, the next bound is at most the program's `step` above the cost:
-about a hundred iterations of its loops, at any depth (compiler.LEAST_STEP). A loop that alone exceeds this step runs
-over chunks of a hundred elements (ClockCheckingIterator). A function that walks a value in one call charges the
-Deadline itself (`metered` in library/declaration.py). Between expressions the clock is read after every STEP of cost.
+A program compares its cost with a bound, and calls `check` at the bound. Without a deadline, the bound is the cost
+limit. With a deadline, `check` reads the clock, and the next bound is at most the program's `step` above the cost:
+about a hundred iterations of its loops, at any depth (compiler.LEAST_STEP). So a deadline adds no comparison. A loop
+that alone exceeds this step runs over chunks of a hundred elements (ClockCheckingIterator). A function that walks a
+value in one call charges the Deadline itself (`metered` in library/declaration.py). Between expressions the clock is
+read after every STEP of cost.
 
-Nothing in an expression absorbs BudgetExceeded or another exception of a Deadline: generated code handles only
-failure.ERRORS. Costs are added to the total, and caches are filled, only after an evaluation. So an evaluation that the
-deadline interrupts changes nothing.
+Nothing in an expression absorbs BudgetExceeded or another exception of a Deadline: FailurePlaces.cost_to_refund raises
+BudgetExceeded again, and the other exceptions are not in failure.ERRORS. Costs are added to the total, and caches are
+filled, only after an evaluation. So an evaluation that the deadline interrupts changes nothing.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class LoopExceedsLimit(Exception):
 
 
 class CostMeter:
-    """Counts the cost of evaluations, and stops evaluations above a limit. One thread uses a meter, for one expression
-    after the other.
+    """Counts the cost of evaluations, and stops evaluations above a limit. A meter is for one thread, and for one
+    expression at a time.
 
     Args:
         limit: the most cost of one expression.
@@ -80,7 +81,7 @@ class CostMeter:
         return self.budget < 0
 
     def start_expression(self, step: int) -> int:
-        """Begin an expression. Return the cost at which the expression must call check(), which returns the next.
+        """Begin an expression. Return the cost of its first call of `check`, which returns the cost of the next call.
 
         Raises:
             BudgetExceeded: the budget is used up, or the deadline has passed.
@@ -134,7 +135,7 @@ class CostMeter:
         return min(most, cost + step)
 
     def iterate_with_clock_checks(self, elements: Iterable[Any]) -> Iterable[Any]:
-        """Return the elements for a loop; for many elements, an iterator that reads the clock after every hundred."""
+        """Return the elements for a loop; for many elements, an iterator that reads the clock before each hundred."""
         if self.deadline is None or length_hint(elements, ITERATIONS + 1) <= ITERATIONS:
             return elements
         return ClockCheckingIterator(elements, self.deadline)
@@ -157,7 +158,8 @@ class CostMeter:
 class ClockCheckingIterator:
     """Iterates over elements, and reads the clock before each hundred elements.
 
-    A loop that ends early asks `__length_hint__` for the number of remaining elements, as with the iterator of a list.
+    If a loop ends early, generated code calls `__length_hint__` for the number of remaining elements. The iterator of a
+    list has this method too.
     """
 
     __slots__ = ("_chunk", "_deadline", "_left", "_source")

@@ -2,11 +2,12 @@
 
 JSON stays JSON: dict, list, str, int, float, bool and None are CEL's map, list, string, int, double, bool and null. The
 other CEL types have classes here. A value's CEL type follows from its exact Python class (`type(x)`, never isinstance),
-so a dispatch is one dictionary lookup:
+so a dispatch is one dictionary lookup (class: CEL type):
 
-    bool  bool          float  double       str    string     list    list               Timestamp  Duration
-    int   int           UInt   uint         bytes  bytes      dict    map, string keys   TypeValue
-    NoneType null_type                                        Map     map, any keys      Struct     Object{…}
+    bool: bool        int: int                 UInt: uint          float: double
+    str: string       bytes: bytes             list: list          dict: map, string keys
+    TypeValue: type   NoneType: null_type      Struct: Object{…}   Map: map, any keys
+    Timestamp, Duration: the types of these names
 
 Optionals are in library/optional_value.py. Opaque classes of the libraries (Quantity, IP …) declare
 `cel_type: ClassVar[Type]`, and define `__eq__`, `__hash__`, and `__str__` for people. Rules: cel-go v0.26.0
@@ -169,12 +170,13 @@ _PATCH_TEXTS: Final = ("op", "path", "from")
 class Struct(dict[str, Any]):
     """An object that an expression builds: Object{…}, Object.spec{…}. `name` is the name of its type.
 
-    As in the API server, fields can be read only by a selection from a value of this static type (runtime.field_of).
+    As in the API server, `x.field` works only if the checker knows that `x` has this type (runtime.field_of). All other
+    reads of a field raise KeyError.
     """
 
     __slots__ = ("name",)
     cel_type: ClassVar[Type] = Type("type")
-    """What `type(x)` returns: the type of a type, as upstream."""
+    """As in the API server, `type(x)` of an object is `type`."""
 
     def __init__(self, name: str, fields: Iterable[tuple[str, Any]] = ()) -> None:
         super().__init__(fields)
@@ -348,8 +350,8 @@ ABSENT: Any = object()
 
 
 def map_find(value: dict[Any, Any], key: Any) -> Any:
-    """Return the value of a key, or ABSENT. As in cel-go map.go, an int or uint key of the map also matches an equal
-    number of another type, and a double key does not.
+    """Return the value of a key, or ABSENT. As in cel-go map.go, a number of any type finds an equal int or uint key.
+    Only a double finds a double key.
     """
     if type(key) is str:
         return value.get(key, ABSENT)

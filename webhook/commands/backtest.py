@@ -89,7 +89,7 @@ def command(
     files, problems = listed.files, (*listed.problems, *map(problem_of_file_not_read, listed.not_read))
     sets = _policy_sets_to_compare(settings, against or ())
     backtest = PartBacktester(sets)
-    total = backtest.count_part(LogPart(""))
+    total = backtest.count_part(LogPart(""))  # zero counts; the counts of the parts are added to them
     _print_problems(problems)
     with (
         ray_audit.connect_to_ray_if_given(ray if files else "", jobs) as cluster,
@@ -98,9 +98,9 @@ def command(
     ):
         parts = count_logs_on_ray(cluster, sets, files) if cluster else _count_parts(backtest, files, jobs or 1)
         for counts in parts:
-            named = len(total.broken_lines)
+            printed = len(total.broken_lines)
             total.add(counts)
-            _print_problems((*counts.problems, *total.broken_lines[named:]))
+            _print_problems((*counts.problems, *total.broken_lines[printed:]))
             bar.advance(counts.read_bytes, counts.requests)
             if interrupts.is_set:
                 break

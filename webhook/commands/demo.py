@@ -78,7 +78,7 @@ def _print_scene(number: int, sentence: str) -> None:
 
 
 def _print_command(*arguments: str) -> None:
-    """Print a command line. A shell accepts the lines of a long command line, each with a backslash at its end."""
+    """Print a command line. A long command line is split: each line but the last ends with a backslash, for a shell."""
     first, *options = shlex.join(arguments).split(" --")
     line = f"$ claimgate {first}"
     for option in options:

@@ -125,14 +125,14 @@ class ClusterReader(Struct, frozen=True):
 
 
 def steps_before_enforcing(
-    cluster: ClusterReader, ours: Sequence[WebhookConfiguration], role: Mapping[str, Any], phases: int
+    cluster: ClusterReader, ours: Sequence[WebhookConfiguration], role: Mapping[str, Any], expected: int
 ) -> Iterator[str]:
     """Yield a line for each thing to do before enforcing.
 
-    `role` is the ClusterRole that the loaded policies need. `phases` is the expected number of configurations.
+    `role` is the ClusterRole that the loaded policies need. `expected` is the expected number of configurations.
     """
-    if len(ours) < phases:
-        yield f"{counted(phases, 'configuration')} expected, found {len(ours)}: apply deploy/base"
+    if len(ours) < expected:
+        yield f"{counted(expected, 'configuration')} expected, found {len(ours)}: apply deploy/base"
     bundles = {one.client_config.service: one.client_config.ca_bundle for each in ours for one in each.webhooks}
     services = {service: bundle for service, bundle in bundles.items() if service is not None}
     for service, bundle in services.items():

@@ -74,7 +74,7 @@ def command(
     made = (
         _overview_of_live_cluster(kubeconfig, kube_context)
         if is_live
-        else _overview_of_cluster(_view_of_files(named, context_is_whole=context_is_whole))
+        else _overview_of_cluster(_cluster_of_files(named, context_is_whole=context_is_whole))
     )
     if not made.rows:
         sys.stderr.write(terminal.lines(["note: there are no queues"]))
@@ -102,8 +102,8 @@ def _overview_of_live_cluster(kubeconfig: Path | None, kube_context: str | None)
         watched.cluster.close()
 
 
-def _view_of_files(named: list[str], *, context_is_whole: bool) -> FilesCluster:
-    """The view is whole only without templates, because a template may define an object that seems to be missing."""
+def _cluster_of_files(named: list[str], *, context_is_whole: bool) -> FilesCluster:
+    """The cluster is whole only without templates, because a template may define an object that seems to be missing."""
     inputs = documents.read_documents(named)
     problems = (*inputs.problems, *documents.problem_of_nothing_read(named, inputs, "object"))
     if problems:

@@ -1,7 +1,7 @@
 """The variables that expressions of a policy read, and their values.
 
 The objects, a fact, the problems of the checks and the request are computed when an expression first reads them. So a
-pod template gets the form for expressions only if an expression reads it. `problems` lacks problems that could not be
+pod template is converted to a Pod only if an expression reads the Pod. `problems` lacks problems that could not be
 checked because an object is missing (not_evaluated.py).
 """
 
@@ -38,8 +38,8 @@ def problems_as_cel_value(invocation: Invocation) -> list[JSON]:
 
 
 def shows_advice(invocation: Invocation) -> bool:
-    """Return whether `problems` includes advice. The caller must want advice, and no validation may deny because of
-    advice.
+    """Return whether `problems` includes advice: if the caller wants advice, and each validation that reads `problems`
+    returns a list of problems. Any other validation would deny because of advice.
     """
     rules = invocation.policy.rules
     return invocation.context.options.advice and all(each.lists_problems for each in rules if PROBLEMS in each.facts)

@@ -31,7 +31,7 @@ def conditions_of_object(compiled: CompiledObject, live: LivePolicies) -> tuple[
 
 
 def last_compiled_of_object(compiled: CompiledObject) -> JSON:
-    """Return the status field of the last generation that compiled, or None."""
+    """Return the value of status.lastCompiled: the last generation that compiled and its spec; None without one."""
     if not compiled.errors:
         return compiled.stored.spec_as_last_compiled()
     return get(compiled.stored.value, ("status", "lastCompiled"), None)

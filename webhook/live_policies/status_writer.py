@@ -58,7 +58,7 @@ class StatusWriter:
     Attributes:
         manager: the field manager. Conditions of other managers stay.
         error: why the last write failed, or "".
-        written: the number of writes.
+        written: the number of successful writes.
     """
 
     connection: ObjectApplier

@@ -43,7 +43,7 @@ def apply_configuration(
         gvk: the kind of the document.
         crd: the CustomResourceDefinition of a custom kind, if it is known. The document must then fit its schema.
         sent: the document before the first change.
-        deadline: charged for the walked parts of the document.
+        deadline: charged for the values that are compared with the schema.
 
     Raises:
         PatchError: the configuration does not fit the kind, or sets an atomic field. The message is that of API servers
@@ -101,7 +101,8 @@ class _SchemaValidation(Struct, frozen=True):
     """Finds values that do not fit the schema.
 
     With `of_document`, the value is the document, not the configuration. A document may have duplicate items, and
-    unknown fields that the submitted object has, because API servers drop these fields later.
+    unknown fields that the submitted object has, because API servers drop these fields later. Unknown fields of list
+    items are always allowed, because items are not compared with the items of the submitted object.
     """
 
     deadline: Deadline

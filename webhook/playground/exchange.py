@@ -137,7 +137,7 @@ def review_of_object_as_json(
     )
     before, after = attributes.object, outcome.patched_object
     is_changed = verdict.allowed and bool(verdict.patch)
-    made = replace(attributes, object=after) if is_changed else attributes
+    patched = replace(attributes, object=after) if is_changed else attributes
     return {
         "object": str(subject_of_request(attributes)),
         "operation": str(attributes.operation),
@@ -151,7 +151,7 @@ def review_of_object_as_json(
         "findings": [_finding_as_json(each) for each in told if str(each.result) != "pass"],
         "explanations": [{"phase": str(phase), **to_builtins(each)} for phase, each in outcome.explanations],
         "evaluations": [{**asdict(each), "policies": owners.get(each.source.strip(), ())} for each in evaluations],
-        "podSets": list_pod_sets_with_devices(made, asked.cluster, policies.table),
+        "podSets": list_pod_sets_with_devices(patched, asked.cluster, policies.table),
     }
 
 

@@ -47,7 +47,7 @@ def interests_of_policies(
         own_namespace: the namespace where claimgate runs.
         of_audits: whether to include objects for the advice that only audits show.
     """
-    wanted = [*_interests_without_lookups(policies, params, own_namespace)]
+    wanted = [*_interests_besides_facts_and_checks(policies, params, own_namespace)]
     for name in sorted({name for policy in policies for name in policy.facts}):
         wanted += registry.fact(name).lookups
     for group in sorted({group for policy in policies for group in policy.checks}):
@@ -61,7 +61,7 @@ def kinds_looked_up_by_policies(policies: Sequence[Policy], registry: FactRegist
     """Return group and kind of the objects that policies look up in an audit, without importing modules of checks and
     facts.
     """
-    kinds = {each.kind for each in _interests_without_lookups(policies)}
+    kinds = {each.kind for each in _interests_besides_facts_and_checks(policies)}
     for name in {name for policy in policies for name in policy.facts}:
         kinds.update(registry.kinds_looked_up_by_fact(name))
     for group in {group for policy in policies for group in policy.checks}:
@@ -71,7 +71,7 @@ def kinds_looked_up_by_policies(policies: Sequence[Policy], registry: FactRegist
     return frozenset(kinds)
 
 
-def _interests_without_lookups(
+def _interests_besides_facts_and_checks(
     policies: Sequence[Policy], params: Iterable[JSON] = (), own_namespace: str = OWN_NAMESPACE
 ) -> Iterator[Interest]:
     """Yield the objects that policies look up, except those for facts and checks."""

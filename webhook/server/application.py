@@ -31,7 +31,8 @@ from webhook.settings.serving import DEFAULTS, ServerSettings
 from webhook.text.caches import bytes_of_all_caches
 
 _MOST_PAGE_S: Final = 0.005
-"""The most seconds that a page is charged. The loop works for others while a thread renders /metrics."""
+"""The most seconds that a page is charged. While a thread renders /metrics, the loop works for others, and the measured
+time includes this work."""
 
 
 class LazyPages:
@@ -62,7 +63,7 @@ class LazyPages:
             raise
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one ASGI request in a turn of its path and address."""
+        """Answer one ASGI request when its tenant, which is path and client address, gets a turn."""
         application = self._probes.get(scope["path"]) or await self.load()
         tenant = page_tenant(scope["path"], client_address(scope))
         await self._scheduler.wait_for_turn(tenant)
@@ -123,7 +124,8 @@ def create_application(
     def create() -> AsgiApp:
         from webhook.server.pages import create as create_pages
 
-        asyncio.run(Exposition(Counters(), gauges, version="").text())  # imports for the first text: 80 ms
+        # the first text imports modules for 80 ms, so this thread makes one text in advance
+        asyncio.run(Exposition(Counters(), gauges, version="").text())
         shown = {**gauges, **_gauges_of_server(scheduler, lane, endpoint)}
         metrics = Exposition(counters, shown, version=__version__).text
         return create_pages(metrics, version, policies)

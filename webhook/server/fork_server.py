@@ -74,7 +74,7 @@ class ForkServer:
         Raises:
             OSError: the system cannot start another process.
         """
-        self._process = fork_with_channel(lambda its: _fork_workers_and_exit(its, work, memory_bytes))
+        self._process = fork_with_channel(lambda control: _fork_workers_and_exit(control, work, memory_bytes))
         self._numbers = count(1)
         self._running: set[int] = set()
         self.is_retired = False
@@ -152,18 +152,18 @@ def _fork_workers_and_exit(  # pragma: no cover - in a child, where coverage is 
     try:
         detach_from_parent(control)
         close_all_bodies()
-        asks = select.poll()
-        asks.register(control, select.POLLIN)
+        poller = select.poll()
+        poller.register(control, select.POLLIN)
         while True:
-            is_asked = asks.poll(_LOOK_MS if running else None)
+            messages = poller.poll(_LOOK_MS if running else None)
             _forget_ended_workers(running)
-            if is_asked and not _do_as_asked(control, running, work, memory_bytes):
+            if messages and not _do_as_asked(control, running, work, memory_bytes):
                 break
         code = 0
     finally:
         for pid in running.values():
             os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)  # otherwise the first process of a container, the server, would have to
+            os.waitpid(pid, 0)  # otherwise process 1, in a container the server, must reap the worker
         os._exit(code)
 
 
@@ -184,7 +184,8 @@ def _do_as_asked(  # pragma: no cover - as above
         if number in running:
             os.kill(running[number], signal.SIGKILL)
         return True
-    with socket.socket(fileno=sockets[0]) as channel, suppress(OSError):  # the server sees the end
+    # if the fork fails, the server reads the end of the channel
+    with socket.socket(fileno=sockets[0]) as channel, suppress(OSError):
         pid = fork_without_warning()
         if pid == 0:
             answer_and_exit(lambda: work(channel), channel, deadline, memory_bytes)

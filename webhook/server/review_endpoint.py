@@ -45,7 +45,7 @@ _ANSWER_SHARE: Final = 0.05
 _MOST_DIGITS: Final = 18
 _JSON: Final = "application/json"
 _AWAITS_NAMESPACE: Final = b""
-"""Stands for an answer: the namespace of the request is not in the view yet."""
+"""Returned instead of an answer if the namespace of the request is not in the view yet."""
 _SHOWN: Final = 100
 """The most characters of a header in a message; a header of 60 KB on many connections would stop the loop."""
 
@@ -164,7 +164,7 @@ class ReviewEndpoint:
         self, body: bytes, call: ReviewCall, known: Known
     ) -> tuple[Attributes, bytes | None]:
         # evaluates again from the start after waiting for the namespace or the authorizer
-        head, answer = self._evaluate(body, call, known, needs_namespace=True)
+        head, answer = self._evaluate(body, call, known, can_wait_for_namespace=True)
         while answer == _AWAITS_NAMESPACE or isinstance(answer, AuthorizationQuestion):
             tenant = call.tenant_of(head)
             if isinstance(answer, AuthorizationQuestion):
@@ -176,14 +176,14 @@ class ReviewEndpoint:
         return head, answer
 
     def _evaluate(
-        self, body: bytes, call: ReviewCall, known: Known, *, needs_namespace: bool = False
+        self, body: bytes, call: ReviewCall, known: Known, *, can_wait_for_namespace: bool = False
     ) -> tuple[Attributes, bytes | AuthorizationQuestion | None]:
         """Evaluate on the loop.
 
         Returns:
-            The request without its objects, which need up to 44 times the memory of their bytes. Then the answer, an
-            open question, or None if the evaluation takes too long. _AWAITS_NAMESPACE is possible with
-            `needs_namespace`.
+            The request, and the answer; instead of an answer, an open question, _AWAITS_NAMESPACE (only with
+            `can_wait_for_namespace`), or None if the evaluation takes too long. A request without an answer has no
+            objects, because they need up to 44 times the memory of their bytes.
 
         Raises:
             CallError: the body cannot be read.
@@ -194,7 +194,7 @@ class ReviewEndpoint:
         try:
             attributes = decode_review_bytes(body, used)
             tenant = call.tenant_of(attributes)
-            if needs_namespace and self._slow.arrivals.is_awaited(attributes):
+            if can_wait_for_namespace and self._slow.arrivals.is_awaited(attributes):
                 return attributes.without_objects(), _AWAITS_NAMESPACE
             used.limit_evaluation(self._scheduler.slice_s(tenant), call.evaluation_end_from_now)
             try:
@@ -218,7 +218,7 @@ class ReviewEndpoint:
     async def _answer_incomplete_body(
         self, error: IncompleteBodyError, phase: Phase, arrived: float, address: str
     ) -> tuple[int, bytes]:
-        # the policies' failurePolicy decides if the beginning of the body names the request
+        # if the beginning of the body names the request, the policies' failurePolicy decides
         late = f"the request was not read whole within {monotonic() - arrived:.2g} s"
         because = error.message.partition(";")[0] if error.code == 413 else late
         answer = await self._slow.answer_incomplete_body(error.came, phase, arrived, because, address)
@@ -270,9 +270,9 @@ _DURATION: Final = re.compile(rf"(?:{_PART.pattern})+")
 
 @lru_cache(maxsize=64)
 def timeout_of_call(query: bytes, most_s: float) -> float:
-    """Return the seconds for a call by its `?timeout=`, less a part for the network; at most `most_s`.
+    """Return the seconds for a call by its `?timeout=`, less a part for the way of the answer; at most `most_s`.
 
-    A tenth is kept back to write the answer on a busy node. Of a short timeout, up to a fifth is kept back.
+    A tenth is kept back to write and send the answer from a busy node. Of a short timeout, up to a fifth is kept back.
 
     Raises:
         CallError: 400 if it is no duration of Go.

@@ -2,7 +2,7 @@
 
 A context that has loaded a mismatched pair is broken for all clients. A context with an ECDSA pair ignores an RSA pair
 that is loaded later. So a changed pair gets a new context, which is tested before the next handshake uses it. Session
-tickets of the old context are then invalid, so a client must show its certificate to the new authority.
+tickets of the old context are then invalid, so the server checks each client's certificate against the new authority.
 
 OpenSSL processes all received bytes until it finds data. 256 KB can have 9,700 key updates (section 4.6.3), which take
 85 ms. So OpenSSL gets each record separately, and a client that sends hardly any data is refused after about forty
@@ -181,7 +181,7 @@ _DATA_BYTES: Final = 16 * 1024
 _RECORD_BYTES: Final = _RECORD_HEAD + _DATA_BYTES + 2048
 """The most bytes of data in a record, and the most bytes of a record in TLS 1.2 (RFC 5246, section 6.2.3)."""
 MAX_OVERHEAD_BYTES: Final = 1024
-"""The received bytes may be twice the data and this much more. A record adds 22 to 29 bytes to its data, and the
+"""The received bytes may exceed twice the data by this much. A record adds 22 to 29 bytes to its data, and the
 shortest request has 40 bytes."""
 _HANDSHAKE_RECORDS: Final = 64
 """The most records of a handshake. A hello is one record. A chain of certificates has a record for each 16 KB, or for

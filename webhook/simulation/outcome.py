@@ -238,7 +238,7 @@ def _is_of_this_cluster(finding: Finding) -> bool:
 def _findings_of_questions(
     questions: Iterable[OpenQuestion], about: Subject, locate: Locate, policies: PolicySet, when: Moments
 ) -> Iterator[Finding]:
-    """Yield a warning for each problem that is certain and that no policy reported, as a finding of its rule."""
+    """Yield a warning for each problem of a question that affects the answer, as a finding of the problem's rule."""
     rules = RulesOfPolicies(policies)
     for problem in (each.problem for each in questions if each.problem is not None):
         if when(problem.code) in _BY_MOMENT:
@@ -273,8 +273,8 @@ def simulate_job(
         options: the options of the review, which reads all namespaces.
     """
     when = partial(failure_moment_of_rule, policies)
-    door = LocalAnswerer(policies=policies, cluster=cluster, options=replace(options, sees_all_namespaces=True))
-    outcome = run_phases(attributes, "auto", door)
+    answerer = LocalAnswerer(policies=policies, cluster=cluster, options=replace(options, sees_all_namespaces=True))
+    outcome = run_phases(attributes, "auto", answerer)
     about = subject_of_request(attributes)
     decisions = (*outcome.decisions, *outcome.further)
     findings = findings_of_object(decisions, about, located.locate, RulesOfPolicies(policies))

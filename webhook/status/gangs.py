@@ -31,7 +31,8 @@ from webhook.text.wording import counted
 _QUEUE: Final = GroupVersionKind("scheduling.volcano.sh", "v1beta1", "Queue")
 _CLOSED: Final = ("Closed", "Closing")
 _UNSCHEDULABLE: Final = "Unschedulable"
-"""The reason of events about a gang that cannot start. If a plugin keeps a gang out of a queue, the event is Normal."""
+"""The reason of events about a gang that cannot start. The event has type Normal, not Warning, if a
+plugin keeps a gang out of a queue."""
 _SCARCE: Final = re.compile(r"(?:insufficient|overused) ([A-Za-z0-9./-]{1,253})")
 _NOT_ENQUEUED: Final = (
     (

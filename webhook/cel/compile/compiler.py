@@ -55,8 +55,8 @@ NO_LOOP = 2**63
 
 
 class CompiledFunction(Protocol):
-    """A compiled expression. `limit` is the cost at which the function first checks the clock, and `step` the cost
-    until the next check.
+    """A compiled expression. `limit` is the cost at which the function first calls the meter, and `step` the cost until
+    the next call. The meter reads the clock only with a deadline.
     """
 
     step: int

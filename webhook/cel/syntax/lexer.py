@@ -1,7 +1,7 @@
 """Splits an expression into tokens, and reads the values of literals.
 
 The tokens are those of cel-go's CEL.g4 (v0.26): `0X1` is not a number, and `rb"…"` is not a literal. Escapes are
-checked. A character that cannot begin a token is recorded in `unread`, and the lexer continues.
+checked. Text that is not a token, such as an unterminated string, is recorded in `unread`, and the lexer continues.
 
 Sources of the rules and messages for literals: cel-go v0.26 parser/unescape.go and parser/parser.go.
 """

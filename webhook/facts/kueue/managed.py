@@ -23,7 +23,7 @@ from webhook.facts.kueue.configuration import (
 )
 from webhook.facts.kueue.objects import DEFAULT_QUEUE, QUEUE_NAME
 from webhook.facts.kueue.quota import QuotaNode, QuotaTree
-from webhook.facts.kueue.quota_tree import QueueFields, QuotaTrees, read_quota_tree
+from webhook.facts.kueue.quota_tree import QueueFields, QuotaTrees, read_quota_trees
 from webhook.facts.pods.node_selection import selector_json_matches
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
@@ -196,7 +196,7 @@ class QueuePlace(Struct, frozen=True, kw_only=True):
 def queue_place_of_job(subject: Subject, how: KueueManagement) -> QueuePlace:
     """Return the LocalQueue and ClusterQueue that a managed job waits in."""
     view = subject.cluster_view()
-    local, trees = view.find(LocalQueue, how.queue), read_quota_tree(view)
+    local, trees = view.find(LocalQueue, how.queue), read_quota_trees(view)
     at, target = "" if how.is_default else path_as_text(_AT), local.spec.cluster_queue
     queue = trees.cluster_queues.get(target) if target else None  # a ClusterQueue of a file may have no name
     if queue is None:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from webhook.facts.kueue.managed import selects_namespace
 from webhook.facts.kueue.not_now import causes_of_inactivity
 from webhook.facts.kueue.quota import FlavorResource, QuotaNode, QuotaTree, nodes_parents_first
-from webhook.facts.kueue.quota_tree import QueueFields, QuotaTrees, read_quota_tree
+from webhook.facts.kueue.quota_tree import QueueFields, QuotaTrees, read_quota_trees
 from webhook.facts.queue_overview import QueueOverview, QueueResourceAmounts, QueueRow
 from webhook.facts.view import ClusterView
 from webhook.typed.collections import Items
@@ -24,7 +24,7 @@ _STOPPED: Final = "is stopped by its stopPolicy"
 
 def read_queue_overview(view: ClusterView) -> QueueOverview:
     """Return all queues of a cluster; objects that cannot be looked up are noted as missing in the view."""
-    trees = read_quota_tree(view)
+    trees = read_quota_trees(view)
     local: dict[str, list[LocalQueue]] = {}
     for queue in view.list_typed(LocalQueue):
         local.setdefault(queue.spec.cluster_queue, []).append(queue)

@@ -45,7 +45,7 @@ from webhook.facts.kueue.managed import selects_namespace
 from webhook.facts.kueue.objects import MULTI_KUEUE_CONFIG
 from webhook.facts.kueue.queue_flavors import advise_resource_groups
 from webhook.facts.kueue.queue_quota import advise_useless_borrowing_limits
-from webhook.facts.kueue.quota_tree import QueueFields, read_cluster_queue, read_quota_tree
+from webhook.facts.kueue.quota_tree import QueueFields, read_cluster_queue, read_quota_trees
 from webhook.facts.kueue.releases import find_kueue_release, is_kueue_release_known, is_kueue_release_stated
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
@@ -291,7 +291,7 @@ def advise_local_queue(subject: Subject) -> Iterator[Problem]:
     if queue and (queue.spec.has("namespaceSelector") or not view.is_of_file(queue.json)):
         yield from _check_namespace_not_selected(read_cluster_queue(queue), path, subject)
     elif name and view.is_whole(ClusterQueue.gvk):
-        near = view.nearest(name, read_quota_tree(view).cluster_queues)
+        near = view.nearest(name, read_quota_trees(view).cluster_queues)
         message = "is a ClusterQueue that does not exist, so the jobs of this LocalQueue wait"
         fix = did_you_mean(near, "create the ClusterQueue, or correct the name")
         yield CLUSTER_QUEUE_MISSING.problem(path, message, fix, name)

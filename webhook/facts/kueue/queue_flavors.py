@@ -22,7 +22,7 @@ from webhook.apimachinery.names import (
 )
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
-from webhook.facts.kueue.quota_tree import read_quota_tree
+from webhook.facts.kueue.quota_tree import read_quota_trees
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
@@ -202,7 +202,7 @@ def advise_unused_flavor(subject: Subject) -> Iterator[Problem]:
     is_whole = view.is_whole(ClusterQueue.gvk) and view.is_whole(Cohort.gvk)
     if not is_whole or not view.find(ResourceFlavor, name, namespaced=False):
         return
-    queues_and_cohorts = read_quota_tree(view).all_queues_and_cohorts()
+    queues_and_cohorts = read_quota_trees(view).all_queues_and_cohorts()
     if queues_and_cohorts and not any(name in group.flavors for queue in queues_and_cohorts for group in queue.groups):
         message = "no ClusterQueue or Cohort uses the flavor, so no pod ever gets the flavor"
         fix = "add the flavor to spec.resourceGroups of a ClusterQueue, or delete the flavor"

@@ -17,7 +17,7 @@ from webhook.apimachinery import quantity
 from webhook.apimachinery.paths import path_as_text
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.queue_flavors import cluster_queue_or_cohort
-from webhook.facts.kueue.quota_tree import others_in_tree_of_cohort, read_cluster_queue, read_quota_tree
+from webhook.facts.kueue.quota_tree import others_in_tree_of_cohort, read_cluster_queue, read_quota_trees
 from webhook.facts.resource_units import format_amount_with_resource_name
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
@@ -86,7 +86,7 @@ def advise_cohort_cycle(subject: Subject) -> Iterator[Problem]:
 
 def _cohort_that_closes_cycle(name: str, parent: str, view: ClusterView) -> str:
     """Return the first cohort that occurs twice on the way up from a cohort; "" without a cycle."""
-    trees, passed = read_quota_tree(view), {name}
+    trees, passed = read_quota_trees(view), {name}
     while parent and parent not in passed:
         passed.add(parent)
         parent = trees.parent_of(parent)

@@ -65,12 +65,13 @@ class QueueFields:
         groups: the resource groups.
         quotas: the quota for each resource of a flavor.
         usage: the reserved amounts in the status.
-        stop_policy: spec.stopPolicy; "" or `None` if the queue is not stopped.
+        stop_policy: spec.stopPolicy; "" or "None" if the queue is not stopped.
         is_strict: whether Workloads are admitted in the order in which they were created.
         namespace_selector: the label selector of the namespaces that may use the queue; None selects no namespace.
         admission_checks: the flavors of each AdmissionCheck; no flavors means all flavors.
-        preempts_own, reclaims, preempts_to_borrow: whether the queue preempts its own Workloads; Workloads that borrow
-            its quota; Workloads of other queues, to borrow their quota.
+        preempts_own: whether the queue preempts its own Workloads.
+        reclaims: whether the queue preempts Workloads that borrow its quota.
+        preempts_to_borrow: whether the queue preempts Workloads of other queues to borrow their quota.
         inactive: the reason in the status why the queue is inactive, "" for an active queue.
         pending, reserving: status.pendingWorkloads and status.reservingWorkloads; None if the field is not set.
     """
@@ -288,7 +289,7 @@ class QuotaTrees:
         return QuotaNode(name=queue.name, quotas=queue.quotas, usage=usage)
 
 
-def read_quota_tree(view: ClusterView) -> QuotaTrees:
+def read_quota_trees(view: ClusterView) -> QuotaTrees:
     """Return the ClusterQueues and cohorts of the cluster. Objects that cannot be looked up are noted as missing."""
     stored = _StoredQueuesAndCohorts(
         IdentityKey(view.list_json(ClusterQueue.gvk)), IdentityKey(view.list_json(Cohort.gvk)), view.deadline
@@ -300,7 +301,7 @@ def others_in_tree_of_cohort(name: str, cohort: str, view: ClusterView) -> Items
     """Return the ClusterQueues and Cohorts in the tree of a cohort, without the node `name`. The result is empty if
     parents form a cycle.
     """
-    tree = read_quota_tree(view).tree_of(cohort)
+    tree = read_quota_trees(view).tree_of(cohort)
     nodes = tree.nodes() if tree else ()
     return Items([node for node in nodes if node.name != name], view.deadline)
 

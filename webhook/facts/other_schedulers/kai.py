@@ -214,8 +214,8 @@ def advise_fractions_without_kai(subject: Subject) -> Iterator[Problem]:
         if not name:
             continue
         labels = (*pods.template.metadata.labels, *subject.metadata.labels)
-        is_of_kai = subject.group_kind[0] == _RAY or any(each.startswith(_DOMAIN) for each in labels)
-        if pods.template.spec.scheduler_name in _DEFAULT_SCHEDULERS and not is_of_kai:
+        may_use_kai = subject.group_kind[0] == _RAY or any(each.startswith(_DOMAIN) for each in labels)
+        if pods.template.spec.scheduler_name in _DEFAULT_SCHEDULERS and not may_use_kai:
             message = f"only KAI reads `{name}`, but the default scheduler places the pods, so the pods get no GPU"
             fix = f"set schedulerName {SCHEDULER}, or request `{GPU}`"
             problem = FRACTION_WITHOUT_KAI.problem(pods.locate("metadata", "annotations", name), message, fix)

@@ -1,8 +1,8 @@
 """The runtime that a TrainJob names, and the ClusterTrainingRuntimes that each release of Kubeflow Trainer ships.
 
-This module has shipped runtimes with only the fields that rules need. If the files with a TrainJob do not contain its
-runtime, the shipped runtime of this name is assumed. Runtimes of torchtune are left out, because their initializers and
-commands differ with each model.
+This module contains the shipped runtimes, with only the fields that rules need. If the files with a TrainJob do not
+contain its runtime, the shipped runtime of this name is assumed. Runtimes of torchtune are left out, because their
+initializers and commands differ with each model.
 
 Source: kubeflow/trainer@8c0f5059b manifests/base/runtimes, release-2.0 to 2.3.
 """
@@ -43,7 +43,7 @@ class ReferencedRuntime(Struct, frozen=True, kw_only=True):
 
     @property
     def is_found(self) -> bool:
-        """Return whether the runtime exists in the view of the cluster."""
+        """Return whether the runtime exists in the view of the cluster, or is assumed."""
         return self.object.is_set
 
     @property
@@ -97,7 +97,7 @@ _NOT_ASSUMED: Final[Mapping[str, tuple[Release, ...]]] = {
     "torchtune-llama3.2-3b": _RELEASES,
     "torchtune-qwen2.5-1.5b": (TEMPLATES, FLUX_AND_MORE, WHOLE_JOBSET),
 }
-"""Shipped runtimes with pods that are not assumed, and the releases that ship these runtimes."""
+"""Shipped runtimes that are left out here and never assumed, and the releases that ship these runtimes."""
 
 
 def shipped_runtime(name: str, release: Release) -> JSON | None:

@@ -37,10 +37,10 @@ def requests_of_gang(job: Job) -> Amounts:
 
     If tasks have several priority classes, only pods that are certainly in the gang count.
     """
-    tasks, is_part = job.spec.tasks, job.spec.min_available < job.spec.needed_pod_count
-    counts = _count_gang_pods_in_task_order(job) if is_part else _count_gang_pods_after_task_minima(job)
+    tasks, is_below_minima = job.spec.tasks, job.spec.min_available < job.spec.needed_pod_count
+    counts = _count_gang_pods_in_task_order(job) if is_below_minima else _count_gang_pods_after_task_minima(job)
     if len({task.pod_spec.priority_class_name for task in tasks}) > 1:
-        if is_part:
+        if is_below_minima:
             return {}
         counts = [min(task.min_available, count) for task, count in zip(tasks, counts, strict=True)]
     total: Counter[str] = Counter()
