@@ -90,7 +90,8 @@ def command(
     Each suite tests the policies of its own folder. Cases that claimgate cannot evaluate, such as Rego or patterns of
     Kyverno, are skipped and counted, with the reason.
 
-    Exits with 1 if a case fails. Exits with 2 if a suite, its policies or a case cannot be read, or if no case was run.
+    Exits with 1 if a case fails. Exits with 2 if a suite, its policies or a case cannot be read, or if there is no
+    case. If every case is skipped, exits with 0 unless --require-tests is set.
     """
     writers = formats.writers_of_cases()
     outputs = output.parse_outputs(chosen, writers)

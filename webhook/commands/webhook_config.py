@@ -162,7 +162,7 @@ def command(
     ] = None,
     kube_context: KubeContext = None,
     authorizer: Annotated[
-        bool, typer.Option("--authorizer", help="With --rbac: include the rights for --authorizer.")
+        bool, typer.Option("--authorizer", help="With --rbac: include the rights for `serve --authorizer`.")
     ] = False,
     settings: Settings,
 ) -> int:

@@ -63,7 +63,8 @@ class ServerSettings(ReportSettings):
     max_connections: int = declare_setting(
         1000,
         values.whole_number_type("COUNT", 1),
-        "Open connections for reviews. At the limit, the address with the most connections loses one.",
+        "Open connections for reviews. At the limit, the server ends a connection of the client "
+        "address with the most connections.",
     )
     live: bool = declare_setting(False, values.switch_type(), "Look up objects in the cluster of this server.")
     kubeconfig: Path | None = declare_setting(

@@ -92,7 +92,7 @@ UNMAPPED_CLASS: Final = KUEUE_NEVER.rule(
 )
 EXTENDED_SOURCES: Final = KUEUE_NEVER.rule(
     "kueue-never/extended-sources",
-    title="Kueue counts the DeviceClass of the extended resource only in claims",
+    title="The pods request a resource of a DeviceClass that Kueue counts only in claims",
     why="Kueue counts this class by a counter or a capacity of its devices. Only a claim states how much is needed.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go",
 )

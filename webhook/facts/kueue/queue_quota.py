@@ -52,7 +52,7 @@ LENDING_ABOVE_NOMINAL: Final = KUEUE_QUEUE.rule(
 NOTHING_TO_BORROW: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/nothing-to-borrow",
     title="The cohort has nothing that the queue could borrow",
-    why="No other member of the cohort has quota for this resource and flavor, so the limit has no effect.",
+    why="No other member of the cohort has quota for this resource and flavor, so borrowingLimit has no effect.",
     refused_by="nothing; the limit has no effect",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go",
     fails="silent",

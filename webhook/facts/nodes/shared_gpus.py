@@ -70,7 +70,7 @@ MIG_PROCESSES: Final = SHARED_GPU.rule(
 )
 INTEL: Final = SHARED_GPU.rule(
     "shared-gpu/intel-shares",
-    title="A container requests several shares of Intel GPUs",
+    title="Several Intel GPUs of a container may be shares of the same GPU",
     why="With sharedDevNum above 1 several devices of a container may be shares of the same GPU.",
     source="intel/intel-device-plugins-for-kubernetes@94a91bc9 cmd/gpu_plugin/README.md",
     level="advice",

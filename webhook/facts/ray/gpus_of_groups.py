@@ -47,7 +47,7 @@ TOO_FEW_GPUS: Final = RAY.rule(
 HIDDEN_FROM_RAY: Final = RAY.rule(
     "ray/hidden-gpus",
     title="num-gpus hides the GPUs of a group from Ray",
-    why="num-gpus overrides the limit of the container, so Ray places no work that needs a GPU in the pods.",
+    why="num-gpus overrides the GPU limit of the container. With 0, Ray places no work that needs a GPU in the pods.",
     refused_by="nothing; Ray waits",
     source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go",
     fails="waiting",

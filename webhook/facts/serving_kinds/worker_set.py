@@ -136,8 +136,8 @@ def _refusals_of_subgroups(template: LeaderWorkerTemplate) -> Iterator[Refusal]:
     if part is None:
         yield Refusal(path, "is required in subGroupPolicy", "set a divisor of the size")
     elif part < 1 or (size % part and (size - 1) % part):
-        message = f"must divide the size {size} of a group, or {size - 1}"
-        yield Refusal(path, message, "set a divisor of the size", part)
+        message = f"must divide {size}, the size of a group, or {size - 1}, the size without the leader"
+        yield Refusal(path, message, f"set a divisor of {size} or {size - 1}", part)
     elif part > size:
         message = f"is above the size {size} of a group"
         yield Refusal(path, message, "set a divisor of the size", part)

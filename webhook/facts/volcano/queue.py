@@ -130,7 +130,7 @@ HIERARCHY_PATH: Final = VOLCANO_QUEUE.rule(
 )
 HIERARCHY_WEIGHT_FINITE: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/hierarchy-weight-finite",
-    title="A weight of the path is not a finite number",
+    title="A weight in hierarchy-weights is not a finite number",
     why="Volcano accepts NaN and Inf but cannot compute shares from them.",
     refused_by="nothing; shares are undefined",
     level="warn",
