@@ -463,9 +463,13 @@ def _check_named_ports(member: ServerContainer, services: Sequence[Service]) -> 
     The kubelet cannot connect to a port that it does not find, so a container with such a readinessProbe is never
     ready. A livenessProbe of such a port has no effect, and is not reported. Source: k8s.io/kubernetes v1.36
     pkg/kubelet/prober/worker.go doProbe.
+
+    If a port has no number, the manifest is still to be filled in, and a name may stand for a number, as in
+    `targetPort: PORT` beside `containerPort: PORT`. Nothing is reported.
     """
     container = member.container
-    if container.is_omitted("ports"):
+    ports = [each for other in member.spec.running_containers() for each in other.ports]
+    if container.is_omitted("ports") or any(each.container_port is None for each in ports):
         return
     for name, probe in (("readinessProbe", container.readiness_probe), ("startupProbe", container.startup_probe)):
         port = probe.http_get.port or probe.tcp_socket.port
@@ -475,7 +479,7 @@ def _check_named_ports(member: ServerContainer, services: Sequence[Service]) -> 
             at = member.locate((*container.at, name))
             yield _problem_of_probe(at, f"connects to port `{port}`, but {lacks}", fix)
             break
-    names = {each.name for other in member.spec.running_containers() for each in other.ports}
+    names = {each.name for each in ports}
     for service in services:
         targets = [each.target_port for each in service.spec.ports]
         if service.spec.cluster_ip == "None" or not targets:
