@@ -653,7 +653,7 @@ GPU = "resources: {limits: {nvidia.com/gpu: 1}}"
         pytest.param([("{}", NOT_READY)], "nodeName: a", "", "unknown", "nodeName is a, and this node is not Ready", id="nodeName of a node that is not Ready"),
         pytest.param([("{}", READY)], "nodeName: c", "", "unknown", "nodeName is c, which is not a node of the cluster", id="nodeName of no node"),
         pytest.param([("{}", READY)], "nodeName: a", GPU.replace("1", "4"), "unknown", "nodeName is a, but this node does not have what the pods require", id="nodeName of a small node"),
-        pytest.param([("{}", READY)], "nodeSelector: {disk: hdd}", "", "never", "spec.nodeSelector.disk: selects `disk=hdd`, which no node has (nodes in FILE): nodes have `ssd`", id="labels of a Pod without devices"),
+        pytest.param([("{}", READY)], "nodeSelector: {disk: hdd}", "", "never", "spec.nodeSelector.disk: selects `disk=hdd`, which no node has; nodes have `ssd` (nodes in FILE)", id="labels of a Pod without devices"),
         pytest.param([("{}", READY)], "nodeSelector: {disk: ssd}", "", "can-start", "", id="a label that the node has"),
         pytest.param([("{}", READY)], "", "resources: {requests: {cpu: 9}}", "never", ": requests 9 cpu for one pod, but nodes have at most 8 cpu (nodes in FILE), so no node fits", id="CPUs of a Pod without devices"),
         pytest.param([("{taints: [{key: t, effect: NoSchedule}]}", READY)], "", "", "never", "spec: does not tolerate the taint `t:NoSchedule` of node a (nodes in FILE), and no other node has what the pod needs, so no node fits", id="a taint, and a Pod without devices"),

@@ -435,10 +435,10 @@ def _labels_problem(each: PodsAndNodes, files: str) -> Problem:
                     f"`{value}{SHARED_SUFFIX}`"
                 )
                 return LABELS.problem(path, message, f"select `{value}{SHARED_SUFFIX}`, or no product")
-            known = f" (nodes have {_first_values(others)})" if others else ""
+            known = f"; nodes have {_first_values(others)}" if others else ""
             near = _first_values(others) if len(others) == 1 else ""
             fix = f"select {near}, or label a node" if near else "select a label that nodes have, or label a node"
-            return LABELS.problem(path, f"selects `{key}={value}`, which no node has{files}{known}", fix)
+            return LABELS.problem(path, f"selects `{key}={value}`, which no node has{known}{files}", fix)
     field = "affinity" if spec.affinity.node_affinity.required else "nodeSelector"
     if shared := _shared_product_of_affinity(each):
         key, value = shared
@@ -449,8 +449,8 @@ def _labels_problem(each: PodsAndNodes, files: str) -> Problem:
     path = each.pods.locate(spec.path(field))
     if (lacking := _unmet_requirement(each)) is not None:
         others = dict.fromkeys(offer.labels[lacking.key] for offer in each.offers if lacking.key in offer.labels)
-        known = f" (nodes have {_first_values(others)})" if others else ""
-        message = f"requires `{lacking.in_words}`, which no node meets{files}{known}"
+        known = f"; nodes have {_first_values(others)}" if others else ""
+        message = f"requires `{lacking.in_words}`, which no node meets{known}{files}"
         return LABELS.problem(path, message, "require a label that nodes have, or label a node")
     listed = [wanted.in_words for wanted in next(requirements_of_pod(each.needs), ())]
     message = f"requires {_first_values(listed)}, which no node has together{files}, so no node fits"
