@@ -38,7 +38,8 @@ class UndeclaredField(Struct, frozen=True):
     Args:
         name: the name.
         nearest: a declared field with a similar name; "" without one.
-        place: an object in which the field is declared and not set; None without one, or with a similar name.
+        place: an object in which the field is declared and not set; None without one, with a similar name, or without
+            a value.
         has_fields_of_object: whether all fields inside the field are fields of the whole object that are not set.
     """
 
@@ -148,7 +149,8 @@ class StrictReader(Struct, frozen=True):
         if names:
             charged_names = self.deadline.charge_for_items(names)
             fields = [self._undeclared_field(name, level, place.holders) for name in charged_names]
-            fields = self._with_place_of_all(fields, place.holders)
+            if not self.only_nulls:
+                fields = self._with_place_of_all(fields, place.holders)
             reading.fields.append(UndeclaredFields(place.at, of.name.rpartition(".")[2], fields))
         if not of.fields and of.others in _SCALARS:
             return
@@ -170,8 +172,11 @@ class StrictReader(Struct, frozen=True):
         nearest = nearest_name(name, level.of.fields) or _only_longer_name(name, level.of.fields)
         if nearest:
             return UndeclaredField(name, nearest)
-        inner = level.value.get(name) if isinstance(level.value, dict) and not level.at else None
-        if isinstance(inner, dict) and inner and all(map(level.may_have, self.deadline.charge_for_items(inner))):
+        inner = level.value.get(name) if isinstance(level.value, dict) else None
+        if inner is None:
+            return UndeclaredField(name)
+        charge = self.deadline.charge_for_items
+        if not level.at and isinstance(inner, dict) and inner and all(map(level.may_have, charge(inner))):
             return UndeclaredField(name, has_fields_of_object=True)
         return UndeclaredField(name, place=self._place(name, level, holders))
 
