@@ -510,6 +510,18 @@ def test_the_fix_of_a_single_mistake_of_a_copy_is_named(copied, capsys):
     )
 
 
+def test_a_folder_of_a_copy_is_never_an_option_of_the_printed_command():
+    project = copies.CopiedFolders(["."]).copy_of("--config=a/vendor/b.yaml")
+    assert "run `claimgate audit ./--config=a/vendor` to see" in project.fix(2, "")
+
+
+def test_each_of_many_distributions_is_a_copy():
+    files = [f"{number}/common/kubeflow-roles/a.yaml" for number in range(20_000)]
+    copied = copies.CopiedFolders(["."])
+    copied.add_distributions(files)
+    assert copied.copy_of("19999/common/b.yaml").folders == ("19999/common",)
+
+
 def test_a_denial_in_a_copied_project_is_a_separate_finding(copied, tmp_path, capsys):
     write(tmp_path / copied, pod=pod(namespace="default"))
     told = findings_in(capsys, ".")

@@ -74,7 +74,8 @@ class CopiedProject(Struct, frozen=True):
         """Return the fix of the first mistake in the copy, which has others. `fix` corrects the first mistake alone."""
         project = self.name or f"the project that `{self.folders[0]}` copies"
         if others:
-            fix = f"run `claimgate audit {shlex.join(self.folders)}` to see {counted(others, 'other mistake')}"
+            folders = shlex.join(f"./{each}" if each.startswith("-") else each for each in self.folders)
+            fix = f"run `claimgate audit {folders}` to see {counted(others, 'other mistake')}"
         return f"take a newer release of {project}, or {fix}"
 
 
@@ -85,7 +86,7 @@ class CopiedFolders:
 
     def __init__(self, named: Sequence[str] = ()) -> None:
         """`named` are the paths that a user named. Such a folder is not a copy, because its user wants all findings."""
-        self._named = [posixpath.normpath(each) for each in named]
+        self._named = frozenset(map(posixpath.normpath, named))
         self._known: dict[str, CopiedProject] = {}
 
     def add_output_of_kfctl(self, file: str) -> None:
@@ -96,25 +97,33 @@ class CopiedFolders:
     def add_distributions(self, files: Collection[str]) -> None:
         """Add the folders of copies of kubeflow/manifests. `files` are all files of the audit."""
         paths = [f"/{posixpath.normpath(file)}" for file in files]
-        for top in {top for path in paths for top, is_in_roles, _ in (path.partition(_ROLES),) if is_in_roles}:
-            inside = {path[len(top) + 1 :].partition("/")[0] for path in paths if path.startswith(f"{top}/")}
-            folders = tuple(f"{top}/{name}"[1:] for name in _FOLDERS_OF_DISTRIBUTION if name in inside)
+        inside: dict[str, set[str]] = {path.partition(_ROLES)[0]: set() for path in paths if _ROLES in path}
+        for path in paths if inside else ():
+            for folder in _folders_above(path):
+                top, _, name = folder.rpartition("/")
+                if top in inside:
+                    inside[top].add(name)
+        for top, names in inside.items():
+            folders = tuple(f"{top}/{name}"[1:] for name in _FOLDERS_OF_DISTRIBUTION if name in names)
             self._known.update(dict.fromkeys(folders, CopiedProject(folders, _DISTRIBUTION)))
 
     def copy_of(self, file: str) -> CopiedProject | None:
         """Return the outermost copy that contains the file; None for other files."""
-        path = posixpath.normpath(file)
-        named = [each for each in self._named if each == "." or path.startswith(f"{each}/")]
-        if not named:
+        folders = _folders_above(posixpath.normpath(file))
+        own = max((depth for depth, folder in enumerate(folders, 1) if folder in self._named), default=0)
+        if not own and "." not in self._named:
             return None
-        own, steps = max(named, key=len), path.split("/")
-        for number in range(0 if own == "." else len(own.split("/")), len(steps) - 1):
-            folder = "/".join(steps[: number + 1])
+        for folder in folders[own:]:
             if folder in self._known:
                 return self._known[folder]
-            if steps[number] in _FOLDERS_OF_COPIES:
+            if posixpath.basename(folder) in _FOLDERS_OF_COPIES:
                 return CopiedProject((folder,))
         return None
+
+
+def _folders_above(path: str) -> Sequence[str]:
+    """Return the folders above a file, the outermost first: `a` and `a/b` for `a/b/c.yaml`."""
+    return [path[:place] for place, character in enumerate(path) if character == "/"]
 
 
 RenderedTexts: TypeAlias = Mapping[str, RenderedText]
@@ -188,7 +197,10 @@ class CopiesWriter:
         self._remembered = 0
         self._next_number = 0
         self._file = ""
+        self._project: CopiedProject | None = None
         self._in_file: Counter[bytes] = Counter()
+        self._warnings: dict[CopiedProject, list[int]] = {}
+        self._removed: dict[CopiedProject, int] = {}
 
     def use_screen(self, screen: Screen) -> None:
         """Use this screen, if the format depends on one."""
@@ -201,13 +213,22 @@ class CopiesWriter:
 
     def entry(self, entry: Finding) -> Iterable[str]:
         """Keep a finding, or only its place for a copy. The findings of a file must follow each other."""
-        first = self._number_of_first(entry)
+        if entry.place.file != self._file:
+            self._file = entry.place.file
+            self._project = self._copied.copy_of(self._file)
+            self._in_file.clear()
+        project = self._project if entry.result is Result.WARN and not entry.is_advice else None
+        first = self._number_of_first(entry, project)
         number = self._next_number if first is None else first
         if entry.rule.id in _CAUSES.values():
             self._causes.setdefault((entry.place.file, entry.rule.id), number)
         if first is None:
             if cause := _CAUSES.get(entry.rule.id):
                 self._effects[number] = entry.place.file, cause
+            if project is not None:
+                self._warnings.setdefault(project, []).append(number)
+                if entry.rule.id == _REMOVED:
+                    self._removed.setdefault(project, number)
             self._kept.append(entry)
             self._next_number += 1
             return ()
@@ -245,26 +266,16 @@ class CopiesWriter:
         warning to show.
         """
         copied: dict[CopiedProject, list[int]] = {}
-        removed: dict[CopiedProject, int] = {}
-        for number, finding in enumerate(self._kept):
-            if number not in self._effects and (project := self._copy_of(finding)):
-                copied.setdefault(project, []).append(number)
-                if finding.rule.id == _REMOVED:
-                    removed.setdefault(project, number)
-        for project, numbers in copied.items():
-            first = removed.get(project, numbers[0])
-            numbers.remove(first)
-            numbers.insert(0, first)
-            self._repeated[Result.WARN] += len(numbers) - 1
+        for project, warnings in self._warnings.items():
+            numbers = [number for number in warnings if number not in self._effects]
+            if numbers:
+                first = self._removed.get(project, numbers[0])
+                copied[project] = [first, *(number for number in numbers if number != first)]
+                self._repeated[Result.WARN] += len(numbers) - 1
         return copied
 
-    def _copy_of(self, finding: Finding) -> CopiedProject | None:
-        """Return the copy of another project that a warning is about; None for other findings."""
-        is_warning = finding.result is Result.WARN and not finding.is_advice
-        return self._copied.copy_of(finding.place.file) if is_warning else None
-
-    def _number_of_first(self, finding: Finding) -> int | None:
-        """Return the number of the earlier finding with the same mistake; None if this finding is the first.
+    def _number_of_first(self, finding: Finding, project: CopiedProject | None) -> int | None:
+        """Return the number of the earlier finding with the same mistake in a project; None if this is the first.
 
         Within a file, findings are joined only for objects from one template or of one API version, for a series of
         objects, and for pod templates of one object. For other findings of a mistake, the second finding in a file is
@@ -274,11 +285,8 @@ class CopiesWriter:
         if finding.result not in FINDINGS or self._remembered >= _MOST_REMEMBERED:
             return None
         if not finding.subject.name and not is_of_version:
-            return self._number_of_nameless(finding)
+            return self._number_of_nameless(finding, project)
         self._remembered += 1
-        if finding.place.file != self._file:
-            self._file = finding.place.file
-            self._in_file.clear()
         rendered = self._rendered.get(finding.place.file, _AS_WRITTEN)
         template = rendered.template_of_line(finding.place.line)
         if is_of_version:
@@ -287,7 +295,7 @@ class CopiesWriter:
             mistake = _digest_of_mistake(finding, rendered.affixes, template)
         self._in_file[mistake] += 1
         key = mistake, 1 if template or is_of_version else self._in_file[mistake]
-        numbers = self._numbers_of_copy.setdefault(self._copy_of(finding), {})
+        numbers = self._numbers_of_copy.setdefault(project, {})
         if key in numbers:
             return numbers[key]
         series = _digest_of_series(finding) if finding.place.file not in self._rendered else b""
@@ -300,7 +308,7 @@ class CopiesWriter:
             numbers.setdefault(each, number)
         return first
 
-    def _number_of_nameless(self, finding: Finding) -> int | None:
+    def _number_of_nameless(self, finding: Finding, project: CopiedProject | None) -> int | None:
         """Return the number of an earlier finding about a mistake that authors copy, in a file without names such as a
         kustomization.
         """
@@ -309,7 +317,7 @@ class CopiesWriter:
             return None
         self._remembered += 1
         key = habit, 1
-        numbers = self._numbers_of_copy.setdefault(self._copy_of(finding), {})
+        numbers = self._numbers_of_copy.setdefault(project, {})
         first = numbers.get(key)
         numbers.setdefault(key, self._next_number)
         return first
