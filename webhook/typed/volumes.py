@@ -17,6 +17,17 @@ class VolumeMount(Typed):
     sub_path_expr = Text()
     read_only = Truth()
 
+    def path_in_volume(self, file: str) -> str:
+        """Return the path in the volume of a file of the container; "" if the mount does not have the file. A mount
+        with a subPath must be the file itself.
+        """
+        folder = self.mount_path.rstrip("/")
+        if not folder:
+            return ""
+        if self.sub_path:
+            return self.sub_path if file == folder else ""
+        return file[len(folder) + 1 :] if file.startswith(f"{folder}/") else ""
+
 
 class VolumeClaimSource(Typed):
     """core/v1 PersistentVolumeClaimVolumeSource."""

@@ -17,7 +17,7 @@ from webhook.facts.subject import Subject
 from webhook.rules.rule import RuleGroup
 from webhook.typed.objects import ConfigMap
 from webhook.typed.pods import Container, PodSpec
-from webhook.typed.volumes import Volume, VolumeMount
+from webhook.typed.volumes import Volume
 from webhook.workloads.podsets import PodSet
 
 MODEL_SERVER: Final = RuleGroup(
@@ -106,25 +106,19 @@ def _script_of_command(container: Container) -> tuple[str, Sequence[str]]:
 
 def text_of_mounted_file(path: str, container: Container, spec: PodSpec, subject: Subject) -> str:
     """Return the content of a file that a known ConfigMap mounts into a container; "" if the file is not known."""
-    mount = next((each for each in container.volume_mounts if _has_file(each, path)), None)
+    mount = next((each for each in container.volume_mounts if each.path_in_volume(path)), None)
     volume = next((each for each in spec.volumes if mount is not None and each.name == mount.name), None)
     if mount is None or volume is None or mount.sub_path_expr:
         return ""
-    name, key = volume.config_map.name, _key_of_file(path, mount, volume)
+    name, key = volume.config_map.name, _key_of_file(mount.path_in_volume(path), volume)
     config_map = subject.cluster_view().get_without_noting(ConfigMap.gvk, subject.namespace, name) if name else None
     text = ConfigMap.of(config_map).data.get(key, "")
     return text if len(text) <= _LONGEST_SCRIPT else ""
 
 
-def _has_file(mount: VolumeMount, path: str) -> bool:
-    """Return whether a file is in the folder of a mount. A mount with a subPath must be the file itself."""
-    folder = mount.mount_path.rstrip("/")
-    return bool(folder) and (path == folder if mount.sub_path else path.startswith(f"{folder}/"))
-
-
-def _key_of_file(path: str, mount: VolumeMount, volume: Volume) -> str:
-    """Return the key of the ConfigMap that a volume mounts at a path; "" if no key is mounted there."""
-    file, items = mount.sub_path or path[len(mount.mount_path.rstrip("/")) + 1 :], volume.config_map.items
+def _key_of_file(file: str, volume: Volume) -> str:
+    """Return the key of the ConfigMap of a volume that becomes a file; "" if no key does."""
+    items = volume.config_map.items
     if not volume.config_map.has("items"):
         return file
     return next((item.key for item in items if item.file_path == file), "")

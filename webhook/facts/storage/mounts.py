@@ -234,12 +234,11 @@ def _file_of_command(container: Container) -> str:
 
 def _mode_of_file(mount: VolumeMount, file: str, items: Sequence[KeyToPath], default: int | None) -> int | None:
     """Return the mode of a file in a volume with these items; None if the mount does not have the file, or if its mode
-    is not known. A mount with a subPath must be the file itself.
+    is not known.
     """
-    folder = mount.mount_path.rstrip("/")
-    if not folder or mount.sub_path_expr or not (file == folder if mount.sub_path else file.startswith(f"{folder}/")):
+    name = mount.path_in_volume(file)
+    if not name or mount.sub_path_expr:
         return None
-    name = mount.sub_path or file[len(folder) + 1 :]
     item = next((each for each in items if each.file_path == name), None)
     if item is None and (items or "/" in name):
         return None  # keys have no slash, so another mount has the file
