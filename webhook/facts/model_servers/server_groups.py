@@ -302,20 +302,33 @@ def _check_address(member: ServerContainer, nodes: int, subject: Subject) -> Ite
 
 def check_address_of_service(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
     """Report an address of a pod with the name of a Service that does not give the pods their names. `chat-0.x` may
-    also be the Service chat-0 of a namespace x. So the address is reported only if the namespace has a Service x.
+    also be the Service chat-0 of a namespace x. So the address is reported if the namespace has a Service x, or if it
+    is the name of a pod of another object, such as `old-0.old`, although all nodes are pods of this object.
     """
     name, own = subject.metadata.name, _subdomain(subject)
     for meaning in ("address", "data-address") if name and own else ():
         pod, _, rest = (member.server.arguments.values.get(meaning, "")).split(":")[0].partition(".")
         service, _, domain = rest.partition(".")
         owner, _, number = pod.rpartition("-")
-        is_pod = owner == name and number.isdigit()
-        if not is_pod or service in ("", own, pod) or (domain and not domain.startswith(f"{subject.namespace}.svc")):
+        if not number.isdigit() or service in ("", own, pod, subject.namespace):
             continue
-        if subject.cluster_view().get_without_noting(Service.gvk, subject.namespace, service):
+        if domain and not domain.startswith(f"{subject.namespace}.svc"):
+            continue
+        words = member.server.arguments.written(meaning)
+        view = subject.cluster_view()
+        if owner == name and view.get_without_noting(Service.gvk, subject.namespace, service):
             message = f"looks for the first pod at {pod}.{service}, but the pods have names below `{own}`"
-            words = member.server.arguments.written(meaning)
             yield ADDRESS_OF_OTHER_SERVICE.problem(member.path, message, f"write {pod}.{own}", words=words)
+        elif owner == service and meaning == "address" and _are_all_nodes_own(member, subject):
+            message = f"looks for the first pod at {pod}.{service}, but all nodes are pods of `{name}`"
+            yield ADDRESS_OF_OTHER_SERVICE.problem(member.path, message, f"write {name}-0.{own}", words=words)
+
+
+def _are_all_nodes_own(member: ServerContainer, subject: Subject) -> bool:
+    """Return whether the server has as many nodes as the object, or the group of a LeaderWorkerSet, has pods."""
+    group = _group_of_worker_set(member, subject)
+    pods = _pods_of_kind(member, subject) if group is None else group.pods
+    return pods is not None and member.server.arguments.number("nodes") == pods
 
 
 def _subdomain(subject: Subject) -> str:
