@@ -6,7 +6,7 @@ from functools import cached_property
 
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.typed import jobs
-from webhook.typed.fields import Number, OptionalNumber, Part, Parts, Text, Texts
+from webhook.typed.fields import Number, OptionalNumber, Part, Parts, Text, Texts, Truth
 from webhook.typed.objects import Metadata, Object
 from webhook.typed.pods import PodSpec, PodTemplate
 from webhook.typed.view import Typed
@@ -64,6 +64,7 @@ class ReplicatedJob(Typed):
 class Network(Typed):
     """jobset Network."""
 
+    enable_dns_hostnames = Truth(default=True, name="enableDNSHostnames")
     subdomain = Text()
 
 

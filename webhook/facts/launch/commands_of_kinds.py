@@ -154,6 +154,7 @@ def _warn_of_launched_containers(listed: Items[LaunchedContainer], subject: Subj
             variables = [name for owner in setting if owner.name == by for name in owner.variables_set_in(member)]
             yield from check_overwritten_variables(member, variables, by)
         yield from nodes_and_ranks.check_rank_fixed_in_template(member, owned, _name_of_pod_index_variable(subject))
+        yield from nodes_and_ranks.check_address_of_pod(member, together, subject)
     if job is not None and job.plugins:
         yield from processes_and_slots.check_ranks_against_task_hosts(
             listed, task_by_host_variable(job, listed), subject.deadline
