@@ -23,7 +23,7 @@ from webhook.server.usage import Tenant
 from webhook.text.wording import named
 
 MOST_QUESTIONS: Final = 8
-"""The most questions of a review; after each, the review is evaluated again from the start."""
+"""The most questions of a review. After each answer, the review is evaluated again from the start."""
 _PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _AT_A_TIME: Final = 8
 """The most calls to the API server at a time; others wait in a fair queue."""
@@ -67,7 +67,7 @@ class AccessReviews:
             return f"cannot ask the API server: {error}{fix}"
 
     def _start_call(self, asked: JSON, tenant: Tenant, until: float) -> asyncio.Future[JSON]:
-        # the end of the call starts the next one, even if no review waits for the answer any more
+        # the end of a call starts the next call, even if no review waits for the answer any more
         begun = monotonic()
         post = partial(self._connection.post, _PATH, asked, max(0.001, until - begun))
         call: asyncio.Future[JSON] = asyncio.get_running_loop().run_in_executor(self._threads, post)
@@ -119,7 +119,7 @@ def decision(answered: JSON) -> AuthorizationDecision | str:
 
 
 def check_authorizer_enabled(policies: PolicySet, *, may_ask: bool) -> PolicySet:
-    """Return the policies, if none uses `authorizer` without --authorizer.
+    """Return the policies unchanged, and refuse a policy that uses `authorizer` without --authorizer.
 
     Raises:
         ConfigurationError: a policy uses `authorizer`, and the server has none.

@@ -39,12 +39,12 @@ class LazyPages:
     """Answers everything except reviews: probes, and the pages of a FastAPI application that is created later.
 
     FastAPI takes a tenth of the start, and neither reviews nor probes need it. A thread creates the application after
-    `load` or the first call for a page. If this fails, all waiting calls raise the error, and the next call tries
-    again.
+    `load` or the first call for a page. If the creation fails, all waiting calls raise the error, and the next call
+    tries again.
     """
 
     def __init__(self, create: Callable[[], AsgiApp], scheduler: Scheduler, probes: Mapping[str, AsgiApp]) -> None:
-        """`create` returns the FastAPI application; `probes` are answered without it, by path."""
+        """`create` returns the FastAPI application. `probes` answer their paths without FastAPI."""
         self._create = create
         self._probes = probes
         self._scheduler = scheduler
@@ -63,7 +63,7 @@ class LazyPages:
             raise
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one ASGI request when its tenant, which is path and client address, gets a turn."""
+        """Answer one ASGI request when its tenant gets a turn. The tenant is the path and the client's address."""
         application = self._probes.get(scope["path"]) or await self.load()
         tenant = page_tenant(scope["path"], client_address(scope))
         await self._scheduler.wait_for_turn(tenant)

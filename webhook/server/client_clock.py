@@ -77,7 +77,7 @@ class ClientClock:
             self._paused_at = None
 
     def require_large_body_pace(self) -> None:
-        """Require the pace of large bodies, because memory is reserved for this body."""
+        """Require the pace of large bodies: memory is reserved for this body."""
         if self.state == "body":
             self.enter("body")
             self._large_body_bytes = 0
@@ -88,7 +88,6 @@ class ClientClock:
             self._large_body_bytes += size
 
     def has_kept_server_waiting(self, now: float, least_s: float = 0.0) -> bool:
-        """Return whether the server has waited for the client for at least `least_s` seconds."""
         return self.state != "serving" and self._paused_at is None and now - self.since >= least_s
 
     def is_late(self, timeouts: ConnectionTimeouts, now: float) -> bool:

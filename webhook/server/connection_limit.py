@@ -91,7 +91,7 @@ class ConnectionLimit:
         return self._count
 
     def admit(self, connection: HttpConnection) -> None:
-        """Count a new connection; a full port first aborts the least needed one."""
+        """Count a new connection. If the port is full, first abort the least needed connection."""
         while self._count >= self._most:
             self.abort_least_needed_connection()
         self._addresses.setdefault(connection.address, _ClientAddress()).unproven[connection] = None
@@ -105,7 +105,7 @@ class ConnectionLimit:
             of.proven[connection] = None
 
     def change_held_bytes(self, connection: HttpConnection, change: int) -> None:
-        """Note that a connection holds `change` more bytes; abort one if all hold too many."""
+        """Note that a connection holds `change` more bytes. Abort a connection if all together hold too many."""
         of = self._addresses.get(connection.address)
         if of is not None and connection in of:
             of.held_bytes += change
@@ -132,14 +132,15 @@ class ConnectionLimit:
         self._change_count(-1)
 
     def abort_least_needed_connection(self) -> None:
-        """Abort the least needed connection of the address with the most connections."""
         if self._addresses:
             largest = max(self._addresses.values(), key=len)
             now = next(iter(largest)).loop.time()
             self._end(largest.least_needed(now, self._most / _UNPROVEN_SHARE), "limit")
 
     def abort_slow_holders(self, now: float) -> None:
-        """Abort slow connections until all together fit MAX_HELD_BYTES, first those of the largest address."""
+        """Abort slow connections until all connections together fit MAX_HELD_BYTES. The address with the most bytes
+        comes first.
+        """
         if self.held_bytes <= MAX_HELD_BYTES:
             return
         for of in sorted(self._addresses.values(), key=attrgetter("held_bytes"), reverse=True):

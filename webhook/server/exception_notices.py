@@ -1,11 +1,12 @@
-"""What a server reports about exceptions: status and mistakes of PolicyExceptions, and when any exception ends.
+"""What a server reports about exceptions: the status and the mistakes of PolicyExceptions, and the ends of exceptions.
 
 The status says whether a PolicyException has an effect, because the owner of a namespace sees neither the log nor
 `claimgate.yaml`. Reviews look up PolicyExceptions in the view of the cluster (admission/exceptions.py).
 
-Exceptions and exemptions of the configuration, and PolicyExceptions, are announced before they end: a log line a day,
-and a gauge of the days. An exception in an annotation is not announced: it is not known before its object is reviewed.
-PolicyExceptions have a bound of their own, because users of namespaces write them.
+The server announces the end of each PolicyException, and of each exception and exemption in the configuration. It
+writes one log line a day, and a gauge of the remaining days. An exception in an annotation is not announced, because
+the server sees the annotation only in a review. PolicyExceptions have a separate bound, because users of namespaces
+write them.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ MANAGER: Final = "claimgate"
 LOOK_S: Final = 1.0
 """Seconds between two comparisons of the stored status with the intended status."""
 _MOST_SHARE: Final = 0.1
-"""The largest share of a processor for these comparisons; users choose the number of objects and of changes."""
+"""The largest share of a processor for these comparisons. Users choose how many objects and changes there are."""
 MOST_STATUSES: Final = 1000
-"""The most objects with a status; namespaces take turns, because users may store any number of objects."""
+"""The bound on objects with a status. Namespaces take turns, because users may store any number of objects."""
 _TOO_MANY: Final = (
     f"only the {MOST_IN_NAMESPACE} oldest PolicyExceptions of a namespace have an effect: delete older ones"
 )
@@ -85,7 +86,7 @@ class StoredExceptions:
         return max(LOOK_S, self._look_s / _MOST_SHARE)
 
     def write_missing_conditions(self, day: dt.date) -> None:
-        """Write the conditions that the stored objects do not have yet; nothing while the objects are not known."""
+        """Write the conditions that the stored objects lack. Write nothing while the objects are not known."""
         begun = thread_time()
         try:
             self._compute_statuses(day)
@@ -123,7 +124,7 @@ class StoredExceptions:
 
 def _list_first_ones(cluster: Cluster) -> list[StoredPolicy]:
     # oldest first in each namespace; raises LookupFailed
-    # to sort all objects would block the event loop in one call of C: users may store any number
+    # nsmallest, because users may store any number of objects, and one sort of all would block the event loop
     by_namespace: dict[str, list[StoredPolicy]] = {}
     for each in map(StoredPolicy, cluster.list(POLICY_EXCEPTIONS, None)):
         by_namespace.setdefault(each.namespace, []).append(each)
@@ -157,7 +158,7 @@ def exceptions_in_effect(policies: PolicySet, cluster: Cluster, day: dt.date, la
 
 
 def _uids_of_oldest(listed: Iterable[StoredPolicy]) -> set[str]:
-    # of each namespace those that may have an effect
+    # only the oldest exceptions of a namespace may have an effect
     namespaces: dict[str, list[JSON]] = {}
     for each in listed:
         namespaces.setdefault(each.namespace, []).append(each.value)
@@ -188,7 +189,7 @@ def _conditions(
 def refusal_of_exception(attributes: Attributes, policies: PolicySet, day: dt.date) -> Decision | None:
     """Return the denial of a PolicyException with a mistake, or the warning about one without an effect.
 
-    None if the spec is unchanged, or has an effect and no mistake.
+    None if the spec did not change, or if the exception has an effect and no mistake.
     """
     new, old = attributes.object, attributes.old_object
     if not is_policy_exception(new) or attributes.sub_resource:
@@ -225,7 +226,9 @@ def decision_about_stored_object(lines: Sequence[str], action: ValidationAction)
 ANNOUNCE_S: Final = 60.0
 """Seconds between two checks whether the day or the configuration has changed."""
 MOST_ANNOUNCED: Final = 100
-"""The most announced exceptions, in order of their ends; namespaces take turns for PolicyExceptions."""
+"""The bound on announced exceptions. The exceptions that end first are announced. PolicyExceptions have the same bound,
+and their namespaces take turns.
+"""
 _MOST_ANNOUNCED_OF_NAMESPACE: Final = 10
 """The most lines a day about PolicyExceptions of one namespace."""
 _ENDED: Final = dt.timedelta(days=NOTICE_DAYS)
@@ -235,7 +238,7 @@ _ENDED: Final = dt.timedelta(days=NOTICE_DAYS)
 class EndingExceptions:
     """Announces the ends of exceptions and exemptions.
 
-    The configuration is read again once a day and after each change, PolicyExceptions at each check.
+    The configuration is read again once a day and after each change. PolicyExceptions are read at each check.
     """
 
     def __init__(
@@ -245,7 +248,7 @@ class EndingExceptions:
         log: Log,
         stored: Callable[[dt.date, dt.date], Sequence[PolicyException]] = lambda _, __: (),
     ) -> None:
-        """`stored` returns what `exceptions_in_effect` returns for two days."""
+        """`stored` calls `exceptions_in_effect` with its two days."""
         self._configuration = configuration
         self._stored = stored
         self._told: tuple[dt.date, dict[str, set[str]]] = dt.date.min, {}

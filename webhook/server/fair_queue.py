@@ -163,7 +163,7 @@ class FairQueue:
         self._watch_until_light(tenant)
         namespace, rank = tenant.namespace, self._usage.rank(tenant, monotonic())
         last = self._places.get(namespace)
-        if last is not None and rank < last[0]:  # it waited behind all light tenants, and gets no credit for their time
+        if last is not None and rank < last[0]:  # no credit for the time of light tenants before it
             self._ends_s.set(namespace, max(self._clock_s, self._virtual_start_s(namespace)))
         place = rank, self._virtual_start_s(namespace), next(self._numbers), namespace
         self._places[namespace] = place
@@ -330,7 +330,6 @@ class FairSlots:
             turn.set_result(None)
 
     def charge(self, tenant: Tenant, seconds: float) -> None:
-        """Charge a tenant for the seconds that it used a slot."""
         self.usage.add(tenant, seconds, monotonic())
         self._queue.charge(tenant.namespace, seconds)
 
@@ -357,7 +356,7 @@ class RoundRobin(Generic[Item]):
         return self._count
 
     def add(self, name: str, item: Item) -> Item | None:
-        """Append an item. Above the bound, the name with the most items loses its newest item, which is returned."""
+        """Append an item. Above the bound, remove and return the newest item of the name with the most items."""
         own = self._waiting.setdefault(name, deque())
         own.append(item)
         self._count += 1

@@ -102,7 +102,7 @@ class ForkServer:
     def end_worker(self, number: int) -> None:
         """Kill a worker. If the process is retired and has no other worker, end the process."""
         self._running.discard(number)
-        with suppress(OSError):  # the process has ended, and its workers with it
+        with suppress(OSError):  # the process and its workers have ended
             self._process.channel.send(_MESSAGE.pack(_KILL, number, 0.0))
         self._end_if_unused()
 

@@ -2,8 +2,8 @@
 
 uvicorn counts and drains the connection like its own protocols. client_clock.py says what the client must send in time;
 http_exchange.py parses the requests. A request waits for the answer to the previous request; a third request is
-refused. The connection of a client that is late or sends too much is aborted: `close()` would wait until the client has
-read everything.
+refused. If a client is late or sends too much, its connection is aborted, because `close()` would wait until the client
+has read everything.
 """
 
 from __future__ import annotations
@@ -349,7 +349,6 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
 
     @property
     def may_stay_open(self) -> bool:
-        """Return whether the connection may stay open after the answer to a new request."""
         return not (self._is_parting or self._port.parts.readiness.draining)
 
     def may_begin_request(self) -> bool:
@@ -464,7 +463,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
     # ---- the end
 
     def shutdown(self) -> None:
-        """Close an idle connection now, and any other after its answer; uvicorn calls this when it stops."""
+        """Close an idle connection now, and a busy connection after its answer. uvicorn calls this when it stops."""
         self.close_after_next_answer()
         self.close_if_unused()
 
@@ -496,7 +495,6 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         return self.state if self.is_late(timeouts, now) else ""
 
     def end_late(self) -> None:
-        """Abort the connection of a client that is late."""
         if self.state == "handshake":
             self._port.handshakes.failed(self._peer, TimeoutError())
         self.abort()
@@ -505,6 +503,6 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         # much of the answer is unsent because the client does not read it
         if self.transport.get_write_buffer_size():
             return True
-        if self._is_undrained:  # the buffer of the system may hold it
+        if self._is_undrained:  # the buffer of the system may hold the answer
             self._is_undrained = operating_system.unsent_bytes(self.transport.get_extra_info("socket")) >= _UNREAD_BYTES
         return self._is_undrained

@@ -77,7 +77,7 @@ def client_address(scope: Scope) -> str:
 
 
 def body_of_single_message(message: Message) -> bytes | None:
-    """Return the body if the first message has all of it; otherwise None."""
+    """Return the body if the first message has the whole body; otherwise None."""
     if message["type"] != "http.request" or message.get("more_body"):
         return None
     body: bytes = message.get("body", b"")
@@ -181,7 +181,7 @@ class Exchange:
     # ---- the answer
 
     async def run(self, application: AsgiApp) -> None:
-        """Let the application answer; if it fails, answer 500, or abort an answer that has begun."""
+        """Let the application answer. If the application fails, answer 500, or abort an answer that has begun."""
         try:
             await application(self.scope, self.receive, self.send)
         except asyncio.CancelledError:
@@ -305,7 +305,7 @@ class RequestParser:
         elif self._framing_bytes > MAX_FRAMING_BYTES + self._body_bytes:
             wire.refuse(400, "BadRequest", "the body has more chunk headers and trailers than data; send larger chunks")
         if wire.state != "headers" or self._begun_requests > 1 or was_in_body:
-            self._header_bytes = 0  # the beginning of the next request is not known
+            self._header_bytes = 0  # the parser does not know where the next request begins
             return
         self._header_bytes += size
         if self._header_bytes > MAX_HEADER_BYTES:

@@ -281,7 +281,6 @@ class Acceptor:
     def __init__(
         self, listening: socket.socket, make: Callable[[], asyncio.BaseProtocol], limit: ConnectionLimit, log: Log
     ) -> None:
-        """`make` makes the protocol of each connection."""
         self._listening = listening
         self._make = make
         self.limit = limit
@@ -315,7 +314,7 @@ class Acceptor:
             self._loop.add_reader(self._listening, self._accept)
 
     def _accept(self) -> bool:
-        # returns whether more may wait; no error stops the next call
+        # returns whether more connections may wait; no error stops the next call
         for _ in range(_BURST):
             try:
                 client, _address = self._listening.accept()
@@ -331,7 +330,7 @@ class Acceptor:
         return True
 
     async def _connect(self, client: socket.socket) -> None:
-        with suppress(OSError):  # the client has already closed it
+        with suppress(OSError):  # the client has already closed the connection
             await self._loop.connect_accepted_socket(self._make, client)
             return
         client.close()

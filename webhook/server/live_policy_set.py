@@ -46,7 +46,7 @@ class LivePolicySet(ReloadableValue[PolicySet]):
     def __init__(
         self, files: ReloadableValue[PolicySet], stored: StoredPolicies, connection: ObjectApplier, compiler: Compiler
     ) -> None:
-        """Compile the stored policies; from now on, this set polls the files of the other one.
+        """Compile the stored policies. From now on, this set polls the files of `files`.
 
         The server is not ready until the stored policies could be listed.
         """
@@ -94,7 +94,7 @@ class LivePolicySet(ReloadableValue[PolicySet]):
         self._is_listed, self._revision = True, revision
         failing = {each.stored.uid for each in self._compiled if each.errors}
         digests = [_parts_that_decide(each, is_failing=each.uid in failing) for each in stored]
-        if digests == self._digests:  # only other parts of their status changed
+        if digests == self._digests:  # the change was in other parts of the status
             return False
         self._compiled = self._compiler.compile(stored)
         failing = {each.stored.uid for each in self._compiled if each.errors}
@@ -199,7 +199,6 @@ class LiveParamsChecker:
             await asyncio.sleep(PERIOD_S)
 
     def has_changed(self) -> bool:
-        """Return whether policies or params have changed since the last call."""
         policies, cluster = self._policies(), self._cluster()
         seen = policies, {kind: cluster.revision(kind) for kind in _checker_of_policies(policies).param_kinds()}
         before, self._seen = self._seen, seen

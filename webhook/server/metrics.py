@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 _REUSED: Final = 9
-"""The text is reused for this many times its rendering time, so scrapes take at most a tenth of a processor."""
+"""The text is reused for its rendering time, multiplied by this. So scrapes take at most a tenth of a processor."""
 _REQUEST: Final = ("type", "operation", "code", "rejected")
 _DURATION: Final = ("type", "operation", "rejected")
 _MUTATING: Final = ("policy", "policy_binding", "error_type")

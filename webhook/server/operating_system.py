@@ -32,14 +32,14 @@ _MAX_PAUSE: Final = 4
 
 @cache
 def _c_library() -> ctypes.CDLL:
-    # each CDLL creates a class in a reference cycle: one for each look would be megabytes in a few hours
+    # a CDLL creates a class in a reference cycle: a CDLL for each look would take megabytes in a few hours
     return ctypes.CDLL(None)
 
 
 def tune_glibc_allocator() -> None:
     """Tell glibc to return large freed blocks, and to keep one heap for all threads.
 
-    Threads rarely allocate at the same time, and each heap would have holes of its own.
+    Threads rarely allocate at the same time, and each further heap would have more holes.
     """
     with suppress(AttributeError, OSError):
         for option, value in {_M_MMAP_THRESHOLD: _LARGE_BYTES, _M_TRIM_THRESHOLD: _TRIM_BYTES, _M_ARENA_MAX: 1}.items():
@@ -55,8 +55,8 @@ def trim_heap() -> None:
 class MemoryTrimmer:
     """Returns free heap memory to the system when the process has grown; call `trim_if_grown` regularly.
 
-    Many half-read bodies leave free pages in the middle of the heap. Returning them takes some milliseconds. If this
-    frees little, the memory is in use, and the next attempt comes later.
+    Many half-read bodies leave free pages in the middle of the heap. To return these pages takes some milliseconds. If
+    a trim frees little, the memory is in use, and the next trim comes later.
     """
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ def unsent_bytes(connected: Any) -> int:
     """Return the sent bytes of a socket that the other end has not accepted; 0 if the system does not tell."""
     try:
         buffer = fcntl.ioctl(connected.fileno(), termios.TIOCOUTQ, bytes(4))
-    except (OSError, ValueError):  # it is closed
+    except (OSError, ValueError):  # the socket is closed
         return 0
     return int.from_bytes(buffer, sys.byteorder)
 
@@ -128,7 +128,7 @@ def memory_limit(root: Path = Path("/sys/fs/cgroup"), unlimited: int = 1 << 60) 
 
 
 def raise_open_file_limit(count: int) -> None:
-    """Raise the soft limit of open files to `count`, up to the hard limit; never lower it."""
+    """Raise the soft limit of open files to `count`, at most to the hard limit. Never lower the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

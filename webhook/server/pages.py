@@ -221,7 +221,7 @@ PoliciesInService = Callable[[], Iterable[Policy]]
 
 
 def create(metrics: Metrics, version: Mapping[str, str], policies: PoliciesInService = tuple) -> FastAPI:
-    """Return the FastAPI application; `version` is what /version answers, and must have `version`."""
+    """Return the FastAPI application. `version` is the answer of /version, and must have the key `version`."""
     app = FastAPI(
         title="claimgate",
         version=version["version"],

@@ -1,7 +1,7 @@
 """Values that are built from files and built again when the files change, such as the policies of a running server.
 
-A value is built while the last one serves, and replaced as a whole. If files cannot be used, the last good value stays
-in service, and `error` says why.
+The last value serves while the next value is built, and is replaced as a whole. If files cannot be used, the last good
+value stays in service, and `error` says why.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ReloadableValue(Generic[Value]):
 
     def _rebuild_if_changed(self, mark: Hashable) -> bool:
         quiet, self._seen = mark == self._seen, mark
-        if self.error and mark == self._served:  # the folder was away or broken, and is back as before
+        if self.error and mark == self._served:  # the folder was missing or broken, and is back unchanged
             self._taken, self.error = mark, ""
             return True
         if mark == self._taken or not quiet:

@@ -2,9 +2,9 @@
 
 Bodies of up to FREE_BYTES, and the first piece of larger bodies, are read at once: the number of connections bounds
 them. For a larger body, memory is reserved first: its declared length, or the limit for a streamed body. Until then
-nothing more is read, so TCP makes the client wait. A call without a turn is answered from the beginning of its body. A
-call without a place in the queue gets 429 and `Retry-After: 1`, as from kube-apiserver. The API server tries again
-while it has time (client-go rest/with_retry.go), then applies its failurePolicy.
+nothing more is read, so TCP makes the client wait. If a call gets no turn, the server answers from the beginning of its
+body. A call without a place in the queue gets 429 and `Retry-After: 1`, as from kube-apiserver. The API server tries
+again while it has time (client-go rest/with_retry.go), then applies its failurePolicy.
 
 A large body has its own memory, which returns to the system after the answer. On the heap, bodies that arrive in turns
 of 64 KB leave holes between other objects, and each forked process keeps the holes: with 36 MiB of bodies, a worker
@@ -75,7 +75,6 @@ class LargeBody:
         self._size = end
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the body in pieces of at most BEGINNING_BYTES."""
         for begin in range(0, self._size, BEGINNING_BYTES):
             yield self._memory[begin : min(self._size, begin + BEGINNING_BYTES)]
 
@@ -110,8 +109,9 @@ BYTES_PER_S: Final = 64 * 1024 * 1024
 BURST_BYTES: Final = 2 * 1024 * 1024
 """These bytes are read without the limit of BYTES_PER_S: more than an API server stores in one object."""
 MAX_WAITING: Final = 16
-"""The most calls in the queue. Each holds up to 640 KB that TLS read before it could stop. With more calls, the last
-call of the address with the most bodies is refused."""
+"""The most calls in the queue. Each call holds up to 640 KB that TLS read before it could stop. Above the bound, the
+address with the most bodies loses its last call.
+"""
 
 
 class IncompleteBodyError(CallError):
@@ -194,7 +194,7 @@ class BodyBudget:
             self.release(size)
             return
         self._waiting.remove(address, (size, turn))
-        self._serve_waiting_calls()  # a smaller body may wait behind it
+        self._serve_waiting_calls()  # a smaller body may wait behind this body
 
 
 class BodyReader:
@@ -239,8 +239,8 @@ class BodyReader:
 
         Raises:
             CallError: 429 when too many calls wait.
-            IncompleteBodyError: 413 if it is longer than the limit, 429 if its turn did not come before the deadline,
-                408 if it was not whole by then.
+            IncompleteBodyError: 413 if the body is longer than the limit. 429 if its turn did not come before the
+                deadline. 408 if the body was not whole at the deadline.
             ClientGone: the client went away.
         """
         try:
@@ -276,7 +276,7 @@ class BodyReader:
         body: LargeBody | None = None
         try:
             async with asyncio.timeout(self._deadline - monotonic()):
-                if not chunks:  # the first piece names the sender and the operation, and needs no budget
+                if not chunks:  # the first piece needs no budget, and names the sender and the operation
                     size, more = await self._collect(chunks, 0, 0)
                 clock.pause_clock()
                 await self._budget.reserve(reserved, client_address(self._scope))

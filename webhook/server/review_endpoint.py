@@ -211,7 +211,7 @@ class ReviewEndpoint:
         return attributes, result.body
 
     def _require_started(self) -> None:
-        # until the cluster was read, an HTTP error lets the webhook's failurePolicy decide
+        # before the cluster was read: an HTTP error, so the webhook's failurePolicy decides
         if why := self._why_not_started():
             raise CallError(503, "ServiceUnavailable", f"claimgate cannot judge requests yet: {why}")
 
@@ -275,7 +275,7 @@ def timeout_of_call(query: bytes, most_s: float) -> float:
     A tenth is kept back to write and send the answer from a busy node. Of a short timeout, up to a fifth is kept back.
 
     Raises:
-        CallError: 400 if it is no duration of Go.
+        CallError: 400 if the timeout is not a Go duration.
     """
     if not query:
         return most_s

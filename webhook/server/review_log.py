@@ -79,7 +79,7 @@ _LONGEST: Final = 512
 _LONGEST_DENIAL: Final = 4096
 """The most logged characters of a denial: the first eight problems."""
 FAULTS: Final = "faults"
-"""The log field with the policies that failed by a fault of ours; each becomes a line."""
+"""The log field with the policies that failed by a fault of ours. Each policy becomes a log line."""
 
 
 def log_fields_of_review(

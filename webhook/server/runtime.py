@@ -140,7 +140,7 @@ def serve(
 
 
 def _title_of_rule(policies: PolicySet, rule: str) -> str:
-    # "" if the rule is the name of a policy
+    # no title if the rule is the name of a policy
     catalogues = (policy.catalogue for policy in policies.policies)
     return next((catalogue[rule].title for catalogue in catalogues if rule in catalogue), "")
 
@@ -173,7 +173,6 @@ class StartLines:
         started: float,
         warn_of_settings: Callable[[], None] = lambda: None,
     ) -> None:
-        """`started` is when the command began, on the performance counter."""
         self._held = held
         self._warn_of_settings = warn_of_settings
         self._watching = watching
@@ -196,7 +195,7 @@ class StartLines:
         self._warn_of_settings()
 
     async def wait_until_ready(self) -> None:
-        """Write the line `ready` when /readyz answers 200; nothing if it is written."""
+        """Write the line `ready` once, when /readyz answers 200."""
         while not self._is_ready:
             await asyncio.sleep(_LOOK_S)
             self._is_ready = not self._readiness.failing()

@@ -119,13 +119,16 @@ class Overruns:
         self._overruns.set(tenant, _Overrun(size, now, before + 1))
 
     def record_review_in_time(self, tenant: Tenant, size: int) -> None:
-        """Note that a review of `size` bytes ended in time; forget unexpected overruns of reviews up to this size."""
+        """Note that a review of `size` bytes ended in time.
+
+        Forget an overrun of at most this size, unless the tenant's next reviews start in a worker.
+        """
         last = self._overruns.get(tenant)
         if last is not None and not last.is_expected and size >= last.size:
             self._overruns.discard(tenant)
 
     def record_worker_time(self, tenant: Tenant, seconds: float) -> None:
-        """Note how long a worker took for a review; a quick review ends the expectation of overruns."""
+        """Note how long a worker took for a review. A quick review ends the expectation of overruns."""
         last = self._overruns.get(tenant)
         if last is not None and last.is_expected and seconds < HEAVY_S / 2:
             self._overruns.discard(tenant)
@@ -168,8 +171,9 @@ _TURN_S: Final = 0.000_2
 
 _HALF_LIFE_S: Final = 0.25
 """The seconds in which half of the loop's usage is forgotten. A tenant that used an eighth of this time while no others
-waited comes after light tenants for a while. With the half-life of workers, a namespace that had used a sixth waited
-0.8 s when many others came."""
+waited comes after light tenants for a while. With the longer half-life of workers, a namespace that had used a sixth
+waited 0.8 s when many others came.
+"""
 _FORGOTTEN: Final = 0.9
 """The factor by which the longest work of a namespace shrinks with each later piece of work."""
 _MOST_DEBT_S: Final = 4 * _SHORT_WORK_S

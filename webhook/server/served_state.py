@@ -196,7 +196,7 @@ class ServedState:
 
         def read_configuration() -> ConfigurationFile:
             file = settings_from_changed_file(chosen).configuration
-            for each in loaded:  # refuses unknown rules, as load_policies does at the start
+            for each in loaded:  # refuses unknown rules, like load_policies at the start
                 apply_configuration_to_policies(each, file)
             return file
 

@@ -71,7 +71,7 @@ class Readiness:
 
 
 def _outcome(*, is_ready: bool, warnings: int) -> str:
-    # begins as the last line of an API server
+    # the beginning of this line is the last line of an API server's text
     counted_warnings = f", with {counted(warnings, 'warning')}" if warnings else ""
     return f"readyz check {'passed' if is_ready else 'failed'}{counted_warnings}"
 

@@ -29,7 +29,7 @@ from webhook.server.worker_lane import Job, OutOfTime, WorkerDied, WorkerFault, 
 
 _ANSWER_SHARE: Final = 0.1
 _MOST_ANSWER_S: Final = 0.3
-"""The share of a review's time, and the most seconds, that are kept for writing the answer."""
+"""The part of a review's time that is kept for writing the answer: a share, and the most seconds."""
 _ASKING_SHARE: Final = 0.5
 """The share of a review's time that it may wait for answers of the API server."""
 _READ_S_PER_BYTE: Final = 4e-9
@@ -63,7 +63,6 @@ class ReviewCall(NamedTuple):
 
     @property
     def evaluation_end_from_now(self) -> float:
-        """Return when an evaluation that begins now must end."""
         return self._end_from(monotonic())
 
     @property
@@ -124,7 +123,7 @@ class SlowReviews:
     # ---- waiting
 
     async def wait_for_namespace(self, head: Attributes | None, call: ReviewCall) -> None:
-        """Wait for the namespace of a request if it is awaited."""
+        """Wait for the namespace of a request, if reviews wait for this namespace."""
         if head is not None and self.arrivals.is_awaited(head):
             await self.arrivals.wait_for(head.namespace, min(call.started + WAIT_S, call.asking_end))
 
@@ -147,7 +146,7 @@ class SlowReviews:
         call: ReviewCall,
         known: Known = NOTHING_KNOWN,
     ) -> bytes:
-        """Return the answer of a worker, or without one the answer of the policies' failurePolicy.
+        """Return the answer of a worker. If there is none, return the answer of the policies' failurePolicy.
 
         Raises:
             CallError: the body cannot be read, not even its head.
@@ -193,7 +192,7 @@ class SlowReviews:
     async def answer_incomplete_body(
         self, came: LargeBody, phase: Phase, arrived: float, because: str, address: str
     ) -> bytes | None:
-        """Answer a review with an incomplete body; None if its beginning names no request."""
+        """Answer a review with an incomplete body. Return None if the beginning of the body names no request."""
         head = self.read_head(came, address)
         if head is None:
             return None
@@ -203,7 +202,7 @@ class SlowReviews:
     async def answer_unreadable(
         self, given: bytes | LargeBody, head: Attributes | None, call: ReviewCall, message: str
     ) -> bytes | None:
-        """Answer a review with only a readable head; None if the head cannot be read either.
+        """Answer a review with only a readable head. Return None if the head cannot be read either.
 
         An HTTP error would leave the decision to the webhook's own failurePolicy, which may be Ignore.
         """
@@ -248,7 +247,7 @@ class NamespaceArrivals:
     """
 
     def __init__(self, view: Callable[[], Cluster] | None) -> None:
-        """`view` returns the view of the cluster; None: no review waits."""
+        """`view` returns the view of the cluster. If it is None, no review waits."""
         self._view = view
         self._waiting: dict[str, _Arrival] = {}
         self._looking: asyncio.Task[None] | None = None

@@ -40,7 +40,7 @@ _TLS_1_2_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsFiles:
-    """The paths of the serving pair and of the client authority; without `client_ca` any client may call."""
+    """The paths of the serving pair and of the client authority; without `client_ca`, any client may call."""
 
     certificate: Path
     key: Path
@@ -167,7 +167,7 @@ def _length(period: timedelta) -> str:
 
 @lru_cache(maxsize=2)
 def validity_of_certificate(certificate: bytes) -> tuple[datetime, datetime]:
-    """Return the times from which and until which the first certificate of PEM text is valid."""
+    """Return the first and the last moment at which the first certificate of PEM text is valid."""
     from certs.issue import read
 
     facts = read(certificate)[0]
@@ -212,7 +212,7 @@ class TlsStream:
 
     @property
     def has_whole_record(self) -> bool:
-        """Return whether a record is complete, or the bytes are not TLS."""
+        """Return whether a record is complete. True also for bytes that are not TLS."""
         return len(self._received) >= self._next_size()
 
     def receive(self, data: bytes | memoryview) -> None:
@@ -224,7 +224,7 @@ class TlsStream:
         Send `take_outgoing` afterwards.
 
         Raises:
-            ssl.SSLError: it failed, or has too many records.
+            ssl.SSLError: the handshake failed, or has too many records.
         """
         while self.has_whole_record:
             self._handshake_records += 1
@@ -242,7 +242,7 @@ class TlsStream:
         """Return the data of the next record, b"" if it has no data; None while no record is whole.
 
         Raises:
-            ssl.SSLError: it is not a record of this connection, or hardly any of the received bytes were data.
+            ssl.SSLError: the record is not of this connection, or hardly any of the received bytes were data.
         """
         if not self.has_whole_record:
             return None
@@ -313,7 +313,7 @@ class HandshakeLog:
         self._counters = counters
 
     def failed(self, peer: str, error: BaseException | None) -> None:
-        """Count and log a failed handshake; error None: the client went away."""
+        """Count and log a failed handshake. If `error` is None, the client went away."""
         reason, text = _label_and_sentence_of_error(error)
         # load balancers connect and disconnect to check the port
         self._note("debug" if reason == "closed" else "warning", reason, {"peer": peer, "error": text})

@@ -97,7 +97,7 @@ class Tracing:
                 name,
                 parent,
                 SpanKind.SERVER,
-                record_exception=False,  # it may quote the object
+                record_exception=False,  # the text may quote the object
                 set_status_on_exception=False,
             ) as span:
 
@@ -130,7 +130,7 @@ class Tracing:
     def flush(self) -> None:
         """Send what is left at the stop."""
         while (spans := self._queue.take()) and self._export(spans):
-            pass  # the first failed batch is the last: each takes ten seconds, and the kubelet waits
+            pass  # stop after a failed batch, because a failed batch takes ten seconds and the kubelet waits
         self._exporter.shutdown()
 
     def _export(self, spans: Sequence[ReadableSpan]) -> bool:
@@ -145,7 +145,7 @@ def _trace_context_headers(scope: Scope) -> dict[str, str]:
 
 
 def _resource() -> Resource:
-    # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES, with defaults of our own
+    # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES, with our defaults
     resource = Resource.create({"service.version": __version__})
     if str(resource.attributes.get("service.name", "")).startswith("unknown_service"):
         return resource.merge(Resource({"service.name": "claimgate"}))

@@ -89,7 +89,7 @@ class Tenant(NamedTuple):
 
 
 def tenant_of(attributes: Attributes | None, address: str) -> Tenant:
-    """Return the tenant of a request; None: the request could not be read."""
+    """Return the tenant of a request. `attributes` is None if the request could not be read."""
     if attributes is None:
         return Tenant("", "", address)
     user = attributes.user_info.username[:_LONGEST_NAME]
@@ -138,7 +138,7 @@ class Usage:
 
     def __init__(self, half_life_s: float = HALF_LIFE_S) -> None:
         self._half_life_s = half_life_s
-        self._light_level = log2(LIGHT_SHARE * half_life_s / log(2))  # of a steady use of LIGHT_SHARE
+        self._light_level = log2(LIGHT_SHARE * half_life_s / log(2))  # the count of a steady use of LIGHT_SHARE
         self._addresses: BoundedMap[str, float] = BoundedMap()
         self._namespaces: BoundedMap[str, float] = BoundedMap()
         self._users: BoundedMap[str, float] = BoundedMap()

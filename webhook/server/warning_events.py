@@ -4,9 +4,9 @@ Users of controllers, GitOps and pipelines do not see warnings. An Event names t
 no message of a policy: a message may name objects of other namespaces, and more people read Events than the object.
 
 Reviews do not wait for Events: an Event is appended to a bounded queue, or dropped. A background task writes a few
-Events a second, and namespaces take turns. If the queue is full, the namespace with the most Events loses its newest.
-A replica remembers its Events for an hour, as long as API servers keep Events. The name of an Event is computed from
-its object and its rule, so the API server refuses the same Event from a second replica.
+Events a second, and namespaces take turns. If the queue is full, the namespace with the most Events loses its newest
+Event. A replica remembers its Events for an hour, as long as API servers keep Events. The name of an Event is computed
+from its object and its rule, so the API server refuses the same Event from a second replica.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _nearest_owner(attributes: Attributes) -> ObjectReference | None:
 
 
 def controller_of(obj: JSON, namespace: str) -> ObjectReference | None:
-    """Return the controller of an object; None without a readable reference to one."""
+    """Return the controller of an object; None without a readable reference to a controller."""
     owners = get(obj, ("metadata", "ownerReferences"), None)
     for each in owners if isinstance(owners, list) else ():
         if isinstance(each, dict) and each.get("controller") is True:
@@ -156,7 +156,7 @@ class WarningEvents:
         self._error = ""
 
     def offer(self, warned: Any) -> None:
-        """Queue the result of `describe_warned_review`, except warnings that were already written."""
+        """Queue the result of `describe_warned_review`, without warnings that were already written."""
         about = ObjectReference(**warned["about"])
         for rule, path in warned["rules"]:
             if not self._is_first(about, rule):
@@ -168,7 +168,7 @@ class WarningEvents:
                 self._told.discard(_key_of_event(dropped.about, dropped.rule))  # it can be written later
 
     def describe_error(self) -> str:
-        """Return why the last Event could not be written; "" if it was."""
+        """Return why the last Event could not be written; "" if it was written."""
         return self._error
 
     async def write_periodically(self) -> None:
@@ -187,7 +187,7 @@ class WarningEvents:
         try:
             await asyncio.to_thread(self._create, top, event)
         except ServerRefused as refused:
-            if refused.code == HTTPStatus.CONFLICT:  # another replica wrote it
+            if refused.code == HTTPStatus.CONFLICT:  # another replica wrote the Event
                 self._counters.events["repeated",] += 1
             else:
                 self._record_failure(str(refused))
@@ -213,7 +213,7 @@ class WarningEvents:
         self._error = error
 
     def _top_owner(self, nearest: ObjectReference) -> ObjectReference:
-        # the last one that can be read
+        # the last owner that can be read
         top = nearest
         for _ in range(_MOST_OWNERS):
             group = top.api_version.rpartition("/")[0]

@@ -123,7 +123,7 @@ def question_as_json(question: AuthorizationQuestion, user: UserInfo) -> dict[st
 
 
 def question_from_json(fields: Mapping[str, Any]) -> tuple[AuthorizationQuestion, UserInfo]:
-    """Return what `question_as_json` was given."""
+    """Return the question from the JSON of `question_as_json`."""
     user = fields["user"]
     extra = {name: tuple(values) for name, values in user["extra"].items()}
     return AuthorizationQuestion(**fields["question"]), UserInfo(
@@ -196,7 +196,7 @@ class OutOfTime(Exception):
 
 
 class WorkerDied(Exception):
-    """No worker could be started, or two in a row ended without an answer; the text says which."""
+    """No worker could be started, or two workers in a row ended without an answer. The text says which case it is."""
 
 
 class WorkerFault(Exception):
