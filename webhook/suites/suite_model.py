@@ -21,23 +21,25 @@ class ExpectModel(CamelCaseModel):
     code: int | None = Field(default=None, description="The HTTP code of the denial.")
     reason: str | None = Field(default=None, description="The reason of the denial, such as Invalid.")
     message: str | None = Field(default=None, description="A part of the denial's text.")
-    warnings: list[str] | None = Field(default=None, description="All warnings; a part of each is enough.")
+    warnings: list[str] | None = Field(default=None, description="All warnings. A part of each text is enough.")
     audited: list[str] | None = Field(
         default=None,
-        description="All failures under a binding with `Audit`; a part of each is enough.",
+        description="All failures under a binding with `Audit`. A part of each text is enough.",
     )
     audit_annotations: dict[str, str] | None = Field(
         default=None,
         description="All auditAnnotations of policies, by their key, or by `policy/key`.",
     )
     unknown: list[str] | None = Field(
-        default=None, description="All messages about rules that were not evaluated; a part of each is enough."
+        default=None, description="All messages about rules that were not evaluated. A part of each text is enough."
     )
-    errors: list[str] | None = Field(default=None, description="All errors of expressions; a part of each is enough.")
+    errors: list[str] | None = Field(
+        default=None, description="All errors of expressions. A part of each text is enough."
+    )
     matched: bool | None = Field(default=None, description="Whether any policy matches the request.")
     patched: Any = Field(default=None, description="A part of the resulting object.")
     patch: list[Any] | None = Field(default=None, description="The exact operations of the patch.")
-    advice: list[str] | None = Field(default=None, description="All advice; a part of each is enough.")
+    advice: list[str] | None = Field(default=None, description="All advice. A part of each text is enough.")
 
 
 class CaseModel(CamelCaseModel):
@@ -57,13 +59,13 @@ class CaseModel(CamelCaseModel):
     phase: PhaseName = Field(default="auto", description="auto mutates, then validates the result.")
     defaults: bool | None = Field(
         default=None,
-        description="Whether the defaults of Kubernetes are added; by default, to objects and not to reviews.",
+        description="Whether to add the defaults of Kubernetes. If not set, they are added to objects, not to reviews.",
     )
     context: list[Any] = Field(default=[], description="Objects of the cluster, or names of files and folders.")
     context_is_whole: bool = Field(default=False, description="Whether objects that are not in `context` do not exist.")
     params: list[Any] = Field(default=[], description="The params of policies, or names of files and folders.")
     authorizer: list[AuthorizerAnswer] = Field(
-        default=[], description="Answers to the questions of policies to `authorizer`."
+        default=[], description="The answers that policies get from `authorizer`."
     )
     expect: ExpectModel = Field(description="The expected answer.")
 
