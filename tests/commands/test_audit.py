@@ -216,7 +216,7 @@ def test_an_object_with_unread_pods_does_not_pass(tmp_path, capsys):
     said = "1 object in 1 file: 0 without findings, 0 with findings, 1 not read (-v names the kinds)"
     assert said in capsys.readouterr().out
     assert run_command_line(["audit", str(tmp_path), "-v"]) == 0
-    assert "the pods of Workflow.argoproj.io come from parts that are not read: 1 object" in capsys.readouterr().out
+    assert "the pods of Workflow.argoproj.io are not read: 1 object" in capsys.readouterr().out
     run_command_line(["audit", str(tmp_path), "-o", "json"])
     assert json.loads(capsys.readouterr().out)["podsNotRead"] == {"Workflow.argoproj.io": 1}
 

@@ -3,16 +3,16 @@
 cost    in cel-go's units, along the evaluated path (cel-go v0.26.0 interpreter/runtimecost.go with k8s.io/apiserver
         v0.36.1 pkg/cel/library/cost.go). Each program counts its cost, which is the same on every machine. Limits:
         k8s.io/apiserver pkg/apis/cel/config.go.
-work    the walked parts of values, charged to the Deadline of the review (webhook/deadline.py), which reads the clock.
-        Some calls cost nearly nothing and walk far: `indexOf` over short texts, `isURL` of a long text, `==` of two
-        objects.
+work    the number of visited elements of lists and maps. It is charged to the Deadline of the review
+        (webhook/deadline.py). Some calls cost nearly nothing, and visit many elements: `indexOf` over short texts,
+        `isURL` of a long text, `==` of two objects.
 
 A program compares its cost with a bound, and calls `check` at the bound. Without a deadline, the bound is the cost
-limit. With a deadline, `check` reads the clock, and the next bound is at most the program's `step` above the cost:
-about a hundred iterations of its loops, at any depth (compiler.LEAST_STEP). So a deadline adds no comparison. A loop
-that alone exceeds this step runs over chunks of a hundred elements (ClockCheckingIterator). A function that walks a
-value in one call charges the Deadline itself (`metered` in library/declaration.py). Between expressions the clock is
-read after every STEP of cost.
+limit. With a deadline, `check` reads the clock, and sets the next bound. The next bound is at most one `step` of the
+program above the cost. A step is about a hundred iterations of the program's loops, at any depth (compiler.LEAST_STEP).
+So a deadline adds no comparison. A loop that alone exceeds the step runs over chunks of a hundred elements
+(ClockCheckingIterator). A function that walks a value in one call charges the Deadline itself (`metered` in
+library/declaration.py). Between expressions the clock is read after every STEP of cost.
 
 Nothing in an expression absorbs BudgetExceeded or another exception of a Deadline: FailurePlaces.cost_to_refund raises
 BudgetExceeded again, and the other exceptions are not in failure.ERRORS. Costs are added to the total, and caches are
@@ -81,7 +81,7 @@ class CostMeter:
         return self.budget < 0
 
     def start_expression(self, step: int) -> int:
-        """Begin an expression. Return the cost of its first call of `check`, which returns the cost of the next call.
+        """Begin an expression. Return the cost at which the expression must call `check`.
 
         Raises:
             BudgetExceeded: the budget is used up, or the deadline has passed.

@@ -24,7 +24,7 @@ from webhook.input import documents
 
 _TIMEOUT_S: Final = 60.0
 _MAX_BYTES: Final = 128 * 1024 * 1024
-"""The most bytes of a file or of the list of all files, as for files on disk."""
+"""The most bytes that git may print: the text of a file, or the list of all files."""
 _OVERRIDES: Final = {
     "safe.bareRepository": "explicit",
     "core.hooksPath": os.devnull,

@@ -196,7 +196,7 @@ def _lines_about_not_audited(totals: Totals) -> Iterator[str]:
     if totals.is_verbose:
         yield from (f"no policy is about {kind}: {counted(count, 'object')}" for kind, count in totals.unasked.items())
         for kind, count in totals.pods_not_read.items():
-            yield f"the pods of {kind} come from parts that are not read: {counted(count, 'object')}"
+            yield f"the pods of {kind} are not read: {counted(count, 'object')}"
 
 
 def summary_of_totals(totals: Totals) -> str:

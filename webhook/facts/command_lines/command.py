@@ -1,8 +1,8 @@
 """Reads the launcher in the command of a container, and the numbers of processes and nodes that the launcher gets.
 
 Commands are read, never run. A number is not known if only a shell can compute the value, if a script has several
-launchers, or if an option is unknown. The programs and their options are data: launchers.yaml. The number of nodes may
-be a range for torchrun; accelerate and deepspeed have another name for the option.
+launchers, or if an option is unknown. The programs and their options are data: launchers.yaml. torchrun also
+accepts a range of nodes. Each launcher has a different option for the number of nodes (OPTIONS).
 
 Source: pytorch/pytorch@010929fd torch/distributed/run.py parse_min_max_nnodes.
 """

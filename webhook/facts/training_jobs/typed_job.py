@@ -184,7 +184,7 @@ class TrainingJobOfKind:
         old_spec: the spec before an update, None for other operations.
         roles: the roles by name, in the order of the object, without roles that are null.
         is_open: whether a placeholder replaces the spec or all roles.
-        unfilled: the paths of fields that are not strings but have a placeholder, and of parts that cannot be decoded.
+        unfilled: the paths of placeholders in place of a number, a list or a map, and of parts that cannot be decoded.
         deadline: the deadline that loops are charged to.
     """
 

@@ -36,7 +36,7 @@ VOLCANO_JOB_FLOW: Final = RuleGroup(
     fails="create",
     refused_on_updates="pkg/webhooks/admission/jobflows/validate/validate_jobflow.go AdmitJobFlows",
 )
-"""Rules of Volcano's webhook for JobFlows, and flows with Jobs that are never created."""
+"""Rules of Volcano's webhook for JobFlows, and rules about Jobs that a JobFlow never creates."""
 VOLCANO_QUEUE: Final = RuleGroup(
     "volcano-queue",
     refused_by="Volcano's webhook",
@@ -75,7 +75,7 @@ VOLCANO_POD: Final = RuleGroup(
     level="warn",
     fails="pending",
 )
-"""Rules of Volcano's webhook for Pods, and Pods that are placed without their gang."""
+"""Rules of Volcano's webhook for Pods, and rules about Pods that are placed without their gang."""
 VOLCANO_SCHEDULER: Final = RuleGroup(
     "volcano-scheduler",
     refused_by="Volcano's scheduler, which logs an error and keeps the previous configuration",
