@@ -29,7 +29,7 @@ _UNCHANGED: Final = "[gpu]: Invalid value"
 
 
 def _restricted_pod_with_device(resource: str) -> dict[str, Any]:
-    """Return a Pod with one device, which the Pod security standard `restricted` allows."""
+    """Return a Pod with one device that satisfies the Pod security standard `restricted`."""
     container = {
         "name": "main",
         "image": "none",
@@ -87,7 +87,7 @@ def _common_namespace(webhooks: Sequence[Webhook], namespaces: Namespaces) -> st
 
 
 def _problems_of_refusal(refused: ServerRefused, webhooks: Sequence[Webhook]) -> Iterator[str]:
-    """Yield the problem of a refusal; a denial by claimgate is an answer and yields nothing."""
+    """Yield the problem of a refusal. A denial by claimgate is an answer, so it yields nothing."""
     if refused.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
         yield f"none: {refused}"
     elif _UNCHANGED in str(refused):

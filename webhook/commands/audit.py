@@ -235,7 +235,7 @@ def _checked_out_commit(named: Sequence[str]) -> str:
 
 
 def _review_options(assembled: assembly.ReviewAssembly, *, is_stored: bool) -> ReviewOptions:
-    """The report selects rules and adds links, so the review does neither."""
+    """The review does not select rules or add links, because the report does both."""
     return replace(assembled.options, is_stored=is_stored, sees_all_namespaces=True, rules=(), skip=(), docs_address="")
 
 
@@ -315,7 +315,7 @@ class AuditReport:
         publisher: ReportPublisher | None = None,
     ) -> int:
         """Audit, report, publish, and return the exit code."""
-        waits = sys.stdout.isatty() and sys.stderr.isatty()  # so that the bar and the report do not mix
+        waits = sys.stdout.isatty() and sys.stderr.isatty()  # the bar and the report must not mix
         told = output.Report(self._outputs, self._writers, audited.rules, waits=waits)
         with Interrupts() as interrupts, told as report:
             with Progress(audited.size_bytes, "objects") as bar:

@@ -33,7 +33,7 @@ from webhook.yamltext import yamlfile
 KFCTL: Final = ("kfdef.apps.kubeflow.org", "KfDef")
 """The kind of a configuration of kfctl."""
 _SCALED: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
-"""Kinds of which a tree of files can have thousands of objects. The index keeps only a few fields of these objects."""
+"""Kinds with thousands of objects in some trees of files. The index keeps only a few fields of these objects."""
 _KEPT: Final = projection_of_fields(
     frozenset(
         (
@@ -128,7 +128,9 @@ def indexer_of(looked_up: frozenset[tuple[str, str]], *, is_whole: bool) -> Inde
 
 
 def _documents_that_may_match(text: str, looks: re.Pattern[str]) -> str:
-    """Return the documents that may have an object to keep; the whole text if only a parser can separate them."""
+    """Return the documents that may have an object to keep. Return the whole text if only a parser can separate
+    documents.
+    """
     if not _may_have_object(text, looks):
         return ""
     documents = yamlfile.documents_of(text)

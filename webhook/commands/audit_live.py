@@ -161,7 +161,7 @@ class LiveAudit:
                 return
 
     def _list_objects_in_scope(self, kind: ServedKind) -> Iterator[JSON]:
-        """If the scope names namespaces, it has no cluster-scoped objects."""
+        """A scope with namespaces has no cluster-scoped objects."""
         scope = self._scope
         if scope.namespaces and not kind.resource.is_namespaced:
             return

@@ -191,7 +191,7 @@ class PartAudit:
         return result
 
     def findings(self, part: SourcePart, result: PartResult, stop: StopSignal | None = None) -> Iterator[Finding]:
-        """Yield the findings of a part one by one and fill `result`, until `stop` is set."""
+        """Yield the findings of a part and fill `result`, until `stop` is set."""
         by_kustomize = self._files.is_read_by_kustomize(part.source)
         inputs = document_stream.read_documents_of_part(
             part,
@@ -235,7 +235,7 @@ class PartAudit:
     ) -> Iterator[Finding]:
         """Evaluate an object once and yield its findings.
 
-        `not_applied` says why the object is never applied; "" if it may be. An object that is never applied is
+        `not_applied` says why the object is never applied; "" if it may be applied. An object that is never applied is
         skipped, but its repeated keys are reported.
         """
         if self._changes is not None and not self._changes.is_changed(each):
@@ -296,7 +296,6 @@ class PartAudit:
         yield from made
 
     def _is_object(self, value: JSON) -> bool:
-        """Return whether a document is an object that is audited."""
         try:
             fixtures.attributes_of_fixture(value, self._row)
         except CallError:

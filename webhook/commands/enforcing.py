@@ -86,7 +86,7 @@ def _reason_in_log(end_of_log: str) -> str:
 
 
 def _error_of_log_line(line: str) -> str:
-    """Return the error of a JSON line; "" for other lines, and for a line that the kubelet cut."""
+    """Return "" for a line that is not JSON, such as a line that the kubelet cut."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):
@@ -231,7 +231,7 @@ def check_service(cluster: ClusterReader, service: ServiceReference, without_rep
 def _pods_behind_service(
     cluster: ClusterReader, service: Mapping[str, Any], namespace: str
 ) -> list[dict[str, Any]] | None:
-    """Return the Pods that a Service selects; None for a Service without a selector."""
+    """Return None for a Service without a selector."""
     chosen = (service.get("spec") or {}).get("selector")
     if not chosen:
         return None

@@ -59,7 +59,7 @@ class _ExportCollector(Struct):
     rewritten: dict[_Key, tuple[str, ...]] = field(default_factory=dict)
 
     def add_policy(self, policy: Policy) -> bool:
-        """Add a policy with its bindings, as written or rewritten; add the reason if neither is possible."""
+        """Add a policy with its bindings, as written or rewritten. If neither is possible, add the reason."""
         kind = f"{policy.kind.capitalize()}AdmissionPolicy"
         own = expand_updates_annotation(self.written[kind, policy.name])
         bindings = [self.written[f"{kind}Binding", binding.name] for binding in policy.bindings]

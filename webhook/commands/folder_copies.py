@@ -44,7 +44,7 @@ class FolderCopies:
     """
 
     def __init__(self, named: Iterable[str | Path], into: str) -> None:
-        """`named` are the folders that a person named. `into` is an empty folder for the copies."""
+        """`into` is an empty folder for the copies."""
         self.not_read: list[FoundFile] = []
         self._roots = tuple(os.path.realpath(each) for each in named)
         self._into = Path(into)
@@ -52,8 +52,8 @@ class FolderCopies:
         self._bytes = 0
 
     def root_of(self, path: str) -> str:
-        """Return the named folder that contains a path without links. Return "" if there is none, or for `.git` and
-        similar folders.
+        """Return the named folder that contains a path without links. Return "" for a path outside of the named
+        folders, and for `.git` and similar folders.
         """
         for root in self._roots:
             if Path(path).is_relative_to(root) and PRIVATE_FOLDERS.isdisjoint(Path(path).relative_to(root).parts):
@@ -61,7 +61,7 @@ class FolderCopies:
         return ""
 
     def copy_path(self, path: str) -> str:
-        """Return where a path without links is copied to."""
+        """Return the path of the copy of a path without links."""
         return str(self._into / Path(path).relative_to("/"))
 
     def add(self, path: str) -> None:
@@ -89,7 +89,7 @@ class FolderCopies:
                 self._copy_file(at)
 
     def _copy_link(self, path: str) -> tuple[str, ...]:
-        """Copy a link with a target in a named folder. Return the target, which the caller must copy, or nothing."""
+        """Copy a link with a target in a named folder. The caller must copy the returned target."""
         link = InputFile(path, self.root_of(path))
         target = os.path.realpath(path)
         if not self.root_of(target):

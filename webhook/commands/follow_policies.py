@@ -120,7 +120,6 @@ class PolicyFollower:
     def _update_registration_and_rights(
         self, current: Sequence[dict[str, Any]], role: Manifest | None
     ) -> Iterator[_StoredConditions]:
-        """Yield each stored policy with its condition."""
         live = combine_file_and_stored_policies(self.files, self.compiler.compile(self.stored.list_oldest_first()))
         in_force = {policy.file: policy for policy in live.policies.policies}
         stored = [in_force[each.policy.file] for each in live.objects if each.policy is not None]
@@ -156,7 +155,7 @@ class PolicyFollower:
             raise
 
     def _replace_webhooks(self, there: Manifest, made: Manifest) -> None:
-        """If the webhooks changed meanwhile, the API server refuses, and the next run replaces them."""
+        """If the webhooks changed meanwhile, the API server refuses the write. The next run replaces the webhooks."""
         path = f"/apis/{GROUP}/v1/{there['kind'].lower()}s/{quote(self.name, safe='')}"
         self.connection.patch(path, _patch_that_replaces(there, "/webhooks", made["webhooks"]), MANAGER, _WAIT_S)
         count = counted(len(made["webhooks"]), "webhook")

@@ -74,8 +74,8 @@ class _WorkTree(Struct, frozen=True):
 def checked_out_commit(named: Sequence[str]) -> str:
     """Return the commit that is checked out in the work tree of the named files; "" if unknown.
 
-    The commit is unknown without git, for standard input, object stores, several work trees, and a work tree of another
-    user.
+    The commit is unknown without git. It is also unknown for standard input, object stores, several work trees, and a
+    work tree of another user.
     """
     folders = [_folder_of_name(each) for each in named if each != "-" and "://" not in each]
     tops = {enclosing_work_tree(os.path.realpath(each)) for each in folders}
@@ -93,7 +93,7 @@ class _Git:
         self._trusted: Sequence[str] | None = None
 
     def id_of_commit(self, top: str, revision: str) -> tuple[str, Output]:
-        """Return the commit id of a revision ("" if it does not exist), and the output of git."""
+        """The commit id is "" if the revision does not exist."""
         command = ("rev-parse", "--verify", "--quiet")
         asked = self.run(top, command, [f"{revision}^{{commit}}"], "--end-of-options")
         commit = asked.stdout.decode(errors="replace").strip()

@@ -58,7 +58,7 @@ class MountedConfiguration(Struct, frozen=True):
     """A key of a ConfigMap that a Deployment mounts as its configuration file.
 
     `has_own_policies` says that the server loads policies that this command cannot read. A rule that is unknown here
-    may belong to one of them.
+    may belong to such a policy.
     """
 
     config_map: str
@@ -103,7 +103,7 @@ def _notes_about_policy_exceptions(
     try:
         listed = cluster.items(f"/apis/{GROUP}/{VERSION}/policyexceptions")
     except ServerRefused as refused:
-        if refused.code == HTTPStatus.NOT_FOUND:  # PolicyException is not installed
+        if refused.code == HTTPStatus.NOT_FOUND:  # the kind PolicyException is not installed
             return []
         raise
     typed = {"apiVersion": API_VERSION, "kind": POLICY_EXCEPTION}
@@ -161,7 +161,7 @@ def _mounted_configurations(deployments: Iterable[Mapping[str, Any]]) -> Iterato
 
 
 def edited_params(cluster: ClusterReader, loaded: PolicySet, namespace: str) -> Iterator[str]:
-    """Yield a sentence about each edited key of a shipped ConfigMap, with the place where the site should set it.
+    """Yield a sentence about each edited key of a shipped ConfigMap, with the place where the site should set the key.
 
     `loaded` has the shipped ConfigMaps, and `namespace` is where claimgate runs.
 

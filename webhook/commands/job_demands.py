@@ -63,7 +63,7 @@ def add_demand(
     try:
         asked = [*_kueue_demands(about), *_volcano_demands(about)]
     except (EvaluationError, LookupFailed):
-        return  # policies that look up the same objects report the reason
+        return  # the findings of policies that look up the same objects have the reason
     for key, amounts, note in asked:
         told = ", ".join(filter(None, (denied, note)))
         demands.setdefault(key, Demand()).add_job(QueuedJob(str(subject_of_request(attributes)), amounts, told))

@@ -161,7 +161,7 @@ def grants_needed_by_policies(policies: PolicySet, some: Iterable[Policy]) -> fr
 
 
 def is_grant_covered(grant: Grant, granted: Iterable[Grant]) -> bool:
-    """A grant without a name covers grants with a name."""
+    """A grant without a name covers the grants with a name."""
     group, resource, name = grant
     return any(each in granted for each in ((group, resource, name), (group, resource, "")))
 

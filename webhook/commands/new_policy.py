@@ -259,7 +259,9 @@ def command(
 
 
 def _add_cases(folder: Path, files: Sequence[Path], settings: Settings) -> Sequence[str]:
-    """Add a case for each object of some files, and return a line for each. A folder without a suite gets a suite."""
+    """Add a case for each object of the files, and return a line for each case. A folder without a suite gets a
+    suite.
+    """
     from webhook.suites.drafted_cases import suite_with_drafted_cases, text_of_new_suite
 
     if not files:

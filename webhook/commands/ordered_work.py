@@ -18,7 +18,7 @@ from webhook.errors import ConfigurationError
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 _AHEAD: Final = 3
-"""The most pieces in memory for each worker: one in work, one that waits, and one that is done."""
+"""The most pieces in memory for each worker: one in work, one that waits, one that is done."""
 _work: Callable[[Any], Any] | None = None
 """The function of a worker, inherited by fork."""
 

@@ -121,7 +121,9 @@ def _covered_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:
 
 
 def _resources_with_unread_pods(policy: Policy, loaded: PolicySet, *, partly: bool) -> Iterator[str]:
-    """Yield the resources with pods that an expanded policy evaluates only in part, or without `partly` not at all."""
+    """Yield the resources with pods that an expanded policy evaluates only in part; without `partly`, the resources
+    that it does not evaluate.
+    """
     for row in loaded.table.rows if policy.expands else ():
         if has_pods_in_parts(row) and partly == (bool(row.made) and policy.reads_merged_pods):
             yield f"{row.resource}.{row.group}"
@@ -242,7 +244,7 @@ def _portability_as_text(one: dict[str, Any]) -> str:
 
 
 def _coverage_as_text(one: dict[str, Any]) -> str:
-    """For an expanded policy, return pods, and the resources with pods that are read."""
+    """An expanded policy covers pods, and the resources with pods that are read."""
     apart = {*one["evaluatedInPart"], *one["notEvaluated"]}
     names = [name for name in one["covers"] if name not in apart]
     if one["expands"] and len(names) > 1:

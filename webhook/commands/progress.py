@@ -26,7 +26,7 @@ class Progress:
     Args:
         total_bytes: the number of bytes to read; 0 if unknown.
         what: the name of the counted things, in the plural.
-        is_shown: whether a bar may be shown: no text goes to the same terminal meanwhile.
+        is_shown: whether a bar may be shown, because no text goes to the same terminal meanwhile.
         clock: returns monotonic seconds.
     """
 

@@ -30,7 +30,7 @@ WRITES_PER_S: Final = 20.0
 WRITE_S: Final = 10.0
 """The most seconds of one write."""
 _MOST_NAMED: Final = 10
-"""Errors are shown for at most this many reports that were not written."""
+"""Errors are shown for at most this many unwritten reports."""
 _MOST_UNANSWERED: Final = 5
 """After this many writes in a row without an answer, the run tries no more writes."""
 
@@ -187,7 +187,7 @@ def _name_of_report(report: JSON) -> str:
 
 
 def _path_owner_and_digest(report: JSON) -> tuple[str, tuple[str, str], str]:
-    """Return the path of a report, group and kind of its object, and the digest of the report."""
+    """Return the path of a report, the group and kind of its object, and the digest of the report."""
     metadata: dict[str, Any] = report["metadata"]
     owner = metadata["ownerReferences"][0]
     about = (owner["apiVersion"].rpartition("/")[0], owner["kind"])

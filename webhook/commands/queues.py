@@ -1,4 +1,4 @@
-"""`claimgate queues`: shows the queues of Kueue as a tree, with the most that each can admit."""
+"""`claimgate queues`: shows the queues of Kueue as a tree, with the most that each queue can admit."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _overview_of_live_cluster(kubeconfig: Path | None, kube_context: str | None)
 
 
 def _cluster_of_files(named: list[str], *, context_is_whole: bool) -> FilesCluster:
-    """The cluster is whole only without templates, because a template may define an object that seems to be missing."""
+    """With templates, objects may be missing from the files, because a template may define them."""
     inputs = documents.read_documents(named)
     problems = (*inputs.problems, *documents.problem_of_nothing_read(named, inputs, "object"))
     if problems:

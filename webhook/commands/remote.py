@@ -35,8 +35,8 @@ class RemoteWebhook:
 
     @classmethod
     def connect(cls, url: str, ca: Path | None) -> RemoteWebhook:
-        """Return a client for the webhook at `url`. An authority in `ca` must have signed its certificate; without
-        `ca`, an authority of the system.
+        """Return a client for the webhook at `url`. An authority in `ca` must have signed the server's certificate.
+        Without `ca`, an authority of the system must have signed it.
 
         Raises:
             ConfigurationError: the address is not https or the certificates cannot be used.
@@ -56,7 +56,7 @@ class RemoteWebhook:
         self._client.close()
 
     def answer(self, attributes: Attributes, phase: Phase) -> Verdict:
-        """Return the server's verdict on this request; an answer has no decisions.
+        """Return the server's verdict on this request. The verdict has no decisions, because an answer has none.
 
         Raises:
             CallError: the answer is not a review.

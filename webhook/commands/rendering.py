@@ -81,7 +81,9 @@ class RenderableFolder(Struct, frozen=True):
 
 
 def find_renderables(named: Sequence[str]) -> list[RenderableFolder]:
-    """Return the charts in no other chart, and the kustomizations that no other kustomization uses, sorted by path."""
+    """Return the charts that are not inside another chart, and the kustomizations that no other kustomization uses.
+    Both are sorted by path.
+    """
     made, kustomized, components = list[RenderableFolder](), list[kustomizations.Kustomization](), set[str]()
     for name in map(Path, named):
         for each in walk_folder(name, _NAMES.__contains__, _enters) if name.is_dir() else ():
@@ -119,7 +121,9 @@ def _parts_of_chart(folder: Path) -> frozenset[str]:
 
 
 def _parts_of_kustomization(root: str, by_folder: Mapping[str, kustomizations.Kustomization]) -> set[str]:
-    """Return the files that a kustomization uses directly or through others; of an unreadable folder, all files."""
+    """Return the files that a kustomization uses directly or through other kustomizations. If a folder is unreadable,
+    return all of its files.
+    """
     parts, waiting, seen = set[str](), [root], {root}
     while waiting:
         path = waiting.pop()
@@ -134,7 +138,7 @@ def _parts_of_kustomization(root: str, by_folder: Mapping[str, kustomizations.Ku
 
 
 def _affixes_of(root: str, by_folder: Mapping[str, kustomizations.Kustomization]) -> Sequence[str]:
-    """Return the prefixes and suffixes of a kustomization and of those that it uses, the longest first."""
+    """Return the prefixes and suffixes of a kustomization and of the kustomizations that it uses, the longest first."""
     waiting, seen = [root], {root}
     affixes = set[str]()
     while waiting:
@@ -274,7 +278,8 @@ def _render_folder(
 
 
 def _add_local_dependencies(folder: str, copies: FolderCopies, above: tuple[str, ...] = ()) -> None:
-    """Copy the `file://…` dependencies of a chart, with theirs, to where `helm dependency build` puts them.
+    """Copy the `file://…` dependencies of a chart, and their dependencies, to the place where `helm dependency build`
+    puts them.
 
     `above` has the charts that depend on this chart. helm reports dependencies that are too deep to be copied.
 

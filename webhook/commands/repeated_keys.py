@@ -2,7 +2,7 @@
 
 kubectl sends only the last value, without a warning, so a Pod can lose its GPUs. Policies cannot check this, because
 the decoded object does not have the first value. If the last value contains the first, nothing is lost, and the key
-is not reported. In files that kustomize reads, a repeated key is always reported, because kustomize refuses it.
+is not reported. In files that kustomize reads, a repeated key is always reported, because kustomize refuses the file.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class RepeatedKeys:
         return any(problem.message.startswith(NO_SEPARATOR) for problem in problems)
 
     def findings(self, each: documents.InputDocument, subject: Subject) -> Iterator[Finding]:
-        """Yield a finding for each mapping with repeated keys, and one for all such items of a list."""
+        """Yield a finding for each mapping with repeated keys, and a single finding for all such items of a list."""
         by_mapping: dict[tuple[str, str], list[InputProblem]] = {}
         for problem in self._of.get((each.source, each.index), ()):
             if problem.message.startswith(NO_SEPARATOR):

@@ -160,7 +160,7 @@ def _local_backend(
     )
     options.print_policy_notes(settings, assembled.policies)
     if explains:
-        assembled.policies.compile_ahead_of_requests()  # the times of policies must not include compiling
+        assembled.policies.compile_ahead_of_requests()  # the measured times of policies must not include compiling
     submissions = fixtures.Submissions(assembled.files, assembled.table.row, fills_defaults=assembled.fills_defaults)
 
     def sent(document: documents.InputDocument) -> tuple[Attributes, ReviewAnswerer]:
@@ -203,7 +203,7 @@ def _server_backend(server: str, ca: Path | None, settings: ReviewSettings) -> I
 
 
 class Replay:
-    """One replay. Call `answers` first, then `notes`, `totals` and `exit_code`."""
+    """One replay. Call `answers` first, then the other methods."""
 
     def __init__(
         self, inputs: documents.InputDocuments, phase: PhaseName, asked: ReplayBackend, record: Path | None = None
@@ -259,7 +259,7 @@ class Replay:
             self._notes[note] = f"note: {note}"
 
     def _count_left_out(self, attributes: Attributes, door: ReviewAnswerer, outcome: PhasesOutcome) -> None:
-        """Count what configuration and annotations left out of one review. A server does not say this."""
+        """Count the exceptions of configuration and annotations in one review. A server does not report these."""
         if not isinstance(door, LocalAnswerer):
             return
         self._ignored += is_ignored_by_configuration(attributes, door.policies.configuration, door.cluster)
@@ -268,7 +268,7 @@ class Replay:
                 self._exceptions[each.exception] += max(1, len(each.problems))
 
     def notes(self) -> Iterator[str]:
-        """Yield each note once, with the first review that it is about."""
+        """Yield each note once, with the first review of the note."""
         yield from (f"warning: {each}" for each in self._inputs.repeated)
         if others := self._inputs.others:
             one = "file cannot be read and does not look like a Kubernetes manifest"
@@ -315,7 +315,7 @@ def _problem_of_document(document: documents.InputDocument, message: str) -> Inp
 def _answer_for_report(
     document: documents.InputDocument, attributes: Attributes, phase: PhaseName, outcome: PhasesOutcome
 ) -> Answer:
-    shown_as = Phase.VALIDATE if phase == "validate" else Phase.MUTATE  # only this phase's response has a patch
+    shown_as = Phase.VALIDATE if phase == "validate" else Phase.MUTATE  # only a response of this phase has a patch
     body = respond.encode_response(attributes.uid, outcome.verdict, shown_as, attributes.operation)
     return Answer(
         place=document.place(),

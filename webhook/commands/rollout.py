@@ -231,7 +231,7 @@ class WithheldCounts:
     def _rules_of_first_phase(
         self, value: Mapping[str, Any], request: WithheldRequest, rules: Mapping[str, Sequence[str]]
     ) -> set[str]:
-        """Return the rules that the mutating phase of the request counted. The log has a line for each phase."""
+        """The log has a line for each phase of a request."""
         key = (request.operation, request.kind, request.namespace, request.name, _shown(value.get("user")))
         if value.get("phase") == "validate":
             return self._mutated.pop(key, set())
@@ -243,7 +243,7 @@ class WithheldCounts:
 
 
 def _read_log_line(value: Mapping[str, Any], place: str) -> tuple[WithheldRequest, Mapping[str, Sequence[str]]] | None:
-    """Return a request and its rules by the withheld action (`deny` or `warn`); None for another line."""
+    """Return a request and its rules by the withheld action (`deny` or `warn`). Return None for any other line."""
     if value.get("message") == "review":
         rules = {key: _texts(value.get(f"would_{key}")) for key in WITHHELD_KEYS}
         owner = value.get("owner") or value.get("user")
@@ -268,7 +268,7 @@ def _request_of_event(event: Mapping[str, Any], place: str) -> WithheldRequest:
 
 
 def _rules_of_annotations(annotations: Any) -> Mapping[str, Sequence[str]]:
-    """An API server puts the name of the webhook before each key, so there can be several annotations."""
+    """An API server puts the name of the webhook before each key, so several annotations can have the same end."""
     rules: dict[str, dict[str, None]] = {"deny": {}, "warn": {}}
     for key, text in annotations.items() if isinstance(annotations, dict) else ():
         webhook, _, name = key.rpartition("/")

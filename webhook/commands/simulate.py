@@ -173,7 +173,7 @@ def _cluster_of_simulation(
 def _requests_of_documents(
     inputs: Iterable[documents.InputDocument], submissions: fixtures.Submissions
 ) -> tuple[list[tuple[documents.InputDocument, fixtures.SubmittedObject]], list[InputProblem]]:
-    """Return the submitted objects, and problems of documents without a Kubernetes object."""
+    """Documents without a Kubernetes object become problems."""
     requests, problems = [], []
     for each in inputs:
         try:

@@ -218,7 +218,7 @@ class _TestRun:
         )
 
     def problems(self) -> tuple[InputProblem, ...]:
-        """Return the problems of unreadable input, and of named files in which no case was run."""
+        """Return the problems of unreadable input, and of named files without a case that was run."""
         return (*self._problems, *self._without)
 
     def exit_code(self, folder: Sequence[Path] | None, *, require_tests: bool) -> int:

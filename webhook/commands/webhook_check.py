@@ -135,7 +135,7 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
     others = [each for each in configurations if each.metadata.name != wanted.name]
     lines = sentences_about_dangers(danger for each in (*ours, *others) for danger in lockout_dangers(each, namespaces))
     lacks = list(steps_before_enforcing(cluster, stored, wanted.role, wanted.phases))
-    if not lacks:  # a lack would explain a missing answer
+    if not lacks:  # missing parts would explain a missing answer
         answers = check_answer_to_dry_run_pod(
             cluster.connection, ours, namespaces, is_changed=translates_gpu_in_empty_cluster(loaded)
         )
@@ -178,7 +178,7 @@ def _idle_servers(
 
 
 def _own_namespace(ours: Sequence[WebhookConfiguration]) -> str:
-    """Return the namespace of the Service of our webhooks; "" if they call a URL."""
+    """Return the namespace of the Service of our webhooks; "" if the webhooks have a URL."""
     services = [one.client_config.service for each in ours for one in each.webhooks]
     return next((each.namespace for each in services if each is not None), "")
 
@@ -189,6 +189,8 @@ def _with_failure_policy_fail(configuration: WebhookConfiguration) -> WebhookCon
 
 
 def _print_and_return_exit_code(lines: Sequence[str], otherwise: Iterable[str], notes: Iterable[str] = ()) -> int:
-    """Print the mistakes (without any, `otherwise`), then the notes. Return 1 if there are mistakes, else 0."""
+    """Print the mistakes, then the notes. Without mistakes, print `otherwise` first. Return 1 if there are mistakes,
+    else 0.
+    """
     sys.stdout.write(terminal.lines([*(lines or otherwise), *notes]))
     return int(bool(lines))

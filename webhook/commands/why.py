@@ -143,13 +143,13 @@ def _answer(name: str, namespace: str, cluster: _ReadCluster, assembled: assembl
 
 
 def _job_of_tree(tree: OwnedObjects, assembled: assembly.ReviewAssembly) -> JSON | None:
-    """Return the topmost of the object and its owners that the workload table knows."""
+    """Return the topmost owner of an object that the workload table knows, or the object itself."""
     known = [each for each in (tree.root, *tree.owners) if assembled.table.row(*group_kind(each)) is not None]
     return known[-1] if known else None
 
 
 def _simulation(job: JSON, source: str, view: Cluster, assembled: assembly.ReviewAssembly) -> Simulation:
-    """Simulate a job as if it were created now. Findings about other jobs that it waits for are left out."""
+    """Simulate a job as if it were created now, without findings about other jobs that the job waits for."""
     try:
         attributes = fixtures.attributes_of_fixture(_as_sent(job), assembled.table.row)
     except CallError as error:
@@ -162,14 +162,14 @@ def _simulation(job: JSON, source: str, view: Cluster, assembled: assembly.Revie
 
 
 def _as_sent(stored: JSON) -> JSON:
-    """Return a stored object as a user would create it again: without what the API server wrote into it."""
+    """Return a stored object as a user would create it again: without the fields that the API server wrote."""
     metadata = {key: value for key, value in stored["metadata"].items() if key not in _WRITTEN_BY_SERVER}
     sent = {**{key: value for key, value in stored.items() if key != "status"}, "metadata": metadata}
     return _without_generated_selector(sent) if group_kind(sent) == ("batch", "Job") else sent
 
 
 def _without_generated_selector(job: JSON) -> JSON:
-    """Return a Job without what the API server wrote: the selector and the uid labels. With manualSelector, the user
+    """Return a Job without the selector and the uid labels, which the API server wrote. With manualSelector, the user
     wrote them.
     """
     spec = job.get("spec")
