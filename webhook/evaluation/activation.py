@@ -46,8 +46,8 @@ def shows_advice(invocation: Invocation) -> bool:
 
 
 def problems_with_actions(problems: Iterable[Problem], invocation: Invocation, *, advice: bool) -> Sequence[Listed]:
-    """Return the problems with their actions. Problems with action Off are left out; without `advice`, problems with
-    action Advice are also left out.
+    """Return the problems with their actions. Problems with action Off are left out. Without `advice`, problems with
+    action Advice are left out too.
     """
     deadline, configured = invocation.context.deadline, invocation.context.policies.configured
     named = actions.actions_of_param(invocation.param.object, deadline)
@@ -94,7 +94,7 @@ class Activation(dict[str, Any]):
         self.of = (invocation, match)
 
     def __contains__(self, name: object) -> bool:
-        """Return whether a variable of this name exists; its value may not be computed yet."""
+        """Return whether a variable of this name exists, even if its value is not computed yet."""
         return super().__contains__(name) or name in self.of[0].policy.computed
 
     def __missing__(self, name: str) -> Any:

@@ -49,7 +49,7 @@ class CostBudget(CostMeter):
         return expressions * PER_CALL_LIMIT + besides <= self.budget
 
     def evaluate(self, expression: Expression, activation: Mapping[str, Any]) -> Any:
-        """Evaluate an expression. Pay for it and for the variables that it is the first to use.
+        """Evaluate an expression. Pay for the expression and for the variables that it is the first to use.
 
         Raises:
             OutOfBudget: the budget does not cover the cost.
@@ -76,7 +76,7 @@ class CostBudget(CostMeter):
 
 
 class LazyVariables(dict[str, Any]):
-    """The variables of a policy; each is evaluated when first used, and its value or error is kept.
+    """The variables of a policy. A variable is evaluated when first used, and its value or error is kept.
 
     The reference to the activation that contains them is weak. With a cycle of strong references, only a garbage
     collection would free the request's objects. A garbage collection stops the server for tens of milliseconds.
@@ -95,14 +95,14 @@ class LazyVariables(dict[str, Any]):
         self._idle: list[CostMeter] = []  # meters to use again for the next variables
 
     def max_cost_of_reevaluation(self) -> int:
-        """Return the greatest cost of evaluating all variables again: for each variable its earlier cost, or its limit
-        if it has no earlier cost.
+        """Return the greatest cost of evaluating all variables again. A variable without an earlier cost counts with
+        its limit.
         """
         return self._spent + (len(self._declared) - self._computed) * PER_CALL_LIMIT
 
     def __contains__(self, name: object) -> bool:
-        """Return whether a variable exists. has() also evaluates it, so an error of the variable is an error of
-        has().
+        """Return whether a variable exists. has() also evaluates the variable, so an error of the variable is an error
+        of has().
         """
         if name not in self._declared:
             return False
@@ -127,7 +127,7 @@ class LazyVariables(dict[str, Any]):
         finally:
             spent = meter.spent
             if budget.deadline is not None and spent > STEP:
-                budget.due += spent  # the clock is then read before the next expression
+                budget.due += spent  # so the clock is read before the next expression
             budget.owed += spent
             self._spent += spent
             self._computed += 1
@@ -145,7 +145,7 @@ class LazyVariables(dict[str, Any]):
         return meter
 
     def _store_error(self, name: str, text: str, cause: EvaluationError | None = None) -> EvaluationError:
-        """Store and return the error of a variable. Every later use of the variable raises it."""
+        """Every later use of the variable raises the error."""
         stored = self._errors[name] = _same_kind(cause, text)
         return stored
 

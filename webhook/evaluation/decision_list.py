@@ -6,7 +6,7 @@ fails is kept, so that the bound changes no verdict.
 One mistake may break two rules, and one warning may concern several places. If a rule `yields_to` other rules, its
 problem about a field is dropped if one of the other rules reports the field with at least the same actions. Warnings
 with equal messages about fields of the same name, for example in each role of a job, become one problem that names
-the other places. Denials keep a problem for each place, because each place must be fixed.
+the other places. Denials keep a problem for each place, because every place must be fixed.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class _ProblemComparison:
         }
 
     def without_repeats(self, decisions: Sequence[Decision]) -> Iterator[Decision]:
-        """Yield the decisions with their remaining problems. A decision without remaining problems is left out."""
+        """A decision without remaining problems is left out."""
         for decision in decisions:
             left = self._left.get(id(decision))
             if left is None:
@@ -130,7 +130,6 @@ class _ProblemComparison:
         return replace(problem, also=tuple(others)) if others else problem
 
     def _problems_reported_here_alone(self, decision: Decision) -> list[Problem]:
-        """Return the problems of a decision that no other rule and no earlier decision reports."""
         rules, left = self._policies[decision.policy].catalogue, []
         for problem in self._deadline.charge_for_items(decision.problems):
             others = rules[problem.code].yields_to if problem.code in rules else ()

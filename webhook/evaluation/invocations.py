@@ -172,7 +172,7 @@ def _targets_of_policy(candidate: Candidate, context: RequestContext) -> Sequenc
 
 
 def _match_of_policy(candidate: Candidate, context: RequestContext) -> Match | None:
-    """Return the match of a policy's criteria with the request; None if they do not match."""
+    """Return None if the criteria of the policy do not match the request."""
     sent, namespace, index, policy = context.objects.sent, context.namespace, candidate.index, candidate.policy
     if index.own is None:
         equal = context.policies.equivalents
@@ -183,7 +183,6 @@ def _match_of_policy(candidate: Candidate, context: RequestContext) -> Match | N
 def _targets_inside_object(
     inner: InnerObjects, policy: Policy, context: RequestContext
 ) -> tuple[EvaluationTarget, ...]:
-    """Return the objects inside the request's own object on which a policy with `expand` is evaluated."""
     if inner.merged_pods and policy.kind == "mutating" and not context.attributes.is_plain:
         inner = inner._replace(merged_pods=False)
     return context.objects.inner_targets(inner)
@@ -192,14 +191,12 @@ def _targets_inside_object(
 def _without_mistyped_objects(
     targets: Iterable[EvaluationTarget], policy: Policy, context: RequestContext
 ) -> Sequence[EvaluationTarget]:
-    """Return the targets without those that have values of wrong types, unless the policy is about types."""
+    """Leave out targets with values of wrong types, unless the policy is about types."""
     return [each for each in targets if not each.mismatches or _evaluates_mistyped_object(policy, each, context)]
 
 
 def _evaluates_mistyped_object(policy: Policy, target: EvaluationTarget, context: RequestContext) -> bool:
-    """Return whether a policy is evaluated on an object with values of wrong types. If the policy may concern the
-    object, the object and the policy are noted in the context.
-    """
+    """If the policy may concern the object, note the object and the policy in the context."""
     kind = (target.kind.group, target.kind.kind)
     if context.policies.registry.may_checks_apply_to(policy.checks, kind, target.object):
         context.undecoded.append((target, policy))
@@ -261,7 +258,7 @@ def _concerns_of_request(context: RequestContext) -> frozenset[str]:
 
 def _concerns_of_target(target: EvaluationTarget, context: RequestContext, *, is_decoded: bool) -> frozenset[str]:
     """Return the words of `concerns` that apply to a Pod or, in an update, to the old Pod. Return all words if there is
-    no time, or if a part of the Pod has a wrong type or was not read: then the policies are evaluated, and their
+    no time, or if a part of the Pod has a wrong type or was not read. The policies are then evaluated, and their
     failurePolicy decides.
     """
     if target.concerns is None:
@@ -284,7 +281,6 @@ def _read_concerns_of_target(target: EvaluationTarget, context: RequestContext, 
 
 
 def _concerns_of_pod(pod: Pod) -> frozenset[str]:
-    """Return the words of `concerns` that apply to a Pod."""
     parts, spec = pod.parts, pod.json.get("spec") or {}
     words = {
         "devices": not parts.resource_names <= _AMOUNTS,
@@ -374,7 +370,7 @@ def _targets_not_among(
 def _unmatched_part_of_criteria(
     criteria: Criteria, attributes: Attributes, sent: Match, context: RequestContext
 ) -> str:
-    """Return the part of the criteria that does not match; "" if all parts match."""
+    """Return "" if all parts match."""
     parts: list[str] = []
     equal = context.policies.equivalents
     try:

@@ -1,7 +1,7 @@
 """The matchConditions of a policy: CEL expressions that decide whether a matched policy applies to an object.
 
 Conditions have no variable `namespaceObject`. If a condition is false, errors of other conditions are ignored, even
-of earlier ones. Source: k8s.io/apiserver v0.36 pkg/admission/plugin/webhook/matchconditions/matcher.go.
+errors of earlier conditions. Source: k8s.io/apiserver v0.36 pkg/admission/plugin/webhook/matchconditions/matcher.go.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def do_conditions_hold(invocation: Invocation) -> bool:
     false.
 
     Raises:
-        EvaluationError: a condition failed and the failurePolicy is Fail, or it needs an unknown answer of the
+        EvaluationError: a condition failed and the failurePolicy is Fail, or a condition needs an unknown answer of the
             authorizer.
         LookupFailed: a value that a condition reads is unknown.
     """

@@ -266,7 +266,7 @@ def _partial_pods(obj: JSON, table: Table, deadline: Deadline) -> Iterator[Parti
 
 
 def _train_jobs(obj: JSON, table: Table, view: ClusterView) -> Iterator[tuple[FieldPath, JSON]]:
-    """Yield the TrainJobs in an object with their paths; the object itself if it is a TrainJob."""
+    """Yield the TrainJobs in an object with their paths. A TrainJob yields itself."""
     if group_kind(obj) == TRAIN_JOB:
         yield (), obj
     for inner in view.deadline.items_with_clock_checks(embedded_objects(obj, table, view.deadline)):

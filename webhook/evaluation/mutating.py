@@ -152,7 +152,7 @@ class MutationRun(Struct):
         trace.evaluate_and_record(policy, binding, invocation.param, place, decisions)
 
     def _run_policy(self, invocation: Invocation) -> None:
-        """Run one policy on one target; an unexpected error becomes an error of the policy."""
+        """Run one policy on one target. An unexpected error becomes an error of the policy."""
         try:
             self._run_if_conditions_hold(invocation)
         except Exception as fault:
@@ -274,7 +274,7 @@ class MutationRun(Struct):
         return changed, shown
 
     def _is_time_over(self, invocation: Invocation) -> bool:
-        """Return whether the time is over. If it is over, note that the policy must not run again."""
+        """If the time is over, note that the policy must not run again."""
         if invocation.context.deadline.is_over:
             self.stopped.add(invocation.key[:2])
             return True
@@ -286,7 +286,7 @@ class MutationRun(Struct):
 
 
 def _match_policy(candidate: Candidate, context: RequestContext) -> Sequence[Invocation | UnusablePolicy]:
-    """Return the invocations of one policy; an unexpected error makes the policy unusable."""
+    """An unexpected error makes the policy unusable."""
     try:
         return [*_reversible_invocations(candidate, context)]
     except Exception as fault:
@@ -341,8 +341,8 @@ def _decision_of_failed_policy(invocation: Invocation, message: str) -> Decision
 
 
 def _decision_of_invalid_result(invocation: Invocation, index: int, text: str) -> Decision:
-    """Return the denial for a patched object that is not a valid object of its kind. It denies with any
-    failurePolicy.
+    """Return the denial for a patched object that is not a valid object of its kind. The failurePolicy has no
+    effect.
     """
     error = _decision_of_failed_policy(invocation, text)
     return structs.replace(error, rule="", index=index, lets_pass=False, denial=_INTERNAL_ERROR)

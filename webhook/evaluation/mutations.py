@@ -44,7 +44,7 @@ def apply_mutation(
     crd: JSON = None,
     sent: JSON = None,
 ) -> JSON:
-    """Return the object after a mutation; the same object if nothing changed.
+    """Return the object after a mutation. If nothing changed, return the same object.
 
     Args:
         change: the mutation.
@@ -132,7 +132,7 @@ def _wrong_type_names(value: Any, expected: str) -> Iterator[str]:
 
 
 def refresh_target(target: EvaluationTarget, obj: JSON, deadline: Deadline | None = None) -> EvaluationTarget | None:
-    """Return the target with the content of the current object; None if its template no longer exists."""
+    """Return the target with the content of the current object. Return None if its template no longer exists."""
     podset = target.podset
     if podset is None:
         seen = convert_to_version(obj, target.match, deadline or Deadline())

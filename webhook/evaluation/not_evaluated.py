@@ -59,7 +59,7 @@ process."""
 
 
 def error_of_policy(policy: Policy, binding: Binding | None, text: str) -> Decision:
-    """Return the error of a policy as a whole, such as a timeout; its failurePolicy decides."""
+    """Return the error of a policy as a whole, such as a timeout. Its failurePolicy decides."""
     is_validating = policy.kind == "validating"
     return Decision(
         kind=policy.kind,

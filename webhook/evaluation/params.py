@@ -1,7 +1,7 @@
 """Finds the parameters of a binding, and decides what happens without parameters.
 
-A policy is evaluated once for each parameter. None means an evaluation without parameter. Source: k8s.io/apiserver
-v0.36 pkg/admission/plugin/policy/generic/policy_dispatcher.go (CollectParams).
+A policy is evaluated once for each parameter. The parameter None means an evaluation without parameter. Source:
+k8s.io/apiserver v0.36 pkg/admission/plugin/policy/generic/policy_dispatcher.go (CollectParams).
 
 A policy with checks has default levels in the catalogue of its rules. If its parameter is missing and the binding
 allows that, the policy is evaluated with an empty parameter, because a deleted ConfigMap must not switch off all
@@ -100,8 +100,8 @@ class RequestParams:
         return site_keys_of(self._cluster.get(SITE.gvk, self._own_namespace, SITE.scope.name), name)
 
     def _find_params_or_shipped_ones(self, kind: GroupVersionKind, source: ParamSource) -> Sequence[JSON]:
-        """Return the objects that a reference names in the cluster, or otherwise among the shipped objects. If the
-        request's namespace is unknown, only shipped objects are searched.
+        """Return the objects that a reference names in the cluster. If there are none, return those among the shipped
+        objects. If the request's namespace is unknown, only shipped objects are searched.
         """
         shipped, namespace = self._shipped, self._attributes.namespace
         cluster = self._cluster if shipped is None else LayeredCluster(self._cluster, shipped)
@@ -137,7 +137,6 @@ def _with_own_keys(
 def _params_named_or_selected(
     kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster, deadline: Deadline
 ) -> Sequence[JSON]:
-    """Return the parameters that a reference names or selects for a request in a namespace."""
     where = _namespace_of_params(kind, source, namespace, cluster)
     if source.name:
         param = cluster.get(kind, where, source.name)
@@ -168,7 +167,7 @@ def _namespace_of_params(kind: GroupVersionKind, source: ParamSource, namespace:
 
 
 def has_no_namespace(kind: GroupVersionKind, cluster: Cluster) -> bool:
-    """Return whether a parameter kind is cluster-scoped. For a custom kind, the view of the cluster knows this."""
+    """Return whether a parameter kind is cluster-scoped. For a custom kind, the view of the cluster says this."""
     if is_cluster_scoped(kind):
         return True
     return not is_built_in(kind) and cluster.is_namespaced(kind) is False

@@ -169,7 +169,7 @@ class RequestNamespace:
         self._labels: Labels | None = None
 
     def labels(self) -> Labels | None:
-        """Return the labels of the namespace; None if it does not exist.
+        """Return the labels of the namespace; None if the namespace does not exist.
 
         Raises:
             UnknownLabels: no file has the namespace.

@@ -100,7 +100,7 @@ class EvaluationTarget:
         return self.attributes.kind if self.podset else self.match.kind
 
     def objects_for_expressions(self, deadline: Deadline) -> tuple[JSON, JSON]:
-        """Return object and old object in the form for expressions. Embedded objects have the form in which API
+        """Return the object and the old object in the form for expressions. Embedded objects have the form in which API
         servers send objects.
         """
         if self.podset is None or self.mismatches:
@@ -132,7 +132,8 @@ class EvaluationTarget:
         return self.objects_for_expressions(deadline)[0]
 
     def reroot(self, message: str) -> tuple[str, str]:
-        """Return the path at the beginning of a message, and the message, both with the path in the whole object.
+        """Return the path at the beginning of a message, and the message. In both, the path is the path in the whole
+        object.
 
         The message is from a policy in CEL and may begin with a field path, like errors of API servers. Problems of
         checks have a separate path, which `locate` changes.
@@ -171,7 +172,7 @@ _Listed: TypeAlias = Callable[[JSON, Table, ClusterView], tuple[PodSet, ...]]
 
 
 class RequestObjects:
-    """The targets of one request. Each is created when a policy first needs it, and all policies share it.
+    """The targets of one request. A target is created when a policy first needs it, and all policies share the target.
 
     `sent` is the match of the request itself. `typed_own` has the request's own object if an API server has decoded
     this object; otherwise it is empty.
@@ -257,7 +258,6 @@ class RequestObjects:
         return self._resources
 
     def _as_pod_target(self, own: EvaluationTarget) -> EvaluationTarget:
-        """Return the request's own object as a target that criteria about Pods match."""
         target = replace(own, criteria_attributes=request_about_pods(self.attributes))
         target.subjects, target.typed_objects = own.subjects, own.typed_objects  # both targets have the same object
         return target
@@ -360,7 +360,6 @@ class RequestObjects:
         return self._decoded
 
     def _keeps_all_fields(self, release: Release) -> bool:
-        """Return whether this release of Trainer keeps all fields of a new object."""
         from webhook.facts.train_job_pods.train_job_and_runtime_fields import cached_pruned_object
 
         obj, kind = self.attributes.object, self.attributes.kind.kind
@@ -368,7 +367,7 @@ class RequestObjects:
         return is_new and cached_pruned_object(obj, kind, release, self._view) is obj
 
     def _pruned_target(self, target: EvaluationTarget, release: Release) -> EvaluationTarget | None:
-        """Return a patch without the fields that this release of Trainer drops; None if it drops all."""
+        """Return a patch without the fields that this release of Trainer drops; None if Trainer drops all fields."""
         now, before = (self._pruned_pod(each, target, release) for each in (target.object, target.old_object))
         if now is target.object and before is target.old_object:
             return target
@@ -399,7 +398,6 @@ class RequestObjects:
         )
 
     def _virtual_pod(self, podset: PodSet, template: DecodedValue, old: PodSet | None) -> EvaluationTarget:
-        """Return one template as a virtual Pod."""
         self._view.deadline.spend(_WORK_OF_VIRTUAL_POD)
         attributes = self.attributes
         now, written = (None, None) if attributes.object is None else _pods_of_template(podset, template, attributes)
@@ -427,9 +425,7 @@ class RequestObjects:
     def _decoded_target(
         self, attributes: Attributes, typed: DecodedRequestObjects, place: PodSet | None
     ) -> EvaluationTarget:
-        """Return the target of an object. An object with values of wrong types outside of its pod templates is not
-        decoded.
-        """
+        """An object with values of wrong types outside of its pod templates is not decoded."""
         written, old = attributes.object, attributes.old_object
         templates = pod_templates(written, self._table, self._view.deadline) if typed.mismatches else ()
         mismatches = typed.mismatches_outside_templates(templates)
@@ -459,7 +455,7 @@ def _patch_templates_of(obj: JSON, table: Table, view: ClusterView) -> tuple[Pod
 
 
 def _pods_of_template(podset: PodSet, template: DecodedValue, attributes: Attributes) -> tuple[JSON, JSON]:
-    """Return a template as a Pod, decoded and as written; both are the same value if nothing differs."""
+    """Return a template as a Pod, decoded and as written. If the two do not differ, both are the same value."""
     written = pod_of_template(podset.template, attributes)
     is_as_written = bool(template.mismatches) or template.value is podset.template
     return (written if is_as_written else pod_of_template(template.value, attributes)), written
@@ -488,6 +484,6 @@ def pod_of_template(template: JSON, attributes: Attributes) -> JSON:
 
 
 def metadata_of(template: JSON) -> JSON:
-    """Return the metadata of a template; an empty object if it is not an object."""
+    """Return the metadata of a template; {} if the metadata is not an object."""
     metadata = template.get("metadata")
     return metadata if isinstance(metadata, dict) else {}

@@ -1,7 +1,7 @@
 """Makes the decisions of a validating policy on one object, and their messages.
 
-A message is the value of the messageExpression, shortened if it is too long; otherwise `message`; otherwise a text
-with the expression. validating.py evaluates the rules. Source: k8s.io/apiserver v0.36
+A message is the value of the messageExpression, shortened if it is too long. Otherwise the message is `message`, or
+else a text with the expression. validating.py evaluates the rules. Source: k8s.io/apiserver v0.36
 pkg/admission/plugin/policy/validating/validator.go (Validate).
 """
 
@@ -135,7 +135,7 @@ class RuleDecisions:
         return self._invocation.param.admits_at(self._target.place)
 
     def error_decision(self, index: int | None, text: str, cause: Exception | None = None) -> Decision:
-        """Return the decision of a rule that could not be evaluated, or of the policy as a whole."""
+        """Return the decision of a rule that could not be evaluated, or of a policy that could not be evaluated."""
         if isinstance(cause, NoDecision):
             return self._decision_of_rule(index, "unknown", wording.not_evaluated_sentence([text]))
         return self._decision_of_rule(index, "error", text)
@@ -145,7 +145,7 @@ class RuleDecisions:
         return replace(self._decision_of_rule(None, "admit"), audit_annotations=published)
 
     def denying_decisions(self, index: int, rule: Validation, evaluated: object) -> Sequence[Decision]:
-        """Return the decisions of a rule that does not hold; `evaluated` is the value of its messageExpression."""
+        """Return the decisions of a rule that does not hold. `evaluated` is the value of its messageExpression."""
         listed = self._decisions_for_actions(index, "deny", rule, problems_of_failed_rule(rule, evaluated))
         if listed:
             return (*listed, *self._unchecked_decisions(index, rule))
@@ -258,7 +258,6 @@ class RuleDecisions:
         )
 
     def _fields_of_text(self, index: int | None, text: str) -> DecisionFields:
-        """Return the fields of a decision that is not about problems."""
         path, text = self._target.reroot(text)
         rule, severity = self._policy.rule_id(index), self._policy.severity
         return {"rule": rule, "path": path, "message": text, "severity": severity, "problems": (), "missing": ()}

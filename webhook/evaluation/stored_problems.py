@@ -1,11 +1,11 @@
 """Turns denials of an update into warnings if the stored object already has the problems, so that users can change
 the object.
 
-A rule may be newer than objects that break it, and a user who wants to delete such an object may have to change it
-first. A problem of an update becomes a warning if creating the old object now would have the same problem. But the API
-server or the webhook of the API enforces some rules on updates too (`refused_on_updates` of the rule). For these rules,
-claimgate also refuses the update. Policies in CEL refuse such updates, as native policies do, unless the policy has
-`stored: warn`. With `stored: warn`, a validation that reports nothing new for the new object warns instead of denying.
+A rule may be newer than objects that break it. A user may have to change such an object before deleting it. A problem
+of an update becomes a warning if creating the old object now would have the same problem. But the API server or the
+webhook of the API enforces some rules on updates too (`refused_on_updates` of the rule). For these rules, claimgate
+also refuses the update. Policies in CEL refuse such updates, as native policies do, unless the policy has `stored:
+warn`. With `stored: warn`, a validation that reports nothing new for the new object warns instead of denying.
 """
 
 from __future__ import annotations
@@ -72,7 +72,6 @@ def _is_denial(decision: Decision) -> bool:
 
 
 def _validation_of_decision(decision: Decision) -> tuple[object, ...]:
-    """Return the validation and the place of a decision."""
     return *_key_of_decision(decision), decision.index, decision.path
 
 
@@ -87,14 +86,12 @@ def _as_warning(decision: Decision) -> Decision:
 
 
 def _context_of_old_object(context: RequestContext) -> RequestContext:
-    """Return the context of a request that creates the old object."""
     given = context.attributes
     created = replace(given, operation=Operation.CREATE, object=given.old_object, old_object=None)
     return context.of_other_request(created, may_ask=False)
 
 
 def _may_have_been_stored(decision: Decision, policy: Policy, kind: str) -> bool:
-    """Return whether a decision denies for a problem that may have been stored before."""
     if not _is_denial(decision) or not policy.reports_problems:
         return _is_denial(decision)
     return any(_is_refused_by_claimgate_alone(problem, policy, kind) for problem in decision.problems)
@@ -108,7 +105,7 @@ def _is_refused_by_claimgate_alone(problem: Problem, policy: Policy, kind: str) 
 def _split_new_and_stored(
     decision: Decision, policy: Policy, stored: _StoredProblems, deadline: Deadline
 ) -> Iterator[Decision]:
-    """Yield a decision that denies, with the new problems, and a decision that warns, with the stored problems."""
+    """Yield a decision that denies, about the new problems, and a decision that warns, about the stored problems."""
     key = _key_of_decision(decision)
     known = [
         _is_refused_by_claimgate_alone(each, policy, stored.kind) and stored.has_stored(key, each)
@@ -137,9 +134,9 @@ def _key_of_decision(decision: Decision) -> _DecisionKey:
 
 
 class _StoredProblems:
-    """The problems of the old object. A problem of the new object counts as stored in three cases: its field has the
-    old value; or its number is not further from the right value; or the old object has a problem with the same text
-    in another place, because items of a list may have moved.
+    """The problems of the old object. A problem of the new object counts as stored in three cases. Its field has the
+    old value. Its number is not further from the right value. Or the old object has a problem with the same text in
+    another place, because items of a list may have moved.
     """
 
     __slots__ = ("_moved", "_new", "_old", "_places", "kind")

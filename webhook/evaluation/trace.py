@@ -164,7 +164,7 @@ def _reason_without_concerns(candidate: Candidate) -> str:
 
 
 def _outcome_of_decision(decision: Decision) -> Outcome | None:
-    """Return the outcome of a decision; None if it reports nothing."""
+    """Return None if the decision reports nothing."""
     if decision.evaluation in ("error", "unknown"):
         return "error" if decision.evaluation == "error" else "not evaluated"
     if decision.action == "admit":
@@ -177,7 +177,6 @@ def _outcome_of_decision(decision: Decision) -> Outcome | None:
 
 
 def _rules_or_objects_of(decision: Decision, outcome: Outcome) -> Iterable[str]:
-    """Return the rules that a decision is about, or the objects that it lacks."""
     if outcome == "not evaluated" and decision.missing:
         return [str(each) for each in decision.missing]
     if decision.problems:

@@ -97,7 +97,6 @@ def convert_applied_object(
 def _integer_fields_with_fractions(
     value: JSON, before: JSON, node: Node, name: str, deadline: Deadline
 ) -> Iterator[str]:
-    """Yield the names of integer fields that a change set to fractions."""
     if value is not before and node is not None and shape_of_node(node).scalar == "numeric":
         if isinstance(value, float) and not value.is_integer():
             yield name
@@ -165,7 +164,7 @@ def _error_of_quantity(value: JSON) -> str:
 
 
 def _expected_go_type(value: JSON, node: Node, path: str) -> str:
-    """Return the Go type that a value should have; "" if the value has this type."""
+    """Return "" if the value has the expected type."""
     shape = shape_of_node(node)
     if shape.map or shape.list:
         fits = isinstance(value, dict if shape.map else list)
@@ -301,7 +300,7 @@ class DecodedRequestObjects(Struct, frozen=True):
         return self._decode_template(podset, self.old_object, ()).value
 
     def _mismatches_by_template(self, podsets: Iterable[PodSet]) -> Mapping[FieldPath | None, Sequence[Mismatch]]:
-        """Return the mismatches by the path of their template; the key is None outside of templates."""
+        """The key is None outside of templates."""
         places = {podset.path for podset in podsets if podset.path}
         ends = sorted({len(place) for place in places}, reverse=True)
         grouped: dict[FieldPath | None, list[Mismatch]] = {}
@@ -359,8 +358,8 @@ def inner_object_as_sent(
 
 
 def is_mistyped(attributes: Attributes, deadline: Deadline) -> bool:
-    """Return whether the object or old object has wrong types, although API servers decode its kind; true if there is
-    no time to check.
+    """Return whether the object or old object has wrong types, although API servers decode its kind. Return True if
+    there is no time to check.
     """
     undecoded = replace(attributes, is_decoded=False)
     try:
@@ -373,8 +372,8 @@ def is_mistyped(attributes: Attributes, deadline: Deadline) -> bool:
 
 
 def is_not_from_api_server(attributes: Attributes, deadline: Deadline) -> bool:
-    """Return whether the object or old object has wrong types or unknown fields, although API servers decode its
-    kind; true if there is no time to check.
+    """Return whether the object or old object has wrong types or unknown fields, although API servers decode its kind.
+    Return True if there is no time to check.
     """
     of = type_of(attributes.kind)
     try:
@@ -397,6 +396,5 @@ def _is_template_type(of: Type | None) -> bool:
 
 
 def _mismatch_inside_template(mismatch: Mismatch, podset: PodSet) -> Mismatch:
-    """Return a mismatch with its path relative to the template."""
     inner = mismatch.at[len(podset.path) :]
     return Mismatch(at=("spec", *inner) if podset.bare else inner, expected=mismatch.expected, value=mismatch.value)

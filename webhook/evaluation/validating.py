@@ -73,7 +73,6 @@ def validating_decisions(context: RequestContext, phase: Phase) -> tuple[Decisio
 
 
 def _decisions_of_phase(phase: Phase, context: RequestContext, names: Collection[str]) -> Sequence[Decision]:
-    """Return the decisions of the policies with these names on a request."""
     candidates = context.policies.validating_for(context.attributes, phase)
     return _decisions_of_candidates([each for each in candidates if each.policy.name in names], context)
 
@@ -121,8 +120,8 @@ def _add_decisions_of_policy(candidate: Candidate, context: RequestContext, deci
 
 
 def _evaluate_invocation(invocation: Invocation, candidate: Candidate) -> Sequence[Decision]:
-    """Return the decisions of a policy on an object, by its checks or its expressions; () if its conditions do not
-    hold.
+    """Return the decisions of a policy on an object, by its checks or its expressions. Return () if the conditions of
+    the policy do not hold.
     """
     policy, binding, param, target = invocation.policy, invocation.binding, invocation.param, invocation.target
     started = perf_counter()
@@ -177,7 +176,7 @@ class Validator:
         Raises:
             EvaluationError: the cost budget is spent, or a fact cannot be computed.
             BindingError: the namespace that an expression asks about does not exist.
-            LookupFailed: something that an expression reads is not known.
+            LookupFailed: a value that an expression reads is not known.
         """
         body = self._policy.body()
         names = build_activation(self._invocation, self._budget)
