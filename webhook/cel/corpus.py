@@ -61,7 +61,6 @@ class OutcomeCounters(Struct):
     cost_rows: int = 0
 
     def count_outcome(self, outcome: RowOutcome) -> None:
-        """Count one row."""
         self.total += 1
         self.passed += outcome.passed
         if not outcome.passed:

@@ -77,7 +77,6 @@ class CostMeter:
 
     @property
     def is_exhausted(self) -> bool:
-        """Return whether the expressions exceeded the budget."""
         return self.budget < 0
 
     def start_expression(self, step: int) -> int:

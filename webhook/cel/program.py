@@ -164,14 +164,12 @@ class CompiledProgram:
 
     @property
     def largest_size_bytes(self) -> int:
-        """Return the most bytes that the program takes, with its constant patterns."""
         return len(self.source) * _CHARACTER_BYTES + self._patterns.largest_size_bytes
 
     def _parse_and_check(self) -> CheckedTree:
         return parse_and_check(self.source, self._environment, patterns=self._patterns)
 
     def compile_now(self) -> None:
-        """Generate the function."""
         with suppress(EvaluationError):  # every evaluation reports this error
             self._generate_function()
 
@@ -188,7 +186,6 @@ class CompiledProgram:
         return self._run
 
     def paths_read(self) -> ReadPaths:
-        """Return the variables and paths that the expression reads (reads.py)."""
         if self._reads is None:
             self._reads = paths_read_by(self._checked or self._parse_and_check())
         return self._reads
@@ -263,7 +260,6 @@ class CompiledEngine:
         expects: tuple[Type, ...] = (),
         deadline: Deadline | None = None,
     ) -> CompiledProgram:
-        """Compile an expression; see `Engine`."""
         if deadline is not None:
             require_time_to_compile(expression, deadline)
         return CompiledProgram(expression, environment, expects, deadline)

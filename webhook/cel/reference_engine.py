@@ -123,14 +123,12 @@ class CelpyProgram:
 
     @property
     def largest_size_bytes(self) -> int:
-        """Return the most bytes that the program takes, with its constant patterns."""
         return 2 * self._costs.largest_size_bytes
 
     def compile_now(self) -> None:
         """Do nothing: the expression is already compiled."""
 
     def paths_read(self) -> ReadPaths:
-        """Return the variables and paths that the expression reads."""
         return self._costs.paths_read()
 
     def api_server_panics(self) -> tuple[str, ...]:
@@ -138,7 +136,6 @@ class CelpyProgram:
         return self._costs.api_server_panics()
 
     def estimated_cost(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
-        """Return the least and the most cost of an evaluation."""
         return self._costs.estimated_cost(sizes, worst=worst)
 
     def evaluate(self, activation: Mapping[str, Any], meter: CostMeter) -> Any:

@@ -105,17 +105,13 @@ class Connection(Protocol):
         """Return one object with only its metadata. Users choose its size, so the decoding lets other threads run."""
         ...
 
-    def post(self, path: str, body: JSON, read_s: float, query: Mapping[str, str] = NOTHING) -> JSON:
-        """Create an object and return the answer."""
-        ...
+    def post(self, path: str, body: JSON, read_s: float, query: Mapping[str, str] = NOTHING) -> JSON: ...
 
     def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
         """Send a forced server-side apply and return the answer. The apply also changes fields of other managers."""
         ...
 
-    def delete(self, path: str, read_s: float) -> None:
-        """Delete an object, if it exists."""
-        ...
+    def delete(self, path: str, read_s: float) -> None: ...
 
     def patch(self, path: str, operations: JSON, manager: str, read_s: float) -> JSON:
         """Send a JSON Patch and return the answer. Raise LookupFailed also if a `test` of the patch fails."""

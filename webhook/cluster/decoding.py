@@ -103,7 +103,6 @@ class ListDecoder(Struct):
         self._require_character("]")
 
     def _next_character(self) -> str:
-        """Return the next character that is not white space."""
         while True:
             blank = _SPACE.match(self._text, self._at)
             self._at = blank.end() if blank else self._at

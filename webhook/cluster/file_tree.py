@@ -249,7 +249,6 @@ def _releases_in_documents(documents: Mapping[str, Sequence[JSON]]) -> Iterator[
 
 
 def _objects_for_other_files(documents: Mapping[str, Sequence[JSON]]) -> Iterator[JSON]:
-    """Yield the objects of IN_OTHER_FILES that are not in files of tests."""
     for file, values in documents.items():
         if not is_test_or_vendored_file(file):
             yield from (each for each in values if isinstance(each, dict) and group_kind(each) in IN_OTHER_FILES)
@@ -400,7 +399,6 @@ class ClusterViewFromFile:
         return self._is_whole
 
     def file_of_object(self, obj: JSON) -> str:
-        """Return the file of an object."""
         stated = {id(each.value): each.file for each in self._controllers.values()}
         return next((layer.files[id(obj)] for layer in self._layers if id(obj) in layer.files), stated.get(id(obj), ""))
 

@@ -39,7 +39,6 @@ class FilesCluster:
                     self._files[id(obj)] = item.file
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return the object or None."""
         held = self._objects.get((gvk.group, gvk.kind))
         return None if held is None else held.get((namespace or "default", name))
 
@@ -79,11 +78,9 @@ class FilesCluster:
         return self._is_whole
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:  # noqa: ARG002 - the same for every kind
-        """Return nothing."""
         return ()
 
     def file_of_object(self, obj: JSON) -> str:
-        """Return the file of an object, or ""."""
         return self._files.get(id(obj), "")
 
 

@@ -366,7 +366,6 @@ class FilesAppliedTogether:
         return self._kustomizations.generated | self._renamed
 
     def unit_of_file(self, file: str) -> Unit:
-        """Return the unit of a file."""
         return self._units[file]
 
     def name_changes_of_file(self, file: str) -> NameChanges:

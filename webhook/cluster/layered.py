@@ -56,11 +56,9 @@ class LayeredCluster:
         return None if known == (None, None) else True in known
 
     def is_synced(self, gvk: GroupVersionKind) -> bool:
-        """Return whether both views answer lookups of this kind."""
         return self._first.is_synced(gvk) and self._then.is_synced(gvk)
 
     def revision(self, gvk: GroupVersionKind) -> object:
-        """Return the revisions of both views."""
         return self._first.revision(gvk), self._then.revision(gvk)
 
     def is_whole(self) -> bool:
@@ -68,7 +66,6 @@ class LayeredCluster:
         return self._first.is_whole() or self._then.is_whole()
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """Return the objects of other files of both views."""
         return (*self._first.objects_in_other_files(gvk), *self._then.objects_in_other_files(gvk))
 
     def file_of_object(self, obj: JSON) -> str:
@@ -166,23 +163,18 @@ class ClusterBeforeChange:
         return replace_object(matching, self._place, self._current, self._old if has_key else None)
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
-        """Return the view's answer."""
         return self._view.is_namespaced(gvk)
 
     def is_synced(self, gvk: GroupVersionKind) -> bool:
-        """Return whether the other view answers lookups of this kind."""
         return self._view.is_synced(gvk)
 
     def is_whole(self) -> bool:
-        """Return whether the other view is whole."""
         return self._view.is_whole()
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """Return objects of other files."""
         return self._view.objects_in_other_files(gvk)
 
     def file_of_object(self, obj: JSON) -> str:
-        """Return the view's file of an object."""
         return self._view.file_of_object(obj)
 
     def revision(self, gvk: GroupVersionKind) -> object:

@@ -30,7 +30,6 @@ class ServedKind(Struct, frozen=True):
 
     @property
     def gvr(self) -> GroupVersionResource:
-        """Return group, version and plural."""
         return GroupVersionResource(self.kind.group, self.kind.version, self.resource.plural)
 
 

@@ -125,11 +125,9 @@ class FileObjects:
             self.files[id(each.value)] = each.file
 
     def objects_with_name(self, kind: Kind, name: str) -> Sequence[FileObject]:
-        """Return the objects of a kind with a name."""
         return self._kinds.get(kind, {}).get(name, ())
 
     def of_kind(self, kind: Kind) -> Mapping[str, Sequence[FileObject]]:
-        """Return the objects of a kind by name."""
         return self._kinds.get(kind, {})
 
 

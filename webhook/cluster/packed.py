@@ -127,7 +127,6 @@ class PackedObject(Struct, frozen=True):
         return PLACE_BYTES + getsizeof(self) + getsizeof(self.text)
 
     def read(self) -> JSON:
-        """Return the object, decoded on each call."""
         return json.loads(self.text)  # msgspec is hundreds of times slower for numbers such as 1e308
 
 

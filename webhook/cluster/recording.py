@@ -31,7 +31,6 @@ class RecordingCluster:
         self._lists: Final[dict[tuple[GroupVersionKind, str | None], Sequence[JSON]]] = {}
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return the object of the other view."""
         try:
             obj = self._view.get(gvk, namespace, name)
         except LookupFailed as failure:
@@ -42,7 +41,6 @@ class RecordingCluster:
         return obj
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
-        """Return the objects of the other view."""
         try:
             listed = self._view.list(gvk, namespace, labels)
         except LookupFailed as failure:
@@ -53,7 +51,6 @@ class RecordingCluster:
         return listed
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects of the other view for an index key."""
         try:
             matching = self._view.list_indexed(gvk, namespace, index, key)
         except LookupFailed as failure:
@@ -76,19 +73,15 @@ class RecordingCluster:
             yield gvk, namespace, known[gvk, namespace, name]
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
-        """Return the other view's answer."""
         return self._view.is_namespaced(gvk)
 
     def is_synced(self, gvk: GroupVersionKind) -> bool:
-        """Return whether the other view answers lookups of a kind."""
         return self._view.is_synced(gvk)
 
     def revision(self, gvk: GroupVersionKind) -> object:
-        """Return the revision of the other view."""
         return self._view.revision(gvk)
 
     def is_whole(self) -> bool:
-        """Return whether the other view is whole."""
         return self._view.is_whole()
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
@@ -96,5 +89,4 @@ class RecordingCluster:
         return self._view.objects_in_other_files(gvk)
 
     def file_of_object(self, obj: JSON) -> str:
-        """Return the file of an object."""
         return self._view.file_of_object(obj)

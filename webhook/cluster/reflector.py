@@ -96,11 +96,9 @@ class Reflector:
         self._store = ObjectStore(self.memory, self.interest.indexes, are_namespaces=are_namespaces)
 
     def start(self) -> None:
-        """Start the thread."""
         threading.Thread(target=self._list_and_watch, name=f"watch-{self.interest.gvk.kind}", daemon=True).start()
 
     def stop(self) -> None:
-        """End the thread and its stream."""
         self._stopped.set()
         self.settled.set()
         if (lines := self._lines) is not None:
@@ -112,7 +110,6 @@ class Reflector:
 
     @property
     def is_synced(self) -> bool:
-        """Return whether lookups are answered."""
         return self._answering_reflector._store.is_listed  # noqa: SLF001 - of the same class
 
     @property

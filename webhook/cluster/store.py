@@ -82,7 +82,6 @@ class _NamespaceObjects:
         return size - before
 
     def drop_keys(self, name: str, keys: Iterable[_Key]) -> None:
-        """Remove an object from some keys of indexes."""
         for key in keys:
             held = self.by_key.get(key, {})
             held.pop(name, None)
@@ -110,11 +109,9 @@ class _NamespaceObjects:
         return len(names) if not names or names[-1] < name else bisect_left(names, name)
 
     def size_of_name(self, name: str) -> int:
-        """Return the bytes of a stored object."""
         return self.sizes[self._place_of_name(name)]
 
     def list_indexed(self, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects that an index has under a key."""
         if index == BY_NAME:
             obj = self.by_name.get(key)
             return () if obj is None else readable_list((obj,))
@@ -220,7 +217,6 @@ class ObjectStore:
             self._listing, self._listing_not_held = {}, set()
 
     def add_listed(self, place: Place, obj: HeldObject) -> None:
-        """Add an object to the list."""
         assert self._listing is not None
         namespace, name = place
         if self._owner(place) in self._listing_not_held and not self._are_namespaces:
@@ -280,7 +276,6 @@ class ObjectStore:
     # ---- single changes
 
     def put(self, place: Place, obj: HeldObject) -> None:
-        """Add or replace an object."""
         assert self._namespaces is not None
         kept, keys, size = self._measure(place, obj)
         if kept is self.get(place):
@@ -302,7 +297,6 @@ class ObjectStore:
             self._memory.add_bytes(self, self._owner(place), more)
 
     def drop(self, place: Place) -> None:
-        """Remove an object."""
         assert self._namespaces is not None
         with self._memory.lock:
             held = self._namespaces.get(place[0])

@@ -198,7 +198,6 @@ class WatchCluster:
         return self._failed + sum(each.failed for each in self._reflectors.values())
 
     def close(self) -> None:
-        """End the threads."""
         for reflector in self._reflectors.values():
             reflector.stop()
 
@@ -258,7 +257,6 @@ class WatchCluster:
         return known.is_namespaced
 
     def is_synced(self, gvk: GroupVersionKind) -> bool:
-        """Return whether lookups of a kind are answered."""
         reflectors = self._kinds.get((gvk.group, gvk.kind), ())
         return bool(reflectors) and all(each.is_synced for each in reflectors)
 
@@ -281,11 +279,9 @@ class WatchCluster:
         return True
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:  # noqa: ARG002 - the same for every kind
-        """Return nothing."""
         return ()
 
     def file_of_object(self, obj: JSON) -> str:  # noqa: ARG002 - the same for every object
-        """Return ""."""
         return ""
 
     def _reflectors_of_kind(self, gvk: GroupVersionKind) -> Sequence[Reflector]:
@@ -377,7 +373,6 @@ class WatchedCluster(Struct, frozen=True):
         return cls(cluster)
 
     def replace_interests(self, interests: Iterable[Interest]) -> None:
-        """Replace the watched interests."""
         self.cluster.watch(interests)
 
     def why_not_ready(self) -> str:

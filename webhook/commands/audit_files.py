@@ -64,12 +64,10 @@ class FilesAudit:
 
     @property
     def rules(self) -> Rules:
-        """Return the rules of the audit."""
         return self._audit.rules
 
     @property
     def size_bytes(self) -> int:
-        """Return the bytes of all files."""
         return self._stream.size_bytes()
 
     def parts_with_findings(self, stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
@@ -85,7 +83,6 @@ class FilesAudit:
         return queue_trees(FilesCluster(self._assembled.files.objects()), demands)
 
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
-        """Report notes that are known only after the last part."""
         if not is_interrupted:
             totals.report_lack_of_objects(self._named, _reason_for_no_document(self._stream))
             stream = self._stream

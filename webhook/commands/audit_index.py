@@ -93,7 +93,6 @@ class Indexer(Struct, frozen=True):
     is_whole: bool
 
     def index_parts(self, parts: Iterable[SourcePart]) -> AuditIndex:
-        """Return the objects of the parts."""
         looks = _pattern_for_kinds({kind for _, kind in (*self.kinds, kustomizations.FLUX, KFCTL)})
         groups = frozenset(group for group, _, _ in read_removed_versions())
         kinds = self.kinds | {(CRD.group, CRD.kind), kustomizations.FLUX, KFCTL}

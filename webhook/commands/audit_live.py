@@ -73,7 +73,6 @@ class Shard(Struct, frozen=True):
         return shard
 
     def has(self, uid: str) -> bool:
-        """Return whether an object is in this part."""
         return self.count == 1 or crc32(uid.encode()) % self.count == self.index
 
 
@@ -131,7 +130,6 @@ class LiveAudit:
             yield from self._audit_kind(kind, stop)
 
     def queue_trees(self, demands: Demands) -> Sequence[QueueTrees]:
-        """Return the queues of the cluster with the demands of jobs."""
         return queue_trees(self._cluster.view, demands)
 
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:

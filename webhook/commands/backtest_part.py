@@ -83,7 +83,6 @@ class PolicySetCounts:
         return left_out_by_configuration(self.configuration, self.exceptions, objects=self.ignored)
 
     def add(self, other: PolicySetCounts) -> None:
-        """Add the counts of a later part."""
         self.denied += other.denied
         self.warned += other.warned
         self.undecided += other.undecided
@@ -122,7 +121,6 @@ class PartCounts:
     changed: dict[str, RuleCount] = field(default_factory=dict)
 
     def add(self, other: PartCounts) -> None:
-        """Add the counts of a later part."""
         self.events += other.events
         self.requests += other.requests
         self.reads += other.reads

@@ -111,11 +111,9 @@ class ClusterReader(Struct, frozen=True):
     connection: Connection
 
     def items(self, path: str, **query: str) -> list[dict[str, Any]]:
-        """Return the objects of a list."""
         return list(self.connection.get(path, query).get("items") or ())
 
     def get_or_none(self, path: str) -> dict[str, Any] | None:
-        """Return an object, or None if it does not exist."""
         try:
             return dict(self.connection.get(path, {}))
         except ServerRefused as refused:

@@ -52,7 +52,6 @@ class RemoteWebhook:
         return cls(httpx.Client(base_url=url, verify=trust, timeout=TIMEOUT_S, trust_env=False))
 
     def close(self) -> None:
-        """Close the connection."""
         self._client.close()
 
     def answer(self, attributes: Attributes, phase: Phase) -> Verdict:

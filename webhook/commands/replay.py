@@ -278,7 +278,6 @@ class Replay:
         yield from (f"note: {each}" for each in self._asked.notes())
 
     def totals(self, about: RunDescription) -> Totals:
-        """Return the totals of the answers so far."""
         policies = self._asked.policies
         left_out = (
             left_out_by_configuration(policies.configuration, self._exceptions, objects=self._ignored)

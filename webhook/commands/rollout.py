@@ -150,7 +150,6 @@ class WithheldCount:
     newest: WithheldRequest | None = None
 
     def add(self, request: WithheldRequest) -> None:
-        """Count a request."""
         self.requests += 1
         for counter, name in ((self.namespaces, request.namespace or "(none)"), (self.owners, request.owner)):
             counter[name if name in counter or len(counter) < MOST_NAMES else OTHERS] += 1

@@ -86,7 +86,6 @@ class Invocation(Struct):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Return the names of policy, binding and parameter."""
         return self.policy.name, self.binding.name, self.param.name
 
     def subject(self) -> Subject:

@@ -89,7 +89,6 @@ class PartialPod:
 
     @property
     def name(self) -> str:
-        """Return the name of the pod set."""
         return self.made.name
 
     @property

@@ -91,7 +91,6 @@ class EvaluationTarget:
 
     @property
     def attributes_for_criteria(self) -> Attributes:
-        """Return the attributes for matching constraints and bindings."""
         return self.criteria_attributes or self.attributes
 
     @property
@@ -263,7 +262,6 @@ class RequestObjects:
         return target
 
     def pod_template_targets(self) -> tuple[EvaluationTarget, ...]:
-        """Return the pod templates of the request as virtual Pods."""
         if self._pods is None:
             self._pods = self._virtual_pods(pod_sets.list_pod_sets)
         return self._pods

@@ -131,7 +131,6 @@ class RuleDecisions:
         self._started = started
 
     def admitting_decisions(self) -> Sequence[Decision]:
-        """Return the decisions of rules that hold."""
         return self._invocation.param.admits_at(self._target.place)
 
     def error_decision(self, index: int | None, text: str, cause: Exception | None = None) -> Decision:

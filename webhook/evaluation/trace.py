@@ -100,7 +100,6 @@ class ReviewTrace:
         place: str,
         evaluate: Callable[[], Sequence[Decision]],
     ) -> Sequence[Decision]:
-        """Call `evaluate`, record the outcome, and return the decisions."""
         self._budgets, self._unmet, self._unmet_condition = [], None, ""
         started = perf_counter()
         decisions = evaluate()

@@ -277,7 +277,6 @@ class DecodedRequestObjects(Struct, frozen=True):
     deadline: Deadline = field(default_factory=Deadline)
 
     def mismatches_outside_templates(self, podsets: Iterable[PodSet]) -> tuple[Mismatch, ...]:
-        """Return the mismatches outside the pod templates."""
         if not self.mismatches:
             return ()
         return tuple(self._mismatches_by_template(podsets).get(None, ()))

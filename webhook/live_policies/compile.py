@@ -231,15 +231,12 @@ class TimeLimitedEngine:
 
     @property
     def name(self) -> str:
-        """Return the name of the other engine."""
         return self._engine.name
 
     def start_timer_of_all_objects(self) -> None:
-        """Start the time limit for all objects of one run."""
         self._began = self._clock()
 
     def start_timer_of_object(self) -> None:
-        """Start the time limit for one object."""
         self._object_began = self._clock()
 
     @property

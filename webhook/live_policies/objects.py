@@ -58,7 +58,6 @@ class StoredPolicy:
 
     @property
     def name(self) -> str:
-        """Return the name."""
         return str(self.value["metadata"]["name"])
 
     @property
@@ -68,7 +67,6 @@ class StoredPolicy:
 
     @property
     def generation(self) -> int:
-        """Return the generation of the object's spec."""
         return int(get(self.value, ("metadata", "generation"), 0) or 0)
 
     @property

@@ -106,12 +106,10 @@ class ExceptionRecord(TimeLimit):
 
     @property
     def subjects(self) -> tuple[str, ...]:
-        """Return the rules."""
         return self.rules
 
     @property
     def effect_of_end(self) -> str:
-        """Return a clause about the effect of the end."""
         return f"{', '.join(self.rules)} {'applies' if len(self.rules) == 1 else 'apply'} again"
 
     @property
@@ -196,12 +194,10 @@ class Exemption(TimeLimit):
 
     @property
     def subjects(self) -> tuple[str, ...]:
-        """Return the users and groups."""
         return (*self.users, *self.groups)
 
     @property
     def effect_of_end(self) -> str:
-        """Return a clause about the effect of the end."""
         return f"requests of {', '.join(self.subjects)} are reviewed again"
 
 
@@ -370,7 +366,6 @@ class ConfigurationFile(Struct, frozen=True):
 
     @property
     def path(self) -> Path | None:
-        """Return the path of the file."""
         return Path(self.document.file) if self.document else None
 
     def resolve_relative_path(self, name: str) -> Path:
@@ -386,7 +381,6 @@ class ConfigurationFile(Struct, frozen=True):
         return path
 
     def problem(self, path: FieldPath, message: str) -> InputProblem:
-        """Return a problem with the place of a field."""
         return self.document.problem(path, message) if self.document else InputProblem(message=message)
 
 

@@ -43,7 +43,6 @@ class Selector(Struct, frozen=True):
 
     @property
     def keys(self) -> frozenset[str]:
-        """Return the labels that the selector reads."""
         return frozenset(requirement.key for requirement in self.requirements)
 
     @property

@@ -106,7 +106,6 @@ class ObjectExceptions:
         self._valid: Sequence[ExceptionRecord] = [each for each in (*named, *own) if current_day() <= each.expires]
 
     def exception_for_rule(self, rule: str) -> ExceptionRecord | PolicyException | None:
-        """Return the exception for a rule, or None."""
         named = next((each for each in self._valid if rule in each.rules), None)
         if named is not None:
             return named

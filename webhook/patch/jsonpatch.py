@@ -69,7 +69,6 @@ class _PatchedDocument:
         self.own: dict[int, JSON] = {}  # copies, kept so that their ids stay in use
 
     def find_container_and_last_step(self, path: str, missing: str, *, for_change: bool) -> tuple[JSON, str]:
-        """Return the object or list from which the last step of a path selects, and this step."""
         steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
         if not steps or not isinstance(self.root, dict | list):
             raise PatchError(f"{missing}: missing value")

@@ -61,7 +61,6 @@ class _ItemIndex(Struct, frozen=True):
     by_key: dict[Any, int | None]
 
     def position_of_item(self, number: int) -> int:
-        """Return the position of the item with a number."""
         return bisect_left(self.numbers, number)
 
 
@@ -87,7 +86,6 @@ class ListIndexes:
         return _ItemIndex(numbers, by_key)
 
     def store_index_of_list(self, listed: list[JSON], index: _ItemIndex) -> None:
-        """Store the index of a list."""
         self._lists[id(listed)] = listed, index
 
 

@@ -258,12 +258,10 @@ class Policy:
 
     @property
     def variables(self) -> Mapping[str, Expression]:
-        """Return the variables, in order."""
         return self.body().variables
 
     @property
     def rules(self) -> tuple[Validation, ...]:
-        """Return the validations of a validating policy."""
         return self.body().rules
 
     @property
@@ -273,12 +271,10 @@ class Policy:
 
     @property
     def audits(self) -> tuple[AuditAnnotation, ...]:
-        """Return the auditAnnotations of a validating policy."""
         return self.body().audits
 
     @property
     def changes(self) -> tuple[Mutation, ...]:
-        """Return the mutations of a mutating policy."""
         return self.body().changes
 
     @property
@@ -288,11 +284,9 @@ class Policy:
 
     @property
     def uses_authorizer(self) -> bool:
-        """Return whether an expression uses `authorizer`."""
         return not AUTHORIZER.isdisjoint(self.names_read_by_body | self.match_conditions().needs)
 
     def expressions(self) -> Iterator[Expression]:
-        """Yield every expression of the policy."""
         yield from (expression for _, expression in self.expressions_with_paths())
 
     def expressions_with_paths(self) -> Iterator[tuple[str, Expression]]:

@@ -198,7 +198,6 @@ def _known_kinds(policies: PolicySet) -> frozenset[tuple[str, str]]:
 
 
 def _rules_and_groups_in_file(file: ConfigurationFile) -> Iterator[tuple[FieldPath, str]]:
-    """Yield path and name of every group and rule in the file."""
     value = file.value
     yield from ((("levels", "groups", group), group) for group in value.levels.groups)
     yield from ((("levels", "rules", rule), rule) for rule in value.levels.rules)

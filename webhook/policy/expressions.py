@@ -269,7 +269,6 @@ class PolicyCompilation(Struct):
 
     @property
     def fact_names(self) -> frozenset[str]:
-        """Return the names of facts."""
         return frozenset(fact.name for fact in self.facts)
 
     def environment_for_expression(

@@ -251,9 +251,6 @@ def _match_any_rule(
     equal: ResourceEquivalences,
     sent: Match,
 ) -> Match | None:
-    """Match the rules with the requested resource, then with the sent resource, then with every equivalent
-    resource.
-    """
     requested = attributes.request_resource
     for each in rules:
         if each.matches(requested, attributes):

@@ -109,7 +109,6 @@ class ParamRuleChecker:
         return frozenset(source.name for source in self._sources if source.name)
 
     def mistakes_of_param(self, param: JSON) -> Iterator[Mistake]:
-        """Yield the mistakes in a param."""
         loaded = {rule for policy in self._policies for rule in policy.catalogue}
         if any(actions.mistakes_in_param(param, loaded)):  # it may also name rules of policies that are not loaded
             yield from actions.mistakes_in_param(
@@ -132,7 +131,6 @@ class ParamRuleChecker:
             yield ("data", str(key)), f"unknown key `{key}` of ConfigMap `{place[1]}`: {hint}"
 
     def param_kinds(self) -> frozenset[GroupVersionKind]:
-        """Return the kinds of the params."""
         every = (*self._policies, *self._others)
         return frozenset(policy.param_kind for policy in every if policy.param_kind is not None)
 

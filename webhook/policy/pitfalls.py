@@ -250,7 +250,6 @@ def sentences_about_expanded_facts(policy: Policy, registry: FactRegistry) -> It
 
 
 def _fields_read_by_variable(policy: Policy) -> dict[str, frozenset[str]]:
-    """Return the variables that expressions read, each with the selected fields."""
     read: dict[str, frozenset[str]] = {}
     for expression in policy.expressions():
         if expression.program is not None:

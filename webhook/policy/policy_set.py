@@ -51,7 +51,6 @@ class _PolicyIndex(Struct, frozen=True):
     is_wild: bool
 
     def find(self, group: str, plural: str, operation: str) -> tuple[Policy, ...]:
-        """Return the policies that may concern a resource and an operation."""
         if not self.is_wild:
             return self.named.get((group, plural, operation), ())
         names = ((group, plural), (group, "*"), ("*", plural), ("*", "*"))
@@ -113,7 +112,6 @@ class PolicySet:
         return self._candidates(phase.value, attributes)
 
     def mutating_for(self, attributes: Attributes) -> tuple[Candidate, ...]:
-        """Return the mutating policies that may concern a request."""
         return self._candidates("change", attributes)
 
     def _candidates(self, name: str, attributes: Attributes) -> tuple[Candidate, ...]:

@@ -149,7 +149,6 @@ def _is_served(kind: GroupVersionKind) -> bool:
 
 @cache
 def _kinds_by_resource() -> Mapping[tuple[str, str], str]:
-    """Return the built-in kinds by group and resource."""
     return {(group, plural_of_kind(kind)): kind for group, kind in sorted(KNOWN_KINDS)}
 
 

@@ -233,7 +233,6 @@ def _sentence_about_function(node: Call, types: tuple[str, ...]) -> str:
 
 
 def _fix_for_operands(left: Node, right: Node, types: tuple[str, ...]) -> str:
-    """Return a fix that gives two operands the same type."""
     for literal, type_of_other, other in ((right, types[0], left), (left, types[1], right)):
         if not isinstance(literal, Literal):
             continue
@@ -281,7 +280,6 @@ def _split_types(text: str) -> tuple[str, ...]:
 
 
 def _node_at(root: Node, source: str, issue: CompileIssue) -> Node | None:
-    """Return the innermost syntax node at the place of an issue."""
     innermost, pending = None, [root]
     while pending:
         node = pending.pop()

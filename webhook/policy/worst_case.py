@@ -93,7 +93,6 @@ def _is_within_budget(programs: Iterable[Program], sizes: Sizes, budget: int) ->
 
 
 def _longest_length_that_fits(fits: Callable[[int], bool]) -> int | None:
-    """Return the greatest length for which `fits` is true."""
     if fits(REQUEST_SIZE):
         return REQUEST_SIZE
     if not fits(1):

@@ -30,7 +30,6 @@ class Fingerprints:
         self._seen: Counter[str] = Counter()
 
     def next_fingerprint(self, finding: Finding) -> str:
-        """Return the fingerprint of the next finding as hexadecimal digits."""
         about = finding.subject
         parts = (finding.rule.id, finding.place.file, about.api_version, about.kind, str(about), finding.path)
         text = "\0".join(parts)
@@ -51,7 +50,6 @@ class BaselineWriter:
         self._is_first = True
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Yield the beginning of the document."""
         yield f'{{"version": {VERSION}, "findings": ['
 
     def entry(self, entry: Finding) -> Iterator[str]:
@@ -68,7 +66,6 @@ class BaselineWriter:
             self._is_first = False
 
     def end(self, _totals: Totals) -> Iterator[str]:
-        """Yield the end of the document."""
         yield "\n]}\n"
 
 

@@ -203,12 +203,10 @@ class CopiesWriter:
         self._removed: dict[CopiedProject, int] = {}
 
     def use_screen(self, screen: Screen) -> None:
-        """Use this screen, if the format depends on one."""
         if isinstance(self._writer, ScreenAwareWriter):
             self._writer.use_screen(screen)
 
     def begin(self, rules: Rules) -> Iterable[str]:
-        """Return the text before the first entry."""
         return self._writer.begin(rules)
 
     def entry(self, entry: Finding) -> Iterable[str]:
@@ -238,7 +236,6 @@ class CopiesWriter:
         return ()
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the text of all entries, and the end."""
         self._add_effects_to_causes()
         copied = self._findings_of_copied_projects()
         others = {number for numbers in copied.values() for number in numbers[1:]}

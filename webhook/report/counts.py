@@ -75,7 +75,6 @@ class ObjectCounts(Struct):
             self._add_not_evaluated(finding)
 
     def add(self, other: ObjectCounts) -> None:
-        """Add the counts of later objects."""
         self.results += other.results
         self.with_findings += other.with_findings
         self.unread_with_findings += other.unread_with_findings

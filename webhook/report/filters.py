@@ -64,7 +64,6 @@ class FindingFilter:
         self.hidden = 0
 
     def is_reported(self, finding: Finding) -> bool:
-        """Return whether to report a finding."""
         is_reported = not self._is_in_baseline(finding) and self._filters.allows_finding(finding)
         self.hidden += not is_reported and self._filters.is_hidden_by_configuration(finding)
         return is_reported

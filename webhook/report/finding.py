@@ -120,7 +120,6 @@ class Finding(Struct, kw_only=True):
 
     @property
     def missing(self) -> tuple[MissingObject, ...]:
-        """Return the missing objects that the rule needs."""
         return self.problem.missing if self.problem else self.decision.missing
 
 

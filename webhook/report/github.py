@@ -26,11 +26,9 @@ class GithubFindingsWriter:
     """Writes a line for each finding at once."""
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Yield nothing, because the format has no beginning."""
         yield from ()
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """Yield the line of a finding."""
         command = "notice" if entry.is_advice else _COMMANDS.get(entry.result)
         if command:
             yield _workflow_command(command, entry.place, entry.rule.id, f"{entry.subject}: {entry.message}")

@@ -29,11 +29,9 @@ class GitlabFindingsWriter:
         self._is_first = True
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Yield the beginning of the array."""
         yield "["
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """Yield one issue."""
         if entry.result in _BY_RESULT:
             described = {"description": f"{entry.subject}: {entry.message}", "check_name": entry.rule.id}
             yield self._issue(

@@ -64,11 +64,9 @@ class HtmlFindingsWriter:
         self._counts = _FindingCounts()
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Yield nothing, because the document is written at the end."""
         yield from ()
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """Keep a finding."""
         self._counts.add(entry)
         group = _result_word(entry), entry.rule.severity
         if group not in self._findings:
@@ -77,7 +75,6 @@ class HtmlFindingsWriter:
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the document."""
         yield _head_of_page(totals)
         yield links_to_queues(totals.queues)
         yield _list_of_unreadable(totals)
@@ -113,7 +110,6 @@ class _FindingCounts(Struct):
     severities: Counter[str] = field(default_factory=Counter)
 
     def add(self, finding: Finding) -> None:
-        """Count a finding."""
         is_finding = finding.result in FINDINGS
         self.groups[_result_word(finding), finding.rule.severity] += 1
         self.results[_result_word(finding)] += is_finding

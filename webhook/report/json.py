@@ -31,17 +31,14 @@ class JsonFindingsWriter:
         self._comma = ""
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Yield the beginning of the list."""
         yield f'{{\n  "schemaVersion": {SCHEMA_VERSION},\n  "findings": ['
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """Yield one element of the list."""
         record = {**record_of_finding(entry), "alsoIn": [record_of_copy(each) for each in entry.also_in]}
         yield f"{self._comma}\n{_indented_json(record, 2)}"
         self._comma = ","
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield everything after the findings."""
         rest = {
             "notEvaluated": [record_of_not_evaluated(each) for each in totals.counts.not_evaluated.values()],
             "notKubernetes": [{**record_of_place(each.place), "reason": each.why} for each in totals.skipped],
@@ -72,16 +69,13 @@ class JsonAnswersWriter:
         self._comma = ""
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Yield the beginning of the list."""
         yield "["
 
     def entry(self, entry: Answer) -> Iterator[str]:
-        """Yield one element of the list."""
         yield f"{self._comma}\n{_indented_json(record_of_answer(entry), 1)}"
         self._comma = ","
 
     def end(self, _totals: Totals) -> Iterator[str]:
-        """Yield the end of the list."""
         yield "\n]\n" if self._comma else "]\n"
 
 
@@ -95,17 +89,14 @@ class JsonCasesWriter:
         self._held: dict[Result, list[dict[str, str]]] = {Result.FAIL: [], Result.SKIP: [], Result.ERROR: []}
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Yield nothing, because the sums come first."""
         yield from ()
 
     def entry(self, entry: CaseResult) -> Iterator[str]:
-        """Keep a case that did not pass."""
         if entry.result is not Result.PASS:
             self._held[entry.result].append({"id": entry.id, "why": entry.why})
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the whole document."""
         sums: dict[str, Any] = {"total": totals.entries, "passed": totals.results[Result.PASS]}
         lists = {name: self._held[result] for name, result in _LISTS.items()}
         yield indented_json({**sums, **lists}) + "\n"

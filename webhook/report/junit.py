@@ -59,11 +59,9 @@ class _CollectingWriter(Generic[Entry]):
         self._suites: list[_Suite] = []
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Yield nothing, because the sums come first."""
         yield from ()
 
     def entry(self, entry: Entry) -> Iterator[str]:
-        """Keep one test case."""
         self._add_test_case(self.to_test_case(entry))
         yield from ()
 
@@ -91,7 +89,6 @@ class JunitCasesWriter(_CollectingWriter[CaseResult]):
     """Writes the results of suites."""
 
     def to_test_case(self, entry: CaseResult) -> _TestCase:
-        """Return a case of a suite as a test case."""
         return _TestCase(entry.suite, entry.id, _ELEMENTS.get(entry.result, ""), entry.why)
 
 
@@ -111,7 +108,6 @@ class JunitFindingsWriter(_CollectingWriter[Finding]):
     """Writes the findings of an audit. A warning is a pass. An undecided result is an error or skipped."""
 
     def to_test_case(self, entry: Finding) -> _TestCase:
-        """Return a rule and its object as a test case."""
         name = f"{entry.rule.id}: {entry.subject}"
         return _TestCase(entry.place.file, name, _ELEMENTS.get(entry.result, ""), entry.message)
 
@@ -134,7 +130,6 @@ def _document_of_cases(suites: Sequence[_Suite], cases: Iterator[_TestCase]) -> 
 
 
 def _element_start(name: str, attributes: dict[str, str], *, is_empty: bool = False) -> str:
-    """Return the start tag of an element, or an empty element."""
     from xml.etree.ElementTree import Element, tostring
 
     text = tostring(Element(name, attributes), encoding="unicode")

@@ -68,11 +68,9 @@ class MarkdownFindingsWriter:
         self._unkept = 0
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Yield nothing, because the document is written at the end."""
         yield from ()
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """Keep the text of a finding with its place."""
         said = _ADVICE if entry.is_advice else _SYMBOLS[entry.result]
         head = _Head(said, entry.rule.id)
         text = _text_of_finding(entry)
@@ -90,7 +88,6 @@ class MarkdownFindingsWriter:
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the document."""
         foot = _section_of_not_evaluated(totals)
         yield (head := _head_of_document(totals))
         left, unsaid = MOST_CHARACTERS - len(head) - len(foot), self._unkept

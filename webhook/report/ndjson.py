@@ -24,11 +24,9 @@ class NdjsonWriter:
     """Writes a line for each answer or case."""
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Yield nothing, because the format has no beginning."""
         yield from ()
 
     def entry(self, entry: Finding | Answer | CaseResult) -> Sequence[str]:
-        """Return the line of one entry."""
         if isinstance(entry, Finding):
             return (f"{compact_json(record_of_finding(entry))}\n",)
         if isinstance(entry, Answer):
@@ -36,7 +34,6 @@ class NdjsonWriter:
         return (f"{compact_json(record_of_case(entry))}\n",)
 
     def end(self, _totals: Totals) -> Iterator[str]:
-        """Yield nothing."""
         yield from ()
 
 
@@ -44,7 +41,6 @@ class NdjsonFindingsWriter(NdjsonWriter):
     """Writes a line for each finding, then rules that were not evaluated, other documents, and sums."""
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the lines after the findings."""
         for each in totals.counts.not_evaluated.values():
             yield _line_of_result("notEvaluated", record_of_not_evaluated(each))
         for skipped in totals.skipped:

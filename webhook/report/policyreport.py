@@ -68,11 +68,9 @@ class PolicyReportWriter:
         self._counts: dict[str, Counter[Result]] = {}
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Yield nothing, because the objects are written at the end."""
         yield from ()
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """Keep the finding for its namespace."""
         namespace = entry.subject.namespace
         if namespace not in self._results:
             self._results[namespace] = Spool(self._file, _BATCH)
@@ -82,7 +80,6 @@ class PolicyReportWriter:
         yield from ()
 
     def end(self, _totals: Totals) -> Iterator[str]:
-        """Yield all reports, result by result."""
         ordered = sorted(self._results, key=lambda name: (not name, name))
         for number, namespace in enumerate(ordered):
             head = _report_without_results(namespace, self._counts[namespace], self._api)

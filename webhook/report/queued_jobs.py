@@ -46,7 +46,6 @@ class Demand(Struct):
     jobs: list[QueuedJob] = field(default_factory=list)
 
     def add_job(self, job: QueuedJob) -> None:
-        """Add a job."""
         self.add(Demand(1, Counter(job.amounts), [job]))
 
     def add(self, other: Demand) -> None:

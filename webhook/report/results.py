@@ -77,7 +77,6 @@ class Answer(Struct, frozen=True, kw_only=True):
         return any(each.is_enforced for each in self._unevaluated_admitted_decisions())
 
     def findings(self, rules: Rules) -> tuple[Finding, ...]:
-        """Return the findings of the answer."""
         decided = (*self.decisions, *self.further) or self._decisions_of_server()
         return findings_of_object(decided, self.subject, self.locate, rules)
 
@@ -151,7 +150,6 @@ class CaseResult(Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> Place:
-        """Return the place of the case in its file."""
         return Place(file=self.suite, line=self.line)
 
     def findings(self, rules: Rules) -> tuple[Finding, ...]:

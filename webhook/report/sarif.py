@@ -46,11 +46,9 @@ class SarifWriter:
         self._fingerprints = Fingerprints()
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Yield nothing, because only rules with results are listed."""
         yield from ()
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """Keep the finding."""
         if entry.result in _LEVELS:
             self._rules.setdefault(entry.rule.id, (len(self._rules), entry.rule))
             self._results.append(indented_json(self._result(entry)))

@@ -46,11 +46,9 @@ class Screen(Struct, frozen=True, kw_only=True):
         return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.is_colored and style else text
 
     def symbol_of_result(self, said: str) -> str:
-        """Return the symbol of a result or of advice, in its colour."""
         return self.styled(_SYMBOLS[said][0 if self.is_unicode else 1], _STYLES[said])
 
     def result_with_symbol(self, said: str) -> str:
-        """Return the symbol and the word of a result."""
         word = self.styled(said, _STYLES[said])
         return f"{self.symbol_of_result(said)} {word}"
 

@@ -67,20 +67,16 @@ class TextStatisticsWriter:
         self._counts = _RuleCounts()
 
     def use_screen(self, screen: Screen) -> None:
-        """Use this screen."""
         self._screen = screen
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Yield nothing, because counts are known last."""
         yield from ()
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """Count the finding."""
         self._counts.add(entry)
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the lines and the sums."""
         counts = self._counts.in_order()
         widest = max((len(rule_or_policy(each.rule)) for each in counts), default=0)
         for each in counts:
@@ -100,16 +96,13 @@ class JsonStatisticsWriter:
         self._counts = _RuleCounts()
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Yield nothing, because counts are known last."""
         yield from ()
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """Count the finding."""
         self._counts.add(entry)
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the document."""
         document = {
             "schemaVersion": SCHEMA_VERSION,
             "statistics": [_record_of_count(each) for each in self._counts.in_order()],

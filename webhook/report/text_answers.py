@@ -78,19 +78,15 @@ class TextAnswersWriter:
         self._screen = PLAIN
 
     def use_screen(self, screen: Screen) -> None:
-        """Use this screen."""
         self._screen = screen
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Yield nothing, because the text has no beginning."""
         yield from ()
 
     def entry(self, entry: Answer) -> Iterator[str]:
-        """Yield the lines of one review."""
         yield "".join(f"{line}\n" for line in _lines_of_answer(entry, self._screen))
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the sums."""
         allowed = totals.entries - totals.failures
         left_out = f"; {totals.configured}" if totals.configured else ""
         sums = f"{counted(totals.entries, 'review')}: {allowed} allowed, {totals.failures} denied{left_out}"

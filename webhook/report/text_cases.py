@@ -24,11 +24,9 @@ class TextCasesWriter:
         self._skipped: Counter[str] = Counter()
 
     def use_screen(self, screen: Screen) -> None:
-        """Use this screen."""
         self._screen = screen
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Yield nothing, because the text has no beginning."""
         yield from ()
 
     def entry(self, entry: CaseResult) -> Iterator[str]:
@@ -40,7 +38,6 @@ class TextCasesWriter:
             self._skipped[entry.why] += 1
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the last suite and the sums."""
         yield from self._flush_suite()
         yield terminal.lines(self._sums(totals))
         if totals.coverage:

@@ -45,11 +45,9 @@ class TextFindingsWriter:
         self._rules: Counter[tuple[str, str, str]] = Counter()
 
     def use_screen(self, screen: Screen) -> None:
-        """Use this screen."""
         self._screen = screen
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Yield nothing, because the text has no beginning."""
         yield from ()
 
     def entry(self, entry: Finding) -> Iterator[str]:

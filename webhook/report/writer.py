@@ -103,7 +103,6 @@ class LeftOut(Struct, frozen=True, kw_only=True):
         return f"left out: {told}{more}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return the numbers and settings as JSON."""
         return {
             "files": self.files,
             "objects": self.objects,
@@ -239,7 +238,6 @@ class Totals(Struct, frozen=True, kw_only=True):
         return ", ".join(filter(None, (templates, skipped_in_words(self.skipped), others)))
 
     def objects_as_json(self) -> dict[str, int]:
-        """Return the numbers of objects by result, as JSON."""
         return {
             "objects": self.entries,
             "withoutFindings": self.without_findings,
@@ -285,20 +283,16 @@ class RowFilter:
         self._rows = rows
 
     def use_screen(self, screen: Screen) -> None:
-        """Use this screen, if the format depends on one."""
         if isinstance(self._writer, ScreenAwareWriter):
             self._writer.use_screen(screen)
 
     def begin(self, rules: Rules) -> Iterable[str]:
-        """Return the text before the first entry."""
         return self._writer.begin(rules)
 
     def entry(self, entry: Finding) -> Iterable[str]:
-        """Return the text of an entry that has one of the results."""
         return self._writer.entry(entry) if entry.result in self._rows else ()
 
     def end(self, totals: Totals) -> Iterable[str]:
-        """Return the remaining text."""
         return self._writer.end(totals)
 
 
@@ -316,11 +310,9 @@ class FindingsAdapter:
         yield from self._writer.begin(rules)
 
     def entry(self, entry: HasFindings) -> Iterator[str]:
-        """Write each finding of the entry."""
         for finding in entry.findings(self._rules):
             self._found.add_finding(finding)
             yield from self._writer.entry(finding)
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Write the end with the sums of the findings."""
         yield from self._writer.end(replace(totals, counts=self._found))

@@ -58,7 +58,6 @@ class CheckedTree(Struct, frozen=True, kw_only=True):
     has_opaque: bool = True
 
     def type_of(self, node: Node) -> Type:
-        """Return the static type of a node."""
         return self.types.get(id(node), DYN)
 
     def name_referred_to(self, node: Node) -> str | None:

@@ -61,7 +61,6 @@ class TypeChecker:
         self._local_first = environment.version >= _LOCAL_FIRST
 
     def report_issue(self, message: str, node_or_offset: Node | int) -> None:
-        """Add an issue."""
         offset = node_or_offset if isinstance(node_or_offset, int) else node_or_offset.offset
         self.issues.report(message, offset)
 

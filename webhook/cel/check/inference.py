@@ -51,7 +51,6 @@ class TypeInference:
         self._undo: list[tuple[str, Type | None]] = []
 
     def new_type_variable(self) -> Type:
-        """Return a new type variable."""
         self._count += 1
         return Type(f"_var{self._count}", kind="param")
 

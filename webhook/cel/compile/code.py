@@ -256,11 +256,9 @@ class CodeWriter(Struct):
     _bound: dict[int, str] = field(default_factory=dict)
 
     def append_statement(self, statement: ast.stmt) -> None:
-        """Append a statement."""
         self.body.append(statement)
 
     def new_variable_name(self) -> str:
-        """Return the name of a new variable."""
         self._numbers += 1
         return f"v{self._numbers}"
 

@@ -87,11 +87,9 @@ class ExpressionCompiler:
         return term
 
     def constant_code(self, value: Any, static: Type) -> ValueCode:
-        """Return the code of a constant."""
         return ValueCode(self.writer.reference_to_object(value), static, raises=False, atom=True, sure=True)
 
     def is_constant(self, node: Node) -> bool:
-        """Return whether a node is a constant."""
         return id(node) in self.constants
 
     def _inner_function_call(self, node: Node) -> ValueCode:
@@ -140,7 +138,6 @@ class ExpressionCompiler:
         return code.or_node(given, self.reference_to_object(self.never))
 
     def overloads_fitting_static_types(self, node: Node) -> tuple[Overload, ...]:
-        """Return the signatures that fit a call's static types."""
         return self.checked.overloads.get(id(node), ())
 
     def overloads_chosen_at_run_time(self, node: Node) -> tuple[Overload, ...]:

@@ -81,7 +81,6 @@ class _LoopWriter:
         return [static.parameters[0]] if static.name in ("list", "map") else [DYN]
 
     def code_in_loop(self, node: Node) -> ValueCode:
-        """Return the code of an expression that uses the loop's variables."""
         compiler = self.compiler
         before = compiler.scope
         terms = [
@@ -175,7 +174,6 @@ class _LoopWriter:
         return [code.if_node(code.walrus_node(left, hint), [code.subtract_cost_node(rest), draw_near])]
 
     def body_context(self) -> _LoopBodyContext:
-        """Return a context for the loop's body."""
         return _LoopBodyContext(self)
 
 

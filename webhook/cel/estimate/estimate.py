@@ -131,7 +131,6 @@ class CostEstimator:
     def estimate_conditional(
         self, static: Type, condition: NodeEstimate, first: NodeEstimate, second: NodeEstimate
     ) -> NodeEstimate:
-        """Return the estimate of condition ? first : second."""
         cost = condition.cost + (first.cost | second.cost)
         return NodeEstimate(
             static, cost, first.size_range | second.size_range, combined_entry_sizes(first.entries, second.entries)

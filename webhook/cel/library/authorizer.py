@@ -248,7 +248,6 @@ class AuthorizerValue:
     question: AuthorizationQuestion
 
     def with_question_fields(self, **parts: str) -> AuthorizationQuestion:
-        """Return the question with more fields set."""
         return replace(self.question, **parts)  # type: ignore[arg-type]  # never is_service_account, the only bool
 
 

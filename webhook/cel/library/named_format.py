@@ -90,7 +90,6 @@ class NamedFormat(Struct, frozen=True, eq=False):
         return self.name
 
     def problems_of(self, text: str, deadline: Deadline) -> list[str]:
-        """Return the problems of a text."""
         deadline.spend_text(text)
         return self.problems(text, deadline) if self.metered else self.problems(text)
 

@@ -81,7 +81,6 @@ class Pattern:
         self.step_s = program.ProgramSize() * _STEP_S
 
     def is_found_in(self, text: str) -> bool:
-        """Return whether the pattern matches somewhere in a text."""
         try:
             data = text.encode()
         except UnicodeEncodeError:

@@ -166,7 +166,6 @@ class ParsedUrl(Struct, frozen=True, kw_only=True):
         return values
 
     def go_text(self, deadline: Deadline) -> str:
-        """Return the URL as Go writes it."""
         scheme = f"{self.scheme}:" if self.scheme else ""
         rest = self.opaque or self._text_after_scheme(deadline, scheme)
         query = f"?{self.query}" if self.force_query or self.query else ""

@@ -59,11 +59,9 @@ class BracketFrame(Struct):
         return relations, calculations
 
     def is_at_item_start(self) -> bool:
-        """Return whether the current item has no token yet."""
         return not (self.operands or self.operators or self.conditions)
 
     def is_empty(self) -> bool:
-        """Return whether the bracket has no token yet."""
         return self.is_at_item_start() and not self.items and not self.optional
 
     def may_close_without_item(self) -> bool:
@@ -73,11 +71,9 @@ class BracketFrame(Struct):
         return not self.items if self.shape == "call" else self.shape == "list" or self.is_reading_key()
 
     def is_reading_key(self) -> bool:
-        """Return whether a map's key is being read."""
         return self.shape == "map" and len(self.items) % 2 == 0
 
     def is_reading_branch(self) -> bool:
-        """Return whether a ternary's first branch is being read."""
         return bool(self.conditions) and self.conditions[-1][2] is None
 
     def reduce_operators(self, precedence: int) -> None:

@@ -23,13 +23,11 @@ class IssueList:
         self._source = source
 
     def report(self, message: str, offset: int) -> None:
-        """Add an issue at an offset."""
         if len(self.kept) < _MOST_KEPT:
             self.kept.append(CompileIssue(message, *lexer.line_and_column(self._source, offset)))
         self.count += 1
 
     def report_of_all(self, issue: CompileIssue) -> None:
-        """Add an issue about the whole expression."""
         self.kept.append(issue)
         self.count += 1
 
@@ -40,7 +38,6 @@ class IssueList:
         self.count += again
 
     def clear(self) -> None:
-        """Forget all issues."""
         self.count = 0
         self.kept.clear()
 
