@@ -86,7 +86,7 @@ def _is_evaluated(stored: StoredPolicy, policy: Policy) -> bool:
 
 
 def _deactivate_if_name_is_taken(compiled: CompiledObject, of_files: Mapping[Key, Policy]) -> CompiledObject:
-    # if a file has an object of this name, the stored object gets an error
+    # the stored object gets an error if a file has an object of this name
     kind, name = compiled.stored.kind, compiled.stored.name
     if compiled.policy is not None and (NATIVE[kind], name) in of_files:
         return replace(compiled, policy=None, errors=(f"metadata.name: {_TAKEN}",), reason="NameTaken")

@@ -61,8 +61,8 @@ class CompiledObject:
     Attributes:
         errors: the mistakes, as lines of `claimgate policies check`.
         reason: the reason of the condition Compiled.
-        wrong_types: sentences about values of wrong types; None if the check would take too long.
-        generation: the generation that is evaluated while the newest generation has errors; 0 if there is none.
+        wrong_types: sentences about values of wrong types; None if the check would take too long. generation: the
+        generation that is evaluated while the newest generation has errors; 0 if there is no such generation.
     """
 
     stored: StoredPolicy
@@ -92,7 +92,7 @@ class Compiler:
         self._kept: dict[bytes, CompiledObject] = {}
 
     def compile(self, stored: Iterable[StoredPolicy]) -> tuple[CompiledObject, ...]:
-        """Compile each object within the bounds, in order of precedence; the results have the same order."""
+        """Compile each object within the bounds, in order of precedence. The results have the same order."""
         results: dict[bytes, CompiledObject] = {}
         listed: list[CompiledObject] = []
         size = count = 0

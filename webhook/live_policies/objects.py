@@ -53,7 +53,7 @@ class StoredPolicy:
 
     @property
     def namespace(self) -> str:
-        """Return the namespace of a PolicyException; the other kinds are cluster-scoped ("")."""
+        """Return the namespace of a PolicyException; "" for other kinds, which are cluster-scoped."""
         return namespace_and_name(self.value)[0]
 
     @property
@@ -62,7 +62,7 @@ class StoredPolicy:
 
     @property
     def uid(self) -> str:
-        """Return the uid. An earlier object of the same name has another uid."""
+        """Return the uid, which distinguishes the object from an earlier object of the same name."""
         return str(get(self.value, ("metadata", "uid"), ""))
 
     @property
@@ -87,7 +87,7 @@ class StoredPolicy:
             generation, spec = int(last["generation"]), json.loads(last["spec"])
         except (KeyError, TypeError, ValueError, RecursionError):  # users may write any status
             return None
-        if is_too_deep(spec):  # as in the view
+        if is_too_deep(spec):  # like the view
             return None
         metadata = {**self.value["metadata"], "generation": generation}
         return StoredPolicy({**self.value, "metadata": metadata, "spec": spec})

@@ -2,7 +2,7 @@
 
 Every replica may write, under one field manager, and normally all replicas have the same result. A replica first waits
 a random time, and writes only if the status lacks its result. So usually one replica writes. During a rollout, replicas
-of two releases may overwrite each other: each time, the overwritten replica waits longer before it writes again.
+of two releases may overwrite each other. Each time, the overwritten replica waits longer before its next write.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class StatusWriter:
     def write(self, wanted: Iterable[tuple[StoredPolicy, Conditions, JSON]]) -> None:
         """Write the conditions and `lastCompiled` to the stored objects that lack them, within the limits.
 
-        If `lastCompiled` is None, another writer sets it, and it is not written.
+        If `lastCompiled` is None, it is not written, because another writer sets it.
         """
         attempts: dict[str, _StatusWriteAttempt] = {}
         left = MOST_WRITES
@@ -94,7 +94,7 @@ class StatusWriter:
         try:
             self.connection.apply(*_status_path_and_body(stored, *attempt.wanted), self.manager, _WRITE_S)
         except ServerRefused as error:
-            if error.code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # deleted or replaced
+            if error.code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # the object was deleted or replaced
                 self.error = str(error)
         except LookupFailed as error:
             self.error = str(error)

@@ -20,7 +20,7 @@ from webhook.report.writer import Totals
 from webhook.yamltext.input_files import read_whole
 
 _SHORT = 32
-"""The hexadecimal digits of a fingerprint. With 128 bits, the findings of a repository have different fingerprints."""
+"""The hexadecimal digits of a fingerprint. With 128 bits, no two findings of a repository have the same fingerprint."""
 
 
 class Fingerprints:

@@ -1,6 +1,6 @@
 """Applies comments `# claimgate:ignore RULE reason` of an audited file to the findings at their lines.
 
-A finding with a comment becomes an exception, as in claimgate.yaml. Reports count it and show the reason.
+A finding with a comment becomes an exception, as in claimgate.yaml. Reports count the exception and show the reason.
 """
 
 from __future__ import annotations

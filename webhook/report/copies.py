@@ -10,8 +10,8 @@ These repetitions are one mistake:
 - a series of objects in one file, such as worker-0 to worker-3
 - copies of a pod template in one object
 
-The warnings about a copy of another project, such as a folder `upstream`, are one finding: its owner takes a newer
-release of the copy, and does not correct single files.
+The warnings about a copy of another project, such as a folder `upstream`, are one finding. The owner of the copy
+updates the whole copy, and does not correct single files.
 
 All places of a finding are known only at the end. Findings are kept until then, in a file if there are many (spool).
 """
@@ -71,7 +71,7 @@ class CopiedProject(Struct, frozen=True):
     name: str = ""
 
     def fix(self, others: int, fix: str) -> str:
-        """Return the fix of the first mistake in the copy, which has others. `fix` corrects the first mistake alone."""
+        """Return the fix of the first mistake in a copy with other mistakes. `fix` corrects the first mistake alone."""
         project = self.name or f"the project that `{self.folders[0]}` copies"
         if others:
             folders = shlex.join(f"./{each}" if each.startswith("-") else each for each in self.folders)
@@ -138,7 +138,7 @@ _ROLES: Final = "/common/kubeflow-roles/"
 _FOLDERS_OF_DISTRIBUTION: Final = ("apps", "applications", "common", "contrib", "experimental")
 """The folders of kubeflow/manifests, in which that project copies the manifests of others (v1.3 to v1.10)."""
 _REMOVED: Final = "served-version/removed"
-"""The rule that says best that a copy is too old."""
+"""The rule that most clearly shows that a copy is too old."""
 _API_VERSION: Final = "apiVersion"
 """The path of findings about the version or the beginning of an object."""
 _HABITS: Final = frozenset(
@@ -165,7 +165,7 @@ _OF_TYPES: Final = frozenset(("manifest-shape/unknown-field",))
 _OF_VALUES: Final = frozenset(("manifest-shape/image-name",))
 """Habits that are the same mistake with other values."""
 _IMAGE: Final = re.compile(r" because image `[^`]*`")
-"""Matches the clause of a message about the image, which differs in copies of a mistake."""
+"""Matches the clause of a message about the image. The clause differs between copies of a mistake."""
 _MOVED: Final = "move the fields to "
 """The beginning of the fix for fields that a wrong indentation moved. Other objects may have other fields there."""
 _KUSTOMIZATION: Final = "Kustomization"
@@ -259,7 +259,7 @@ class CopiesWriter:
                 self._repeated[finding.result] += 1
 
     def _findings_of_copied_projects(self) -> Mapping[CopiedProject, Sequence[int]]:
-        """Return the numbers of the warnings of each copy, and count only one of them. The first number is that of the
+        """Return the numbers of the warnings of each copy, and count only one warning. The first number belongs to the
         warning to show.
         """
         copied: dict[CopiedProject, list[int]] = {}

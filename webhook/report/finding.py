@@ -79,12 +79,12 @@ class Finding(Struct, kw_only=True):
 
     @property
     def path(self) -> str:
-        """Return the path of the field in the object; "" for the object as a whole."""
+        """Return the path of the field in the object; "" for the whole object."""
         return self.problem.path if self.problem else self.decision.path
 
     @property
     def message(self) -> str:
-        """Return the text of the problem or the decision. It begins with the field path, if any."""
+        """Return the text of the problem or the decision. If there is a field path, the text begins with the path."""
         text = problem_as_sentence(self.problem) if self.problem else with_short_expression(self.decision.message)
         return f"{text} ({self.exception_reason})" if self.exception_reason else text
 
@@ -141,7 +141,7 @@ def result_of_decision(decision: Decision) -> Result:
 
 
 def subject_of_request(attributes: Attributes) -> Subject:
-    """Return the object of a request. On DELETE, it is the deleted object."""
+    """Return the object of a request; on DELETE, the deleted object."""
     held = attributes.object if attributes.object is not None else attributes.old_object
     metadata = held.get("metadata") if isinstance(held, dict) else None
     named = metadata if isinstance(metadata, dict) else {}
@@ -203,7 +203,7 @@ class _FindingContext(Struct, frozen=True):
     rules: Rules
 
     def findings_of_decision(self, said: Result, phase: Phase, decision: Decision) -> Iterator[Finding]:
-        """Yield a finding for each problem of a decision. Without problems, yield one."""
+        """Yield a finding for each problem of a decision. Without problems, yield one finding for the decision."""
         for problem in decision.problems or (None,):
             path, words = (problem.path, problem.words) if problem else (decision.path, ())
             yield Finding(

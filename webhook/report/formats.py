@@ -1,7 +1,7 @@
 """The table of output formats. A new format is a module with its writers and a row here.
 
 A format needs only a writer for findings, because answers and case results can be converted to findings. A format that
-shows more of answers or case results has separate writers.
+shows more of answers or case results has separate writers for them.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class HtmlFindingsWriter:
 
 class _FindingCounts(Struct):
     """The number of findings for each value of the filters. Charts leave out passes and rules that were not evaluated,
-    so these count as 0. `groups` counts them.
+    so these count as 0. `groups` counts all results.
     """
 
     groups: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -213,13 +213,13 @@ def _bar_chart(filtered: str, counts: Counter[str]) -> str:
 
 
 def _row_of_chart(head: str, count: int, most: int) -> str:
-    """Screen readers read the number, so the bar is hidden from them."""
+    """The bar is hidden from screen readers, because they read the number."""
     bar = f'<meter aria-hidden="true" min="0" max="{most}" value="{count}"></meter>'
     return f'<tr><th scope="row">{head}</th><td class="bar">{bar}</td><td>{count}</td></tr>'
 
 
 def _filter_form(counts: _FindingCounts) -> str:
-    """The form needs the script, which shows it."""
+    """The script shows the form, because the form needs the script."""
     if not counts.results:
         return ""
     fields = "".join(

@@ -94,7 +94,7 @@ def _quota_line(row: QueueRow, amount: QueueResourceAmounts, largest: int) -> st
 
 
 def _demand_line(row: QueueRow, demand: Demand, resource: str, amount: int, largest: int) -> str:
-    """The line also says if the queue could never have as much."""
+    """The line also says if the demand exceeds what the queue could ever have."""
     limits = [each.most for each in row.amounts if each.resource == resource]
     most = sum(limits)
     is_over = bool(limits) and amount > most

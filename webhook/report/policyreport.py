@@ -1,7 +1,7 @@
 """Writes PolicyReport and ClusterPolicyReport objects of wgpolicyk8s.io/v1alpha2, or the reports of OpenReports.
 
-OpenReports has the kinds Report and ClusterReport (openreports.io/v1alpha1, openreports/reports-api). They also name
-the source of all results at the top. Other fields are the same.
+OpenReports has the kinds Report and ClusterReport (openreports.io/v1alpha1, openreports/reports-api). These kinds also
+name the source of all results at the top. Other fields are the same.
 
 Follows the schema of kubernetes-sigs/wg-policy-prototypes policy-report/crd/v1alpha2. Other programs have these
 conventions: one report for each namespace or object, the label managed-by, strings in properties. Without timestamps,
@@ -32,10 +32,10 @@ from webhook.yamltext import yamlfile
 
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 DIGEST: Final = "claimgate.dev/digest"
-"""The annotation with a digest of the report. A later run compares it, and does not write an equal report."""
+"""The annotation with a digest of the report. A later run compares the digest, and does not write an equal report."""
 LEFT_OUT: Final = "claimgate.dev/results-left-out"
 MOST_RESULTS: Final = 200
-"""The most results of one report. It then has about 200 KB, and etcd accepts 1.5 MB."""
+"""The most results of one report. With so many results, a report has about 200 KB; etcd accepts 1.5 MB."""
 
 
 class ReportApi(Struct, frozen=True):

@@ -39,7 +39,7 @@ class QueuedJob(Struct, frozen=True):
 
 
 class Demand(Struct):
-    """The total demand of the jobs of a queue. `jobs` are the first of them."""
+    """The total demand of the jobs of a queue. `jobs` has the first jobs."""
 
     count: int = 0
     amounts: Counter[str] = field(default_factory=Counter)
@@ -49,7 +49,7 @@ class Demand(Struct):
         self.add(Demand(1, Counter(job.amounts), [job]))
 
     def add(self, other: Demand) -> None:
-        """Add the demand of another part of the input, or of a queue below."""
+        """Add the demand of another part of the input, or of a child queue."""
         self.count += other.count
         self.amounts.update(other.amounts)
         self.jobs += other.jobs[: MOST_JOBS - len(self.jobs)]
@@ -66,7 +66,7 @@ class QueueTrees(Struct, frozen=True):
     demands: Demands
 
     def rows_with_demand(self) -> Sequence[tuple[QueueRow, Demand, Demand]]:
-        """Return each queue with the demand of its own jobs, and with the total demand including queues below."""
+        """Return each queue with the demand of its own jobs, and with the total demand including its child queues."""
         sums: list[Demand] = []
         named_here: list[Demand] = []
         path: list[int] = []

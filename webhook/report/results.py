@@ -82,9 +82,9 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def hidden_validating_warnings(self) -> tuple[str, ...]:
-        """Return the warnings of the validating phase. A denial in the mutating phase hides them from users."""
+        """Return the warnings of the validating phase, which a denial in the mutating phase hides from users."""
         texts = warnings_of_decisions([each for _, each in self.further])
-        # warnings of the verdict may have links or words of API servers, so the plain texts are made again
+        # warnings of the verdict may have links or the wording of API servers, so the plain texts are made again
         shown = warnings_of_decisions([each for _, each in self.decisions])
         return tuple(text for text in texts if text not in shown)
 

@@ -43,8 +43,8 @@ class Spool(Generic[Value]):
     """Values in the order in which they were added, for several readings.
 
     Args:
-        file: the file for the values; a new file by default. Several spools may share one.
-        batch: how many values are written together; None for 200. Parts that they share are written once.
+        file: the file for the values; a new file by default. Several spools may share a file.
+        batch: how many values are written together; None for 200. Parts that these values share are written once.
     """
 
     def __init__(self, file: SpoolFile | None = None, batch: int | None = None) -> None:

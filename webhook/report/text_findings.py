@@ -176,7 +176,7 @@ def _result_word_of_finding(finding: Finding) -> str:
 
 
 def rule_or_policy(rule: Rule) -> str:
-    """Return the id of the rule, or the policy if the rule has none."""
+    """Return the id of the rule, or the policy if the rule has no id."""
     return _ids_as_text((rule.id,))
 
 
