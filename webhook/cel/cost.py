@@ -134,7 +134,9 @@ class CostMeter:
         return min(most, cost + step)
 
     def iterate_with_clock_checks(self, elements: Iterable[Any]) -> Iterable[Any]:
-        """Return the elements for a loop; for many elements, an iterator that reads the clock before each hundred."""
+        """Return the elements for a loop; for many elements, an iterator that reads the clock before each hundred
+        elements.
+        """
         if self.deadline is None or length_hint(elements, ITERATIONS + 1) <= ITERATIONS:
             return elements
         return ClockCheckingIterator(elements, self.deadline)
@@ -180,5 +182,5 @@ class ClockCheckingIterator:
             yield self._chunk
 
     def __length_hint__(self) -> int:
-        """Return how many elements are left; exact for a source of known length."""
+        """Return the number of remaining elements. The number is exact for a source of known length."""
         return self._left + length_hint(self._chunk)

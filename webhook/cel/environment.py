@@ -131,7 +131,7 @@ class Environment(Struct, frozen=True, eq=False, kw_only=True):
         return self.version >= OPTIONALS
 
     def structure_named(self, name: str) -> Structure | None:
-        """Return the structure with this name. If `mutation` is true, `Object` and `Object.…` accept any field."""
+        """Return the structure with this name. With `mutation`, `Object` and `Object.…` accept any field."""
         structure = self.structures.get(name)
         if structure is None and self.mutation:
             if name == JSON_PATCH.name:

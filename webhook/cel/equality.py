@@ -32,7 +32,7 @@ def are_equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
     """Return whether two values are equal in CEL. Only numbers can be equal to values of another type.
 
     Args:
-        left: the type of this value decides with which values it can be compared.
+        left: a value. Its type decides which other values it can be compared with.
         right: the other value.
         deadline: charged for every entry of lists and maps.
 
@@ -78,7 +78,7 @@ def are_equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
 
 
 def are_equal_without_error(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
-    """Return whether two values are equal; values that refuse a comparison are not equal."""
+    """Return whether two values are equal. Values that refuse a comparison are not equal."""
     try:
         return are_equal(left, right, deadline)
     except NoSuchOverload:
@@ -124,7 +124,7 @@ def _patch_operations_equal(left: JSONPatch, right: JSONPatch, deadline: Deadlin
 
 
 def numbers_equal(left: Any, right: Any) -> bool:
-    """Return whether two numbers are equal; int and double compare as doubles (cel-go compare.go)."""
+    """Return whether two numbers are equal. An int and a double are compared as doubles (cel-go compare.go)."""
     if type(left) is not type(right) and (type(left) is float or type(right) is float):
         return float(left) == float(right)
     return bool(left == right)

@@ -331,7 +331,7 @@ class CelpyEngine:
         expects: tuple[Type, ...] = (),
         deadline: Deadline | None = None,
     ) -> CelpyProgram:
-        """Compile an expression; the deadline is checked only before the compilation.
+        """Compile an expression. The deadline is checked only before the compilation.
 
         Raises:
             CompileError: the expression has issues, or needs a feature that cel-python lacks.

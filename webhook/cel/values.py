@@ -109,7 +109,7 @@ class Duration:
 
 
 class TypeValue:
-    """A type as a value: `type(1)`, `int`. Two types with the same name are equal; a TypeValue has no parameters."""
+    """A type as a value: `type(1)`, `int`. It has no parameters, so two types with the same name are equal."""
 
     __slots__ = ("name",)
 
@@ -300,7 +300,9 @@ def shift_decimal_point(mantissa: str, places: int) -> str:
 
 
 def make_map(entries: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    """Return a map of CEL keys and values, a plain dict if all keys are strings; later entries replace earlier ones."""
+    """Return a map of CEL keys and values, a plain dict if all keys are strings. Later entries replace earlier
+    entries.
+    """
     result: dict[Any, Any] = {}
     plain = True
     for key, value in entries:

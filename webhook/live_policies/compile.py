@@ -61,8 +61,8 @@ class CompiledObject:
     Attributes:
         errors: the mistakes, as lines of `claimgate policies check`.
         reason: the reason of the condition Compiled.
-        wrong_types: sentences about values of wrong types; None if the check would take too long. generation: the
-        generation that is evaluated while the newest generation has errors; 0 if there is no such generation.
+        wrong_types: sentences about values of wrong types; None if the check would take too long.
+        generation: the generation that is evaluated while the newest generation has errors; 0 if there is none.
     """
 
     stored: StoredPolicy

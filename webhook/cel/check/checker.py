@@ -182,7 +182,7 @@ class TypeChecker:
 
 
 def overload_of_unknown_function(name: str, arguments: int) -> Overload:
-    """Return a signature for an unchecked call of an unknown function; it fails at evaluation."""
+    """Return a signature for an unchecked call of an unknown function. The call fails at evaluation."""
 
     def raise_no_such_overload(*_: object) -> NoReturn:
         raise EvaluationError(f"no such overload: {name}")

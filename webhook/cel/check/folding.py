@@ -2,9 +2,9 @@
 
 Literals, lists and maps of constants, names of types, conversions of a constant, and membership in an empty list are
 computed once and cost nothing. A constant fails if it has a bad conversion, an invalid pattern, or a key of a wrong
-type. It is then an error of the whole expression, even in an operand of `||`. Other calls, such as `quantity('zzz')`,
-fail at evaluation. Source: cel-go v0.26.0 interpreter/decorators.go decOptimize and planner.go, which the API server
-turns on (OptOptimize).
+type. The failure is an error of the whole expression, even in an operand of `||`. Other calls, such as
+`quantity('zzz')`, fail at evaluation. Source: cel-go v0.26.0 interpreter/decorators.go decOptimize and planner.go,
+which the API server turns on (OptOptimize).
 """
 
 from __future__ import annotations
@@ -110,5 +110,5 @@ class _ConstantFolder:
 
 
 def is_turned_into_set(values: list[Any]) -> bool:
-    """Return whether cel-go makes a set of a constant list for `in`; a lookup in the set costs nothing."""
+    """Return whether cel-go makes a set of a constant list for `in`. A lookup in the set costs nothing."""
     return all(type_name(value) in _PRIMITIVES for value in values)

@@ -90,8 +90,8 @@ class TypeInference:
     def final_types(self, kinds: Mapping[int, Type]) -> dict[int, Type]:
         """Return the types without variables, under the same keys; unbound variables become dyn.
 
-        A nested type that several types share is replaced once: in lists of lists, each type contains all types below
-        it.
+        A nested type that several types share is replaced only once, because in lists of lists each type contains all
+        inner types.
         """
         known: dict[int, tuple[Type, Type]] = {}
         return {key: self._final_type(kind, known) for key, kind in kinds.items()}

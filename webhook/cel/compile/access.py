@@ -47,7 +47,7 @@ def path_code(compiler: ExpressionCompiler, node: Select | Call) -> ValueCode:
 
 
 def code_of_has_macro(compiler: ExpressionCompiler, node: Has) -> ValueCode:
-    """Return the code of has(operand.field). The field costs 1 as a step, but there is no 1 for the whole path."""
+    """Return the code of has(operand.field). The field costs 1 as a step. The path as a whole costs nothing."""
     writer = compiler.writer
     with writer.subtract_cost_of_unreached_parts() as part:
         part()

@@ -310,7 +310,7 @@ def _count_no_cost(_: ExpressionCompiler, terms: list[ValueCode]) -> list[ValueC
 
 
 def _count_walk_cost_of_first_argument(compiler: ExpressionCompiler, terms: list[ValueCode]) -> list[ValueCode]:
-    # does not count the first 1, which is already counted
+    # the first 1 is already counted
     target = compiler.reusable_code(terms[0])
     if not (target.sure and target.type.name == "string"):
         is_text = code.is_comparison_node(
@@ -324,7 +324,7 @@ def _count_walk_cost_of_first_argument(compiler: ExpressionCompiler, terms: list
 
 
 def tenth_of_length_code(compiler: ExpressionCompiler, value: ast.expr) -> ast.expr:
-    """Return the code of (len(value) - 1) // 10: a tenth of the length, rounded up, minus 1."""
+    """Return the code of (len(value) - 1) // 10, which is a tenth of the length, rounded up, minus 1."""
     length = code.call_node(
         compiler.reference_to_object(len), value, line=compiler.writer.new_line_number(FailurePlace("call"))
     )

@@ -80,7 +80,7 @@ class ExpressionCompiler:
         return term
 
     def value_code_without_attribute_cost(self, node: Node) -> ValueCode:
-        """Return the code of a branch of `? :` or of an index. There, cel-go counts no extra 1 for a path."""
+        """Return the code of a branch of `? :` or of an index. In these places, cel-go counts no extra 1 for a path."""
         term = self.value_code(node)
         if id(node) not in self.constants and is_attribute(node) and path_costs_one_extra(self, node):
             self.writer.add_fixed_cost(-1)
@@ -133,7 +133,9 @@ class ExpressionCompiler:
         return code.call_node(self.writer.reference_to_object(function), *arguments, line=line)
 
     def deadline_code(self) -> ast.expr:
-        """Return the code of the Deadline of the evaluation; without a deadline, of a Deadline that never passes."""
+        """Return the code of the Deadline of the evaluation. Without a deadline, return the code of a Deadline that
+        never passes.
+        """
         given = code.attribute_node(code.name_node(code.METER), "deadline")
         return code.or_node(given, self.reference_to_object(self.never))
 

@@ -79,7 +79,7 @@ _NESTED = 8
 
 
 def _nested_operand_statements(result: ast.Name, bodies: list[list[ast.stmt]], *, decides: bool) -> list[ast.stmt]:
-    # each operand is evaluated only if earlier operands have not decided
+    # an operand is evaluated only if no earlier operand has decided
     undecided = code.is_not_comparison_node(result, code.constant_node(decides))
     inner: list[ast.stmt] = []
     for body in reversed(bodies):

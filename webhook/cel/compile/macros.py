@@ -163,7 +163,7 @@ class _LoopWriter:
                     )
                 )
             ]
-        # all elements were counted in advance; the condition of the next element stays counted
+        # all elements were counted in advance, but the condition of the next element stays counted
         left = self.writer.new_variable_name()
         hint = code.call_node(code.attribute_node(remaining, "__length_hint__"))
         counted = code.binary_operation_node(code.name_node(left), ast.Mult(), code.constant_node(each))

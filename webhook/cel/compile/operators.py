@@ -332,7 +332,7 @@ _CONTAINERS: Mapping[str, tuple[type, ...]] = {"list": (list,), "map": (dict,)}
 
 
 def membership_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
-    """Return the code of `a in b`; a constant list of plain values becomes a set, in which a lookup is free."""
+    """Return the code of `a in b`. A constant list of plain values becomes a set, in which a lookup is free."""
     left, right = node.arguments
     static = compiler.checked.type_of(right)
     if compiler.is_constant(right) and static.name == "list" and is_turned_into_set(compiler.constants[id(right)]):

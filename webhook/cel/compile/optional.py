@@ -242,7 +242,7 @@ def _or_code_of_any_value(compiler: ExpressionCompiler, node: Call, first: Value
 
 
 def opt_map_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
-    """Return the code of optMap or optFlatMap; each use of the variable costs as much as the target."""
+    """Return the code of optMap or optFlatMap. Each use of the variable costs as much as the target."""
     writer = compiler.writer
     uses = _uses_variable(node.arguments[0], node.variables[0])
     before, moves, marker = writer.total, writer.moves, len(writer.body)

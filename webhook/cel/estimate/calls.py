@@ -1,6 +1,6 @@
 """Estimates the cost of calls and the size of their results from the sizes of their arguments.
 
-There are three tables of formulas. The first that has the call applies: _BY_LIBRARY by overload (cel-go v0.26.0
+There are three tables of formulas. The first table that has the call applies: _BY_LIBRARY by overload (cel-go v0.26.0
 ext/lists.go, ext/sets.go), _BY_FUNCTION by function (k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go
 EstimateCallCost), _BY_OVERLOAD by overload (cel-go checker/cost.go functionCost). Other calls cost 1. Where Go
 overflows, numbers stop at UNBOUNDED or 0.

@@ -1,8 +1,8 @@
 """Estimates the least and the most cost of an expression before any input is known.
 
 The model is cel-go v0.26.0's checker/cost.go with the API server's formulas (calls.py), and macros as cel-go expands
-them. The API server estimates rules of a CustomResourceDefinition with a schema. For admission policies it limits only
-the cost at run time, because every object is dyn: without sizes, most loops are UNBOUNDED.
+them. The API server estimates rules of a CustomResourceDefinition with a schema. For admission policies, the API server
+limits only the cost at run time. There, every object is dyn, and without sizes most loops are UNBOUNDED.
 
 There are two differences from cel-go. Where Go's arithmetic overflows, cel-go counts a result of unknown size as small;
 this module does not. `worst` also counts what cel-go's estimate leaves out: 1 for each field of a dyn value, the text

@@ -29,7 +29,7 @@ class Range(Struct, frozen=True):
         return Range(_capped(self.least * other.least), _capped(self.most * other.most))
 
     def __or__(self, other: Range) -> Range:
-        """Return the smallest range that contains both."""
+        """Return the smallest range that contains both ranges."""
         return Range(min(self.least, other.least), max(self.most, other.most))
 
     def multiplied_by(self, factor: float) -> Range:

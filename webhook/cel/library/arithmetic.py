@@ -46,17 +46,14 @@ def to_uint64(value: int) -> UInt:
 
 
 def add_int(left: int, right: int) -> int:
-    """Return int + int."""
     return to_int64(left + right)
 
 
 def add_uint(left: int, right: int) -> UInt:
-    """Return uint + uint."""
     return to_uint64(int(left) + int(right))
 
 
 def add_doubles(left: Any, right: Any) -> Any:
-    """Return double + double."""
     return left + right
 
 
@@ -77,7 +74,6 @@ def add_list(deadline: Deadline, left: list[Any], right: list[Any]) -> list[Any]
 
 
 def add_duration(left: Duration, right: Duration) -> Duration:
-    """Return duration + duration."""
     return Duration(left.nanoseconds + right.nanoseconds)
 
 
@@ -87,27 +83,22 @@ def add_timestamp_duration(left: Timestamp, right: Duration) -> Timestamp:
 
 
 def add_duration_timestamp(left: Duration, right: Timestamp) -> Timestamp:
-    """Return duration + timestamp."""
     return add_timestamp_duration(right, left)
 
 
 def subtract_int(left: int, right: int) -> int:
-    """Return int - int."""
     return to_int64(left - right)
 
 
 def subtract_uint(left: int, right: int) -> UInt:
-    """Return uint - uint."""
     return to_uint64(int(left) - int(right))
 
 
 def subtract_double(left: float, right: float) -> float:
-    """Return double - double."""
     return left - right
 
 
 def subtract_duration(left: Duration, right: Duration) -> Duration:
-    """Return duration - duration."""
     return Duration(left.nanoseconds - right.nanoseconds)
 
 
@@ -124,17 +115,14 @@ def subtract_timestamp_duration(left: Timestamp, right: Duration) -> Timestamp:
 
 
 def multiply_int(left: int, right: int) -> int:
-    """Return int * int."""
     return to_int64(left * right)
 
 
 def multiply_uint(left: int, right: int) -> UInt:
-    """Return uint * uint."""
     return to_uint64(int(left) * int(right))
 
 
 def multiply_double(left: float, right: float) -> float:
-    """Return double * double."""
     return left * right
 
 
@@ -147,7 +135,6 @@ def divide_int(left: int, right: int) -> int:
 
 
 def divide_uint(left: int, right: int) -> UInt:
-    """Return uint / uint."""
     if right == 0:
         raise EvaluationError("division by zero")
     return UInt(int(left) // int(right))
@@ -173,24 +160,20 @@ def modulo_int(left: int, right: int) -> int:
 
 
 def modulo_uint(left: int, right: int) -> UInt:
-    """Return uint % uint."""
     if right == 0:
         raise EvaluationError("modulus by zero")
     return UInt(int(left) % int(right))
 
 
 def negate_int(value: int) -> int:
-    """Return -int."""
     return to_int64(-value)
 
 
 def negate_double(value: float) -> float:
-    """Return -double."""
     return -value
 
 
 def negate_duration(value: Duration) -> Duration:
-    """Return -duration."""
     return Duration(-value.nanoseconds)
 
 

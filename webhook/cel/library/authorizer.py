@@ -273,17 +273,14 @@ class ResourceCheck(AuthorizerValue):
 
 
 def authorizer_of(user: str, authorizer: Authorizer) -> AuthorizerValue:
-    """Return the value of the variable `authorizer` in a request of this user."""
     return AuthorizerValue(authorizer, AuthorizationQuestion(user=user))
 
 
 def check_of_request_resource(user: str, authorizer: Authorizer, **resource: str) -> ResourceCheck:
-    """Return the value of `authorizer.requestResource`."""
     return ResourceCheck(authorizer, AuthorizationQuestion(user=user, **resource))  # type: ignore[arg-type]  # all are texts
 
 
 def authorizer_of_service_account(value: AuthorizerValue, namespace: str, name: str) -> AuthorizerValue:
-    """Return an authorizer value about a service account."""
     if dns1123_subdomain_errors(name):
         raise EvaluationError("Invalid service account name")
     if dns1123_label_errors(namespace):
@@ -293,26 +290,22 @@ def authorizer_of_service_account(value: AuthorizerValue, namespace: str, name: 
 
 
 def check_of_path(value: AuthorizerValue, text: str) -> PathCheck:
-    """Return a check of a path."""
     if not text.strip():
         raise EvaluationError("path must not be empty")
     return PathCheck(value.authorizer, value.with_question_fields(path=text))
 
 
 def check_of_group(value: AuthorizerValue, name: str) -> GroupCheck:
-    """Return a check of an API group."""
     return GroupCheck(value.authorizer, value.with_question_fields(group=name))
 
 
 def check_of_resource(value: GroupCheck, name: str) -> ResourceCheck:
-    """Return a check of a resource in the group."""
     if not name.strip():
         raise EvaluationError("resource must not be empty")
     return ResourceCheck(value.authorizer, value.with_question_fields(resource=name))
 
 
 def ask_authorizer(value: AuthorizerValue, verb: str) -> AuthorizationDecision:
-    """Return the authorizer's decision."""
     return value.authorizer.decide(value.with_question_fields(verb=verb))
 
 

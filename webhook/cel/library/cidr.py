@@ -170,7 +170,6 @@ def contains_ip_text(range_: CIDR, text: str) -> bool:
 
 
 def contains_cidr(range_: CIDR, other: CIDR) -> bool:
-    """Return whether every address of the second range is in the first."""
     return (
         other.address.version == range_.address.version
         and range_.bits <= other.bits
@@ -179,12 +178,10 @@ def contains_cidr(range_: CIDR, other: CIDR) -> bool:
 
 
 def contains_cidr_text(range_: CIDR, text: str) -> bool:
-    """Return whether every address of the range in the text is in the first range."""
     return contains_cidr(range_, parse_cidr(text))
 
 
 def masked_range(range_: CIDR) -> CIDR:
-    """Return the range with the bits after its prefix cleared."""
     host_bits = range_.address.max_prefixlen - range_.bits
     cleared = int(range_.address) >> host_bits << host_bits
     return CIDR(type(range_.address)(cleared), range_.bits)

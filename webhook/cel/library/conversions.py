@@ -61,12 +61,10 @@ def conversion_error(source: str, target: str) -> EvaluationError:
 
 
 def identity(value: Any) -> Any:
-    """Return the value itself."""
     return value
 
 
 def uint_to_int(value: int) -> int:
-    """Return a uint as an int."""
     if value > INT_MAX:
         raise EvaluationError("integer overflow")
     return int(value)
@@ -152,7 +150,6 @@ def refuse_int_to_duration(_: int) -> Duration:
 
 
 def bool_to_string(value: bool) -> str:
-    """Return `true` or `false`."""
     return "true" if value else "false"
 
 
@@ -184,7 +181,6 @@ def string_to_bytes(text: str) -> bytes:
 
 
 def type_of_value(value: Any) -> TypeValue:
-    """Return the type of a value."""
     return TypeValue(type_name(value))
 
 

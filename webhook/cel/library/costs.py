@@ -26,8 +26,9 @@ MAX_CHARACTERS = 10_000_000
 """The most characters of a call's result: a walk over so many characters costs the whole limit of an expression."""
 
 MAX_ELEMENTS = 1_000_000
-"""The most elements that a call produces or compares. Each costs at least 1, and the limit of an expression is
-1,000,000."""
+"""The most elements that a call produces or compares. An element costs at least 1, and the limit of an expression is
+1,000,000.
+"""
 
 EXCEEDED = "operation cancelled: actual cost limit exceeded"
 
@@ -76,7 +77,6 @@ def refuse_above_bound(count: int, most: int) -> None:
 
 
 def cost_one(_: Any, *__: Any) -> int:
-    """Return the cost 1."""
     return 1
 
 
@@ -96,10 +96,8 @@ def walk_target_twice_cost(_: Any, target: Any, *__: Any) -> int:
 
 
 def traverse_target_cost(_: Any, target: Any, *__: Any) -> int:
-    """Return the cost of a walk over the target and everything inside the target."""
     return traversal_cost(target, Deadline())
 
 
 def pattern_match_cost(_: Any, text: Any, pattern: Any, *__: Any) -> int:
-    """Return the cost of matching a pattern against a text."""
     return ceil((1.0 + counted_size(text)) * STRING) * ceil(counted_size(pattern) * REGEX)

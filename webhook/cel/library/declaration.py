@@ -28,7 +28,7 @@ class Overload(Struct, frozen=True):
     """One signature of a function.
 
     Attributes:
-        parameters: the types of the arguments; if `member` is true, the first is the target.
+        parameters: the types of the arguments. If `member` is true, the first argument is the target.
         implementation: takes the values in the order of `parameters`. It returns a value or raises EvaluationError, or
             NoSuchOverload for values of wrong types. The Python classes of the values fit the parameters (values.py);
             element types are not checked.

@@ -94,7 +94,6 @@ def slice_list(deadline: Deadline, values: list[Any], start: int, end: int) -> l
 
 
 def flatten(deadline: Deadline, values: list[Any], depth: int = 1) -> list[Any]:
-    """Return the elements of nested lists down to a depth."""
     if depth < 0:
         raise EvaluationError("level must be non-negative")
     flat: list[Any] = []
@@ -114,7 +113,6 @@ def flatten(deadline: Deadline, values: list[Any], depth: int = 1) -> list[Any]:
 
 
 def sort(deadline: Deadline, values: list[Any]) -> list[Any]:
-    """Return the elements in ascending order."""
     return sort_by_keys(deadline, values, values)
 
 
@@ -142,7 +140,7 @@ def sort_by_keys(deadline: Deadline, values: list[Any], keys: list[Any]) -> list
 
 
 def _go_sort_order_with_nan(deadline: Deadline, keys: list[float]) -> list[int]:
-    # Go's sort orders up to 12 numbers with NaN as below; for more numbers, this order differs from Go's
+    # the code below orders up to 12 numbers with NaN as Go's sort does; for more numbers, the order differs
     if len(keys) > 12:
         return indexes_in_ascending_order(
             deadline, [(isnan(key), 0.0 if isnan(key) else key) for key in deadline.charge_for_items(keys)]
@@ -168,7 +166,6 @@ def distinct(deadline: Deadline, values: list[Any]) -> list[Any]:
 
 
 def reverse(deadline: Deadline, values: list[Any]) -> list[Any]:
-    """Return the elements in reverse order."""
     deadline.spend(len(values) // COPIED)
     return values[::-1]
 

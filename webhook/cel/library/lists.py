@@ -189,12 +189,10 @@ def _order_or_none(left: Any, right: Any) -> int | None:
 
 
 def index_of(deadline: Deadline, values: list[Any], item: Any) -> int:
-    """Return the first index of an equal element, or -1."""
     return next(_indexes_of_equal(deadline, values, item, range(len(values))), -1)
 
 
 def last_index_of(deadline: Deadline, values: list[Any], item: Any) -> int:
-    """Return the last index of an equal element, or -1."""
     return next(_indexes_of_equal(deadline, values, item, range(len(values) - 1, -1, -1)), -1)
 
 

@@ -71,7 +71,6 @@ def parse_timestamp(text: str) -> Timestamp:
 
 
 def duration(deadline: Deadline, text: str) -> Duration:
-    """Return the duration in a text."""
     return parse_duration(text, deadline)
 
 
@@ -107,7 +106,6 @@ def _sum_duration_terms(text: str, deadline: Deadline) -> int | None:
 
 @cache_for_short_texts(128 << 10)
 def time_zone(name: str) -> ZoneInfo | None:
-    """Return the time zone; None for UTC."""
     if name in ("", "UTC", "Local"):
         return None
     if not _ZONE_NAME.fullmatch(name) or name.startswith("/"):
@@ -141,7 +139,6 @@ def _local_seconds(value: Timestamp, name: str) -> int:
 
 
 def year(value: Timestamp, name: str = "") -> int:
-    """Return the year."""
     return civil_date_and_time(_local_seconds(value, name))[0]
 
 
@@ -175,22 +172,18 @@ def day_of_year(value: Timestamp, name: str = "") -> int:
 
 
 def hours(value: Timestamp, name: str = "") -> int:
-    """Return the hour of the day."""
     return _local_seconds(value, name) % 86_400 // 3600
 
 
 def minutes(value: Timestamp, name: str = "") -> int:
-    """Return the minute of the hour."""
     return _local_seconds(value, name) % 3600 // 60
 
 
 def seconds(value: Timestamp, name: str = "") -> int:
-    """Return the second of the minute."""
     return _local_seconds(value, name) % 60
 
 
 def milliseconds(value: Timestamp, name: str = "") -> int:
-    """Return the millisecond of the second."""
     _local_seconds(value, name)
     return value.nanoseconds % NANOSECONDS // 1_000_000
 

@@ -109,7 +109,6 @@ def _with_final_dash_allowed(problems: Callable[[str], list[str]]) -> Callable[[
 
 
 def uri_problems(text: str, deadline: Deadline) -> list[str]:
-    """Return the problems of an absolute URI or path."""
     try:
         parse_request_url(deadline, text)
     except BadUrl as error:
@@ -123,12 +122,10 @@ def _compiled_pattern(text: str) -> Pattern:
 
 
 def uuid_problems(text: str) -> list[str]:
-    """Return the problems of a UUID."""
     return [] if _compiled_pattern(_UUID).is_found_in(text) else ["does not match the UUID format"]
 
 
 def base64_problems(text: str) -> list[str]:
-    """Return the problems of base64."""
     return [] if _compiled_pattern(_BASE64).is_found_in(text) else ["invalid base64"]
 
 
@@ -142,7 +139,6 @@ def is_date(text: str) -> bool:
 
 
 def date_problems(text: str) -> list[str]:
-    """Return the problems of a date."""
     return [] if is_date(text) else ["invalid date"]
 
 
@@ -181,7 +177,6 @@ FORMATS = {
 
 
 def find_format_by_name(name: str) -> Optional:
-    """Return the format with this name."""
     declared = FORMATS.get(name)
     return NONE if declared is None else Optional(declared)
 

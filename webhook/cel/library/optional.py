@@ -106,7 +106,7 @@ _GO_TYPES: Final = {
 
 
 def convert_branch_value_as_go(value: Any) -> Any:
-    """Return the value of an optional that `? :`, optMap or optFlatMap returns, converted to Go and back as in cel-go.
+    """Return the value of an optional that `? :`, optMap or optFlatMap returns, converted to Go and back.
 
     cel-go treats the branch as a path without steps, so it converts the value of the optional to Go and back. An inner
     optional becomes its value, and a type becomes its name (cel-go v0.26.0 interpreter/attributes.go
@@ -139,12 +139,10 @@ def of_non_zero_value(value: Any) -> Optional:
 
 
 def empty_optional() -> Optional:
-    """Return the optional without a value."""
     return NONE
 
 
 def value_of(optional: Optional) -> Any:
-    """Return the value of an optional, or fail."""
     if not optional.present:
         raise EvaluationError("optional.none() dereference")
     return optional.value
@@ -177,17 +175,14 @@ def or_value_strict(optional: Any, other: Any) -> Any:
 
 
 def first_element(values: list[Any]) -> Optional:
-    """Return the first element as an optional."""
     return Optional(values[0]) if values else NONE
 
 
 def last_element(values: list[Any]) -> Optional:
-    """Return the last element as an optional."""
     return Optional(values[-1]) if values else NONE
 
 
 def present_values(deadline: Deadline, optionals: list[Any]) -> list[Any]:
-    """Return the values of the optionals that have a value."""
     if optionals and type(optionals[0]) is not Optional:
         raise NoSuchOverload
     for item in deadline.charge_for_items(optionals):

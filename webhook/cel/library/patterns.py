@@ -89,7 +89,7 @@ class Pattern:
 
 
 class _CachingPattern(Pattern):
-    """A pattern of a policy; caches results for short texts, because names and images repeat."""
+    """A pattern of a policy. It caches results for short texts, because names and images repeat."""
 
     __slots__ = ()
 
@@ -191,7 +191,7 @@ def _compile_large_pattern(text: str, reading_s: float, deadline: Deadline) -> P
 
 
 class _NoMemoryError(ValueError):
-    """A pattern needs more memory than it got."""
+    """A pattern needs more memory than it has."""
 
 
 def _compile_within_memory(text: str, most_bytes: int, kind: type[Pattern] = Pattern) -> Pattern:

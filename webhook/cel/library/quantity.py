@@ -120,7 +120,6 @@ class ComputedQuantity(Quantity):
 
 @cache_for_short_texts(1 << 20)
 def quantity(text: str) -> Quantity:
-    """Return the quantity in a text."""
     try:
         return Quantity(resource.parse_quantity(text))
     except ValueError as error:
@@ -136,7 +135,6 @@ def compare_quantities(left: Quantity, right: Quantity) -> int:
 
 
 def is_less(left: Quantity, right: Quantity) -> bool:
-    """Return whether the left quantity is less."""
     left_amount, right_amount = left.amount, right.amount
     return (
         left_amount.unscaled < right_amount.unscaled
@@ -146,7 +144,6 @@ def is_less(left: Quantity, right: Quantity) -> bool:
 
 
 def is_quantity(text: str) -> bool:
-    """Return whether a text is a quantity."""
     try:
         resource.parse_quantity(text)
     except ValueError:
@@ -155,7 +152,6 @@ def is_quantity(text: str) -> bool:
 
 
 def as_integer(value: Quantity) -> int:
-    """Return the quantity as an int, or fail."""
     try:
         return value.amount.as_integer()
     except ValueError as error:
@@ -163,17 +159,14 @@ def as_integer(value: Quantity) -> int:
 
 
 def add(left: Quantity, right: Quantity) -> ComputedQuantity:
-    """Return the sum of two quantities."""
     return ComputedQuantity(left.amount.add(right.amount))
 
 
 def add_int(left: Quantity, right: int) -> ComputedQuantity:
-    """Return the sum of a quantity and a whole number."""
     return ComputedQuantity(left.amount.add(resource.from_int(right)))
 
 
 def sub(left: Quantity, right: Quantity) -> ComputedQuantity:
-    """Return the difference of two quantities."""
     return ComputedQuantity(left.amount.sub(right.amount))
 
 

@@ -78,7 +78,7 @@ def raise_no_such_overload(name: str, *values: Any) -> NoReturn:
 
 
 def no_such_overload_error(name: str, kind: type) -> NoSuchOverload:
-    """Return the error of a function that does not check its values; only the class of the first value matters."""
+    """Return the error of a function that does not check its values. Only the class of the first value matters."""
     if kind in SINGLETONS.get(name, ()) or kind in _RECEIVERS or name in _NAMELESS:
         return NoSuchOverload()
     return NoSuchOverload(f"no such overload: {name}")

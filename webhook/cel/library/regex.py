@@ -68,7 +68,6 @@ def _refuse_costly_match(text: str, pattern: str) -> None:
 
 
 def find_first(deadline: Deadline, text: str, pattern: str) -> str:
-    """Return the first match, or ''."""
     return next(_successive_matches(deadline, text, pattern), "")
 
 

@@ -66,7 +66,6 @@ _GO_OPAQUE = {
 
 
 def value_at_key(value: Any, key: Any) -> Any:
-    """Return value[key]."""
     if type(value) is Optional:
         return look_up_optional(value, key)
     check_key_type(key)
@@ -196,14 +195,15 @@ def map_of_pairs(deadline: Deadline, entries: list[tuple[Any, Any]]) -> dict[Any
 
 
 def size_of(value: Any) -> int:
-    """Return size(value)."""
     if type(value) in _SIZED or (isinstance(value, dict) and not isinstance(value, Struct)):
         return len(value)
     return raise_no_such_overload("size", value)
 
 
 def one_if_sized(value: Any) -> int:
-    """Return 1 if the value's type has a size, otherwise 0. To compare a sized value with an empty one costs 1 less."""
+    """Return 1 if the value's type has a size, otherwise 0. To compare a sized value with an empty value costs 1
+    less.
+    """
     return 1 if type(value) in _SIZED else 0
 
 

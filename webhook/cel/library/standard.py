@@ -56,22 +56,18 @@ _NUMBERS = {"int64": INT, "uint64": UINT, "double": DOUBLE}
 
 
 def less(left: Any, right: Any) -> bool:
-    """Return left < right."""
     return _compare_or_refuse("_<_", left, right) < 0
 
 
 def less_equals(left: Any, right: Any) -> bool:
-    """Return left <= right."""
     return _compare_or_refuse("_<=_", left, right) <= 0
 
 
 def greater(left: Any, right: Any) -> bool:
-    """Return left > right."""
     return _compare_or_refuse("_>_", left, right) > 0
 
 
 def greater_equals(left: Any, right: Any) -> bool:
-    """Return left >= right."""
     return _compare_or_refuse("_>=_", left, right) >= 0
 
 
@@ -83,7 +79,6 @@ def _compare_or_refuse(name: str, left: Any, right: Any) -> int:
 
 
 def negate(value: bool) -> bool:
-    """Return !value."""
     return not value
 
 
@@ -93,12 +88,10 @@ def contains_element(deadline: Deadline, value: Any, container: list[Any]) -> bo
 
 
 def contains_key(value: Any, container: dict[Any, Any]) -> bool:
-    """Return whether a map has the key."""
     return map_find(container, value) is not ABSENT
 
 
 def contains(deadline: Deadline, value: Any, container: Any) -> bool:
-    """Return whether a list has an equal element, or a map the key."""
     kind = type(container)
     if kind is list:
         if type(value) is str:
@@ -159,7 +152,6 @@ def size_of_value(value: Any) -> int:
 
 
 def text_contains(text: str, part: str) -> bool:
-    """Return whether the text contains the part."""
     return part in text
 
 

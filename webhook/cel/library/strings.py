@@ -172,7 +172,6 @@ def index_of_clamped(text: str, part: str, start: int = 0) -> int:
 
 
 def last_index_of(text: str, part: str) -> int:
-    """Return the index of the last occurrence."""
     return text.rfind(part)
 
 
@@ -207,7 +206,6 @@ def last_index_from_clamped(text: str, part: str, last: int) -> int:
 
 
 def join(deadline: Deadline, parts: list[Any], separator: str = "") -> str:
-    """Return the texts joined with a separator."""
     if parts and type(parts[0]) is not str:
         raise NoSuchOverload
     for part in deadline.charge_for_items(parts):
@@ -226,12 +224,10 @@ def _element_as_text(value: Any) -> str:
 
 
 def lower_ascii(text: str) -> str:
-    """Return the text with ASCII letters in lower case."""
     return text.lower() if text.isascii() else _change_ascii_letters(text, bytes.lower)
 
 
 def upper_ascii(text: str) -> str:
-    """Return the text with ASCII letters in upper case."""
     return text.upper() if text.isascii() else _change_ascii_letters(text, bytes.upper)
 
 
@@ -267,14 +263,12 @@ def _split_parts(deadline: Deadline, text: str, separator: str, limit: int) -> l
 
 
 def substring(text: str, start: int) -> str:
-    """Return the text from an index on."""
     if not 0 <= start <= len(text):
         raise _out_of_range_error(start)
     return text[start:]
 
 
 def substring_between(text: str, start: int, end: int) -> str:
-    """Return the text between two indexes."""
     if start > end:
         raise EvaluationError(f"invalid substring range. start: {start}, end: {end}")
     for place in (start, end):

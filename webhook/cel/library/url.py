@@ -410,7 +410,6 @@ def url(deadline: Deadline, text: str) -> URL:
 
 
 def is_url(deadline: Deadline, text: str) -> bool:
-    """Return whether the text is an absolute URI or path."""
     try:
         parse_request_url(deadline, text)
     except BadUrl:
@@ -419,12 +418,10 @@ def is_url(deadline: Deadline, text: str) -> bool:
 
 
 def escaped_path(deadline: Deadline, value: URL) -> str:
-    """Return the path with percent escapes."""
     return replace_invalid_utf8(value.parts.escaped_path(deadline))
 
 
 def query_parameters(deadline: Deadline, value: URL) -> dict[str, list[str]]:
-    """Return the query's parameters."""
     return {
         replace_invalid_utf8(key): [replace_invalid_utf8(item) for item in items]
         for key, items in value.parts.query_parameters(deadline).items()

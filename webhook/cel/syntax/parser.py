@@ -56,7 +56,9 @@ class _SyntaxError(Exception):
 
 
 class _Parser:
-    """Parses one source. `_expecting`: an operand must come next. `_plain`: the last operand is a name, as `a.b` is."""
+    """Parses one source. `_expecting`: an operand must come next. `_plain`: the last operand is a name such as
+    `a.b`.
+    """
 
     def __init__(self, source: str, environment: Environment) -> None:
         self._source = source

@@ -28,7 +28,7 @@ from webhook.cel.syntax.tree import (
 _LOGIC = ("_&&_", "_||_")
 _NONE: frozenset[str] = frozenset()
 _MOST = 5000
-"""The most nodes that inlining visits; each definition may double the size of earlier definitions."""
+"""The most nodes that inlining visits. Each definition may double the size of earlier definitions."""
 
 
 class RewriteTooLong(Exception):

@@ -100,8 +100,8 @@ class Macro(Struct, frozen=True):
     """A comprehension macro: all, exists, exists_one, existsOne, map, filter, transformList, transformMap,
     transformMapEntry, optMap, optFlatMap, sortBy; bind (cel.bind, an extension).
 
-    A macro has one or two variables. `arguments` are the expressions after the variables; map and the transforms may
-    have a filter as the first. offset is the place of the opening parenthesis. The operand of bind is the value.
+    A macro has one or two variables. `arguments` are the expressions after the variables. The first argument of map and
+    of the transforms may be a filter. offset is the place of the opening parenthesis. The operand of bind is the value.
     """
 
     offset: int
