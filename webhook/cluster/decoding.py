@@ -61,8 +61,9 @@ _READ: Final = json.JSONDecoder(
 C would block the event loop: 35 ms for the numbers of one claim, 55 ms for the objects in 1.4 MB."""
 
 ReadValue: TypeAlias = "Callable[[str, int], tuple[JSON, int] | None]"
-"""Decodes the value at an index of a text; returns the kept part and the index of the end, or None if the value is cut
-off or not JSON."""
+"""Decodes the value at an index of a text. Returns the kept part and the index of the end, or None if the value is cut
+off or not JSON.
+"""
 
 
 class ListDecoder(Struct):
@@ -150,7 +151,7 @@ def decode_json(text: bytes, read_value: ReadValue | None = None) -> JSON:
 
 
 def decode_value_at(text: str, at: int) -> tuple[JSON, int] | None:
-    """Return a value and its end; None if it is cut off or not JSON."""
+    """Return a value and its end; None if the value is cut off or not JSON."""
     try:
         return _READ(text, at)
     except RecursionError:

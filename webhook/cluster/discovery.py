@@ -38,7 +38,7 @@ class ServedResource(Struct, frozen=True):
     is_namespaced: bool
 
     def path(self, namespace: str) -> str:
-        """Return the path of the collection in a namespace, or in all with ""."""
+        """Return the path of the collection in a namespace; "" means all namespaces."""
         if namespace and self.is_namespaced:
             return f"{self.root}/namespaces/{quote(namespace, safe='')}/{self.plural}"
         return f"{self.root}/{self.plural}"
@@ -109,7 +109,7 @@ class _Document(Struct, eq=False):
         return now - self.asked_at < shared_s and not (self.answer.done() and self.answer.exception() is not None)
 
     def ask(self, connection: Connection, path: str) -> None:
-        """Request the document; all waiting watches get the answer or the failure."""
+        """Request the document. All waiting watches get the answer or the failure."""
         try:
             self.answer.set_result(connection.get(path, {}))
         except ServerRefused as error:

@@ -94,7 +94,7 @@ class FailureLog:
         self._policies_of_kind = policies_of_kind
         self._lock = threading.Lock()
         self._outages: dict[object, _Outage] = {}
-        """The watches that cannot read, each with its outage."""
+        """The watches that cannot read, with the outage of each watch."""
         self._not_installed: set[GroupVersionKind] = set()
         self._gathered: dict[object, tuple[GroupVersionKind, LookupFailed]] | None = None
         self._refused: dict[float, dict[GroupVersionKind, LookupFailed]] = {}
@@ -109,7 +109,9 @@ class FailureLog:
         return not {_UNREACHABLE, _DISTRUSTED}.isdisjoint(self._outages.values())
 
     def note_failure(self, watch: object, gvk: GroupVersionKind, error: LookupFailed, *, is_new: bool) -> None:
-        """Log a failure unless its cause was logged; `is_new`: the watch did not fail before, or for another reason."""
+        """Log a failure unless its cause was logged. `is_new`: the watch did not fail before, or failed for another
+        reason.
+        """
         outage = _outage_of_error(error)
         fix = error.fix if isinstance(error, CredentialsRefused) else outage.fix if outage else ""
         self._move_watch(watch, outage, {"error": str(error)}, fix)
@@ -126,7 +128,7 @@ class FailureLog:
                 self._log_failure(gvk, error)
 
     def note_list(self, gvk: GroupVersionKind) -> None:
-        """Note that a kind was listed; log that a missing kind is now installed."""
+        """Note that a kind was listed. Log that a missing kind is now installed."""
         self._heard_at = monotonic()
         self._listed.add(gvk)
         self._forget_refusals(gvk, _GOING_S)
@@ -139,7 +141,7 @@ class FailureLog:
         """Note that a watch works. Log the end of an outage if no other watch is affected, and a kind that is now
         installed.
         """
-        if self._outages and watch in self._outages:  # mostly there are no failures
+        if self._outages and watch in self._outages:  # usually there are no failures
             self._move_watch(watch, None)
         if self._gathered is not None:
             with self._lock:
@@ -189,7 +191,7 @@ class FailureLog:
         return {"policies": some_of(names, _MOST_POLICIES)} if names else {}
 
     def _forget_refusals(self, gvk: GroupVersionKind, *waits_s: float) -> None:
-        if self._refused:  # mostly there are none
+        if self._refused:  # usually there are none
             with self._lock:
                 for wait_s in waits_s:
                     self._refused.get(wait_s, {}).pop(gvk, None)

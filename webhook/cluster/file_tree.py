@@ -5,8 +5,8 @@ The first layer with an object of the name decides. The answer is unknown if thi
 with the name, or an object with an unknown namespace. An object that no file has may exist, unless the user says that
 the files are whole. Whole files have all objects of the cluster, and an object without a namespace is in `default`.
 
-CustomResourceDefinitions and Deployments of controllers are used from all files: a tree may define a kind, or install
-its controller, in one folder, and use the kind in another.
+CustomResourceDefinitions and Deployments of controllers are used from all files. A tree may define a kind, or install
+its controller, in one folder, and use the kind in another folder.
 
 Assertions and expected outputs of kuttl and Chainsaw are recognized by the names of their files. These files have only
 the compared fields, so their objects do not exist in this view, and the audit does not read the files. Archived files
@@ -73,7 +73,7 @@ def is_assertion(file: str) -> bool:
 def reason_not_applied(file: str, root: str = "") -> str:
     """Return why the objects of a file are never applied, or "".
 
-    `root` is the folder that a user named: a user who names an archive wants its files audited.
+    `root` is the folder that a user named. A user who names an archive wants its files audited.
     """
     if is_assertion(file):
         return _ASSERTION
@@ -159,7 +159,8 @@ class FileTree:
         return self._units.is_read_by_kustomize(normalize_path(file))
 
     def cluster_view_of_file(self, file: str = "", unsaid: str = "") -> ClusterViewFromFile:
-        """Return the view of the cluster for an object of a file; "" gives only the objects of --context.
+        """Return the view of the cluster for an object of a file. For the file "", return only the objects of
+        --context.
 
         `unsaid` is the namespace of the request, for an object with an unknown namespace.
         """
@@ -187,7 +188,7 @@ class FileTree:
                 yield from map(self._units.name_changes_of_file(file).apply_to_object, objects)
 
     def mark_as_recorded(self, what: str) -> None:
-        """Note that an object has a recorded review, so its different definitions are not reported."""
+        """Note that an object has a recorded review. Different definitions of this object are not reported."""
         self._recorded.add(what)
 
     def notes_on_differing_objects(self) -> Iterator[str]:
@@ -206,7 +207,7 @@ class FileTree:
         return result
 
     def add_differences(self, differing: Mapping[str, Sequence[str]], recorded: Iterable[str]) -> None:
-        """Add what `pop_new_differences` of another process returned."""
+        """Add the result of `pop_new_differences` in another process."""
         for what, files in differing.items():
             self._differing.setdefault(what, files)
         self._recorded.update(recorded)

@@ -1,7 +1,7 @@
 """A view of objects from files of one cluster. An object that no file has may still exist.
 
-An object without a namespace is in `default`, as with kubectl. A cluster-scoped object is looked up with any namespace:
-the API server clears the namespace in its metadata (k8s.io/apiserver v1.36 pkg/registry/rest/meta.go
+An object without a namespace is in `default`, as with kubectl. A cluster-scoped object is looked up with any namespace,
+because the API server clears the namespace in its metadata (k8s.io/apiserver v1.36 pkg/registry/rest/meta.go
 EnsureObjectNamespaceMatchesRequestNamespace).
 """
 

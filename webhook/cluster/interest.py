@@ -73,7 +73,7 @@ class Interest:
         gvk: the kind.
         fields: the fields that are read.
         scope: the objects that are read.
-        only: scopes inside `scope`. Objects outside of these are not kept. If empty, all objects are kept.
+        only: scopes inside `scope`. Objects outside of `only` are not kept. If `only` is empty, all objects are kept.
         indexes: the indexes of the objects, in addition to the index by name.
         most_bytes: the most bytes of one object as JSON. A view keeps a stub of a larger object (object_reader.py).
     """
@@ -87,7 +87,7 @@ class Interest:
 
     @property
     def kind(self) -> tuple[str, str]:
-        """Return group and kind; no view has a kind in two versions."""
+        """Return group and kind. No view has a kind in two versions."""
         return self.gvk.group, self.gvk.kind
 
     @property
@@ -102,7 +102,7 @@ class Interest:
         return not self.only or any(each.includes(namespace, name) for each in self.only)
 
     def covers(self, other: Interest) -> bool:
-        """Return whether this interest includes all objects and fields of the other."""
+        """Return whether this interest includes all objects and fields of the other interest."""
         return (
             self.kind == other.kind
             and not self.only
@@ -112,7 +112,7 @@ class Interest:
 
 
 def interest_in_fields(gvk: GroupVersionKind, *fields: str, indexes: Iterable[Index] = ()) -> Interest:
-    """Return an interest in some fields of every object of a kind; name and namespace are always kept."""
+    """Return an interest in some fields of every object of a kind. Name and namespace are always kept."""
     return Interest(gvk, frozenset(fields), indexes=frozenset(indexes))
 
 

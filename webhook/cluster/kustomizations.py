@@ -272,7 +272,7 @@ class Kustomizations:
         return takers[0] if len(takers) == 1 else None
 
     def _naming_above(self, root: str) -> NameChanges:
-        """Return UNKNOWN if a kustomization above this one changes names, otherwise AS_WRITTEN."""
+        """Return UNKNOWN if a kustomization above the folder changes names, otherwise AS_WRITTEN."""
         return (
             UNKNOWN
             if any(self._by_folder[each].naming != AS_WRITTEN for each in self._kustomizations_above(root))
@@ -291,7 +291,7 @@ class Kustomizations:
 
 
 def _consider_naming_of_components(of: Kustomization, others: Mapping[str, Kustomization]) -> Kustomization:
-    """Return the kustomization; with unknown names if a component changes names or cannot be read."""
+    """Names are unknown if a component changes names or cannot be read."""
     if all(each in others and others[each].naming == AS_WRITTEN for each in of.components):
         return of
     return replace(of, naming=UNKNOWN)
@@ -304,7 +304,8 @@ def kustomizations_of_documents(documents: Mapping[str, Sequence[JSON]]) -> Kust
 
 
 def object_with_template_labels(obj: JSON, labels: Mapping[str, str]) -> JSON:
-    """Return an object with the labels that kustomizations give to its pods; the same object if nothing changes.
+    """Return an object with the labels that kustomizations give to its pods. If nothing changes, return the same
+    object.
 
     kustomize sets the same value in selector and pod template, so a label of the selector keeps the selector's value.
     Another label that the template already has stays, because Services in other files select it. A missing selector

@@ -30,7 +30,9 @@ class LayeredCluster:
         self._then = then
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return the object of the first view; if it has none, the object of the second view."""
+        """Return the object of the first view. If the first view has no such object, return the object of the second
+        view.
+        """
         obj = self._first.get(gvk, namespace, name)
         return self._then.get(gvk, namespace, name) if obj is None else obj
 
@@ -51,7 +53,7 @@ class LayeredCluster:
         return (*above, *visible) if above else visible
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
-        """Return whether objects of a kind have namespaces in either view; None if neither knows."""
+        """Return whether objects of a kind have namespaces in either view; None if neither view knows."""
         known = self._then.is_namespaced(gvk), self._first.is_namespaced(gvk)
         return None if known == (None, None) else True in known
 
@@ -62,7 +64,7 @@ class LayeredCluster:
         return self._first.revision(gvk), self._then.revision(gvk)
 
     def is_whole(self) -> bool:
-        """Return whether one of the two views is whole."""
+        """Return whether one of the views certainly has all objects of the cluster."""
         return self._first.is_whole() or self._then.is_whole()
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
@@ -83,7 +85,7 @@ class AssumedNamespace(dict[str, JSON]):
 
 
 class ClusterWithAssumedNamespaces:
-    """A view with a Namespace for every name; Namespaces in `known` replace those of the view."""
+    """A view with a Namespace for every name. Namespaces in `known` replace Namespaces of the view."""
 
     def __init__(self, view: Cluster, known: Mapping[str, JSON] | None = None) -> None:
         self._view = view
@@ -113,7 +115,7 @@ _OPERATIONS: Final = frozenset((Operation.CREATE, Operation.UPDATE, Operation.DE
 
 
 def view_before_request(cluster: Cluster, attributes: Attributes) -> Cluster:
-    """Return the view as it was before a request; the view itself if it does not show the change."""
+    """Return the view as it was before a request. If the view does not show the change, return the view itself."""
     if attributes.operation not in _OPERATIONS:
         return cluster
     kind, name = attributes.kind, attributes.name
@@ -134,7 +136,7 @@ class ClusterBeforeChange:
     def __init__(
         self, view: Cluster, kind: tuple[str, str], place: tuple[str, str], current: JSON | None, old: JSON | None
     ) -> None:
-        """`current` is the object in the view, `old` the object before the request."""
+        """`current` is the object in the view, and `old` is the object before the request."""
         self._view = view
         self._kind = kind
         self._place = place

@@ -29,7 +29,7 @@ class Cluster(Protocol):
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
         """Return the objects of a namespace (None: of all), sorted by namespace and name.
 
-        labels is a labelSelector. A view may ignore it, so the caller must select again.
+        labels is a labelSelector. A view may ignore `labels`, so the caller must select again.
         """
         ...
 
@@ -38,11 +38,11 @@ class Cluster(Protocol):
         ...
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
-        """Return whether objects of a kind have namespaces; None if it is not known."""
+        """Return whether objects of a kind have namespaces; None if unknown."""
         ...
 
     def is_synced(self, gvk: GroupVersionKind) -> bool:
-        """Return whether lookups of this kind are answered. They are answered after the first list."""
+        """Return whether lookups of this kind are answered, which they are after the first list."""
         ...
 
     def revision(self, gvk: GroupVersionKind) -> object:

@@ -56,7 +56,7 @@ class NameChanges(Struct, frozen=True, kw_only=True):
         )
 
     def apply_to_object(self, obj: JSON) -> JSON:
-        """Return an object with its final name; the same object without changes."""
+        """Return an object with its final name. Without changes, return the same object."""
         metadata = obj.get("metadata") if isinstance(obj, dict) else None
         if not self.is_known or not isinstance(metadata, dict) or self == AS_WRITTEN:
             return obj
@@ -83,14 +83,14 @@ def group_kind(obj: Mapping[str, JSON]) -> tuple[str, str]:
 
 Kind: TypeAlias = tuple[str, str]
 NAMELESS: Final = frozenset((("config.kueue.x-k8s.io", "Configuration"),))
-"""Kinds of configuration files, which no API server serves; their objects need no name."""
+"""Kinds of configuration files, which no API server serves. Objects of these kinds need no name."""
 IN_OTHER_FILES: Final = NAMELESS | {
     ("serving.kserve.io", "ClusterStorageContainer"),
     ("helm.toolkit.fluxcd.io", "HelmRelease"),
     ("argoproj.io", "Application"),
 }
-"""Kinds with objects that may be in the cluster if any file of a tree has them, because a platform team installs them
-once.
+"""Kinds of objects that a platform team installs once. If any file of a tree has such an object, it may be in the
+cluster.
 """
 UNSAID: Final = None
 """An unknown namespace."""

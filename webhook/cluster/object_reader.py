@@ -65,13 +65,13 @@ class ObjectReader:
         self._project = projection_of_fields(self.interest.fields)
 
     def read_item(self, text: str, at: int) -> tuple[tuple[Place, HeldObject], int] | None:
-        """Read an item of a list; return its place and the kept fields."""
+        """Read an item of a list. Return its place and the kept fields."""
         with self.memory.decoding:
             read = decode_value_at(text, at)
             return None if read is None else (self._place_and_kept_fields(read[0]), read[1])
 
     def read_event(self, text: str, at: int) -> tuple[Event, int] | None:
-        """Read an event with only the kept fields of its object; raises LookupFailed if the text is not an event."""
+        """Read an event with only the kept fields of its object. Raise LookupFailed if the text is not an event."""
         with self.memory.decoding:
             read = decode_value_at(text, at)
             if read is None:

@@ -55,7 +55,7 @@ def projection_of_fields(fields: Fields) -> Callable[[JSON], JSON]:
 
 def _tree_of_fields(fields: frozenset[str]) -> Tree:
     tree: dict[str, Any] = {}
-    for path in sorted(fields, key=len, reverse=True):  # a shorter path replaces longer ones
+    for path in sorted(fields, key=len, reverse=True):  # a shorter path replaces longer paths
         *above, last = map(str, parse_path(path))
         place = tree
         for name in above:
@@ -169,7 +169,7 @@ class PackedList(Sequence[JSON]):
 
 
 def readable_list(stored: tuple[JSON | PackedObject, ...]) -> Sequence[JSON]:
-    """Return objects of a view as plain JSON; the given tuple if none is packed."""
+    """Return objects of a view as plain JSON. If none is packed, return the given tuple."""
     return PackedList(stored) if PackedObject in map(type, stored) else stored  # no Python code for each object
 
 

@@ -1,7 +1,7 @@
 """One watch: a thread that lists the objects of an interest and follows their changes.
 
-It works as the reflector of client-go (k8s.io/client-go v0.36.1 tools/cache/reflector.go): it resumes at the last
-resourceVersion, lists again after a 410, and waits longer after each further error. Each object is reduced to the
+The thread works as the reflector of client-go (k8s.io/client-go v0.36.1 tools/cache/reflector.go). It resumes at the
+last resourceVersion, lists again after a 410, and waits longer after each further error. Each object is reduced to the
 fields that are read. The name of an unreadable object is noted and the watch continues: no user can end the watch with
 one object.
 """
@@ -140,7 +140,7 @@ class Reflector:
         return self, self.change_count, failure, self.resource, before.version() if before is not None else None
 
     def get(self, namespace: str, name: str) -> JSON | None:
-        """Return the object, or None if it does not exist; raises LookupFailed."""
+        """Return the object, or None if it does not exist. Raise LookupFailed if the answer is not known."""
         answering = self._answering_reflector
         if not answering._store.is_listed:  # noqa: SLF001 - of the same class
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
@@ -153,7 +153,9 @@ class Reflector:
         return held.read() if isinstance(held, PackedObject) else held
 
     def list(self, namespace: str | None) -> Sequence[JSON]:
-        """Return the objects of a namespace (None: of all); raises LookupFailed, also if one of them is unreadable."""
+        """Return the objects of a namespace (None: of all). Raise LookupFailed, also if one of the objects is
+        unreadable.
+        """
         answering = self._answering_reflector
         where = namespace if answering.is_namespaced else None
         listed = answering._store.list(where)  # noqa: SLF001 - of the same class
@@ -245,7 +247,7 @@ class Reflector:
         if isinstance(error, KindNotServed):
             self._store.clear()
             self._drop_previous_reflector()
-        else:  # a kind that is not installed is no failure, and is requested every half minute
+        else:  # a kind that is not installed is no failure; it is requested every half minute
             self.failed += 1
         if isinstance(error, KindNotServed | ServerRefused):
             self.settled.set()

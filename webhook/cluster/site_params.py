@@ -3,8 +3,8 @@
 Policies, bindings and facts name this namespace `claimgate-system`. When policies are loaded (policy/load.py) and views
 are made, the real namespace replaces this name.
 
-claimgate ships a ConfigMap for each policy with parameters, and an upgrade replaces it. `claimgate-site` is not
-shipped, so operators set parameters there: its key `kueue.deny` replaces the key `deny` of ConfigMap `kueue`.
+claimgate ships a ConfigMap for each policy with parameters, and an upgrade replaces these ConfigMaps. `claimgate-site`
+is not shipped, so operators set parameters there: its key `kueue.deny` replaces the key `deny` of ConfigMap `kueue`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The objects of one watch. The thread of the watch writes them, any thread reads them.
+"""The objects of one watch. The thread of the watch writes the objects, and any thread reads them.
 
 Readers never wait: every step of a writer is one assignment or one change of a dict or a list. So a process that is
 forked at any moment has a readable view. If the kept fields of an object do not change, its Python object and the list
@@ -61,13 +61,13 @@ class _NamespaceObjects:
         self._listed: tuple[int, Sequence[JSON]] | None = None
 
     def put(self, name: str, obj: HeldObject, size: int, keys: Iterable[_Key] = ()) -> int:
-        """Add or replace an object; return the additional bytes."""
+        """Add or replace an object. Return the additional bytes."""
         place, before = self._place_of_name(name), 0
         for key in keys:
             self.by_key.setdefault(key, {})[name] = obj
         is_held = place < len(self.names) and self.names[place] == name
         if isinstance(obj, UnreadableObject):
-            self.unreadable[name] = obj  # first: a reader that misses the object must see the note
+            self.unreadable[name] = obj  # added first: a reader that misses the object must see the note
         self.by_name[name] = obj
         if is_held:
             before = self.sizes[place]
@@ -89,7 +89,7 @@ class _NamespaceObjects:
                 self.by_key.pop(key, None)
 
     def drop(self, name: str) -> int:
-        """Remove an object; return its bytes."""
+        """Remove an object. Return its bytes."""
         if name not in self.by_name:
             return 0
         place = self._place_of_name(name)
@@ -118,7 +118,7 @@ class _NamespaceObjects:
         return readable_list(tuple(self.by_key.get((index, key), {}).values()))
 
     def list(self) -> Sequence[JSON]:
-        """Return the objects by name; the same tuple until the next change."""
+        """Return the objects by name: the same tuple until the next change."""
         version, listed = self.changes, self._listed  # read before the objects, to notice a change meanwhile
         if listed is None or listed[0] != version:
             listed = self._listed = version, readable_list(tuple(self.objects))
@@ -224,7 +224,7 @@ class ObjectStore:
         kept, keys, size = self._measure(place, obj)
         with self._memory.lock:
             held = self._listing.setdefault(namespace, _NamespaceObjects())
-            is_new = kept is not self.get(place)  # otherwise its bytes are counted already
+            is_new = kept is not self.get(place)  # otherwise the bytes of the object are counted already
             was_new = name in held.by_name and held.by_name[name] is not self.get(place)  # a page was read twice
             before = held.size_of_name(name) if was_new else 0
             held.drop_keys(name, self._keys(held.by_name.get(name)))
@@ -333,7 +333,7 @@ class ObjectStore:
         return held if held is not None and _is_same_json(held, obj) else obj
 
     def clear(self) -> None:
-        """Remove all objects; afterwards a missing object may exist."""
+        """Remove all objects. Afterwards, a missing object may exist."""
         with self._memory.lock:
             self._memory.forget_all(self)
             self._namespaces, self.not_held, self._listing_bytes = None, frozenset(), {}
@@ -341,7 +341,7 @@ class ObjectStore:
             self._note_change()
 
     def stop_counting_memory(self) -> None:
-        """Subtract the objects from the view's memory after the watch has ended; reviews may still read them."""
+        """Subtract the objects from the view's memory after the watch has ended. Reviews may still read the objects."""
         with self._memory.lock:
             self._memory.forget_all(self)
             self._listing_bytes = {}
@@ -376,7 +376,7 @@ class ObjectStore:
 
     @property
     def has_dropped_objects(self) -> bool:
-        """Return whether objects were dropped for lack of room; another list may have room for them."""
+        """Return whether objects were dropped for lack of room. Another list may have room for these objects."""
         names = (self._namespaces or {}).get("", _NONE).unreadable if self._are_namespaces else {}
         return bool(self.not_held) or any(obj is _TOO_LARGE for obj in tuple(names.values()))
 

@@ -1,9 +1,9 @@
 """Bounds the memory of the watches of one view, also while they read lists.
 
-Above the bound, the namespace with the most bytes loses its kind with the most bytes, and lookups of these objects
-fail. A Namespace counts for the namespace with the same name, because the creator of a Namespace chooses its labels.
-Administrators create the other cluster-scoped objects. One of their kinds is dropped only if cluster-scoped objects
-alone exceed the bound.
+Above the bound, the objects of one kind in one namespace are dropped, and lookups of these objects fail. The namespace
+is the namespace with the most bytes, and the kind is its kind with the most bytes. A Namespace counts for the namespace
+with the same name, because the creator of a Namespace chooses its labels. Administrators create the other
+cluster-scoped objects. One of their kinds is dropped only if cluster-scoped objects alone exceed the bound.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class ViewMemory:
             self._drop_largest_namespace()
 
     def forget_namespace(self, keeper: EvictableStore, namespace: str) -> None:
-        """Subtract the bytes of a watch for one namespace; the caller holds the lock."""
+        """Subtract the bytes of a watch for one namespace. The caller holds the lock."""
         sizes = self._namespaces.get(namespace, {})
         self._add_to_total(namespace, -sizes.pop(keeper, 0))
         if not sizes:
@@ -106,7 +106,7 @@ class ViewMemory:
             self._totals.pop(namespace, None)
 
     def forget_all(self, keeper: EvictableStore) -> None:
-        """Subtract all bytes of a watch; the caller holds the lock."""
+        """Subtract all bytes of a watch. The caller holds the lock."""
         for namespace in [name for name, sizes in self._namespaces.items() if keeper in sizes]:
             self.forget_namespace(keeper, namespace)
 

@@ -85,7 +85,7 @@ class WatchCluster:
             reflector.start()
 
     def watch(self, interests: Iterable[Interest]) -> None:
-        """Replace the watched interests; a replaced watch answers until the new watch is ready."""
+        """Replace the watched interests. A replaced watch answers until the new watch is ready."""
         old = self._reflectors
         reflectors = {each: old.get(each) or self._new_reflector(each) for each in combine_interests(interests)}
         kinds: dict[tuple[str, str], tuple[Reflector, ...]] = {}
@@ -155,7 +155,9 @@ class WatchCluster:
         return [each.line for each in failures.values()]
 
     def describe_missing_kinds(self) -> str:
-        """Return the names of some kinds that the API server never served since the start; "" if it served all."""
+        """Return the names of some kinds that the API server never served since the start; "" if it served all
+        kinds.
+        """
         missing = {each.interest.gvk.kind for each in self._reflectors.values() if each.was_never_installed}
         return _some_of(missing, len(missing))
 
@@ -275,7 +277,7 @@ class WatchCluster:
             self.memory.lock.release()
 
     def is_whole(self) -> bool:
-        """Return True: a missing watched object does not exist, and lookups outside of the watches fail."""
+        """Return True, because a missing watched object does not exist, and lookups outside of the watches fail."""
         return True
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:  # noqa: ARG002 - the same for every kind
@@ -386,5 +388,7 @@ class WatchedCluster(Struct, frozen=True):
         )
 
     def describe_failures(self) -> str:
-        """Return a line for each reason why kinds cannot be looked up; policies that need them are not evaluated."""
+        """Return a line for each reason why kinds cannot be looked up. Policies that need these kinds are not
+        evaluated.
+        """
         return "\n".join((*self.cluster.describe_failures(), *self.cluster.describe_dropped_objects()))

@@ -34,7 +34,7 @@ CONCERNS = (
     "pod-level",
     "custom-kinds",
 )
-"""The words of the annotation `concerns`. export/registrations.py has their expressions."""
+"""The words of the annotation `concerns`. export/registrations.py has the expression of each word."""
 RESOURCE_CONCERNS = frozenset(("devices", "portable-gpu", "claims", "pod-level"))
 """The words that depend only on resources and claims of a Pod (evaluation/invocations.py)."""
 _NAMES = (

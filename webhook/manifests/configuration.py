@@ -78,14 +78,14 @@ class TimeLimit(CamelCaseModel):
     """The owner of an exception or exemption, the reason, and the last day."""
 
     word: ClassVar[str]
-    """The word for the class in messages."""
+    """The word for an object of this class in messages."""
     owner: str = Field(min_length=1, description="The owner: a team or an address.")
     reason: str = Field(min_length=1, description="The reason.")
     expires: dt.date = Field(description="The last day with an effect, in UTC.")
 
     @property
     def subjects(self) -> tuple[str, ...]:
-        """Return the names of the rules or users that the exception or exemption is about."""
+        """Return the names of the rules of an exception, or of the users of an exemption."""
         raise NotImplementedError
 
     @property
@@ -202,7 +202,7 @@ class Exemption(TimeLimit):
 
 
 class ReportSettings(CamelCaseModel):
-    """The findings that reports show, and those with which a verb exits with 1."""
+    """The findings that reports show, and the findings for which a verb exits with 1."""
 
     fail_on: FailOn | tuple[FailOn, ...] = Field(
         default="warn",
@@ -356,8 +356,8 @@ NAME: Final = "claimgate.yaml"
 class ConfigurationFile(Struct, frozen=True):
     """A configuration and its document. Without a file, the document is None.
 
-    `root` is the folder that must contain all files that the configuration names; "" if a user named the configuration,
-    so that any file is allowed.
+    `root` is the folder that must contain all files that the configuration names. It is "" if a user named the
+    configuration: then any file is allowed.
     """
 
     value: FileConfiguration = EMPTY

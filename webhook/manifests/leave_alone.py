@@ -35,7 +35,9 @@ MOST_GROUPS: Final = 1000
 """The most groups of a user that are compared with exemptions. API servers stop a matchCondition that reads more."""
 ANNOTATION: Final = "claimgate.dev/ignore"
 MOST_CHARACTERS: Final = 1_000
-"""The most characters of an annotation with exceptions: enough for a dozen. The event loop needs a few milliseconds."""
+"""The most characters of an annotation with exceptions: enough for a dozen exceptions. The event loop needs a few
+milliseconds.
+"""
 _MOST_BYTES: Final = 128 << 10
 """The most bytes of the parsed annotation. An alias in YAML can repeat a text 50,000 times."""
 _CHARACTER_S: Final = 1e-5
@@ -149,7 +151,7 @@ def may_have_comments(configuration: FileConfiguration, namespace: str) -> bool:
 def _exceptions_of_annotation(
     configuration: FileConfiguration, namespace: str, obj: JSON, deadline: Deadline
 ) -> tuple[Sequence[ExceptionRecord], str]:
-    """Return the exceptions in an object's annotation, and why the annotation has no effect, or ""."""
+    """Return the exceptions in an object's annotation, and why the annotation has no effect; "" if it has an effect."""
     text = _exception_annotation(obj)
     if not text:
         return (), ""

@@ -28,7 +28,7 @@ class _Manifest(BaseModel):
 
 
 class Metadata(_Manifest):
-    """metav1.ObjectMeta (k8s.io/apimachinery v0.36 pkg/apis/meta/v1/types.go); fields that policies do not need are
+    """metav1.ObjectMeta (k8s.io/apimachinery v0.36 pkg/apis/meta/v1/types.go). Fields that policies do not need are
     accepted and not read.
     """
 

@@ -129,7 +129,7 @@ class Effect(Struct, frozen=True):
 
 
 def is_description_of_object(description: str) -> bool:
-    """Return whether a description of an exception is that of a PolicyException."""
+    """Return whether a text is the description of a PolicyException."""
     return description.partition(" by ")[2].startswith(f"{POLICY_EXCEPTION} ")
 
 
@@ -189,8 +189,8 @@ def oldest_of_namespace(objects: Iterable[JSON]) -> list[JSON]:
 
 
 def one_of_each_namespace_in_turn(items: Iterable[T], namespace: Callable[[T], str]) -> list[T]:
-    """Return the first item of each namespace, then the second of each, and so on. If only the first items are used, a
-    namespace with very many items does not displace others.
+    """Return the first item of each namespace, then the second item of each namespace, and so on. If only the first
+    items are used, a namespace with very many items does not displace others.
     """
     turns = Counter[str]()
 

@@ -87,7 +87,7 @@ def policy_head_errors(spec: PolicySpec, path: FieldPath) -> Errors:
 
 
 def mutating_operations_errors(resources: MatchResources, path: FieldPath) -> Errors:
-    """Refuse mutation on DELETE, which has no object to change."""
+    """Refuse a mutation on DELETE, because there is no object to change."""
     for rule in resources.resource_rules:
         for operation in rule.operations:
             if operation not in MUTATING_OPERATIONS:

@@ -35,7 +35,7 @@ def apply_configuration(
     sent: JSON = None,
     deadline: Deadline | None = None,
 ) -> JSON:
-    """Return the document after merging the configuration; unchanged parts stay the same objects.
+    """Return the document after merging the configuration. Unchanged parts stay the same objects.
 
     Args:
         document: the current object. Fields that are also in `sent` may be unknown to the schema.
@@ -223,7 +223,7 @@ def _require_list(value: JSON, side: str, path: str) -> list[JSON] | None:
 
 
 def _merge_maps(old: dict[str, JSON] | None, new: dict[str, JSON] | None, shape: MapShape, path: str) -> JSON:
-    if shape.is_atomic or not (old or new):  # both are empty or null; empty and null stay different
+    if shape.is_atomic or not (old or new):  # both values are empty or null; empty and null stay different
         return new
     merged = dict(old or {})
     changed = old is None

@@ -40,7 +40,7 @@ class FailedTest(PatchError):
 
 
 def apply_operations(document: JSON, operations: Sequence[Operation], deadline: Deadline | None = None) -> JSON:
-    """Return the document after all operations; the document itself is not changed.
+    """Return the document after all operations. The given document is not changed.
 
     Raises:
         FailedTest: a `test` operation failed.
@@ -185,7 +185,7 @@ def _insert_value(container: JSON, step: str, value: JSON, where: str) -> None:
 
 
 def _insertion_index(container: list[JSON], step: str) -> int:
-    # the index is at most one past the end; negative indexes count from there
+    # the index is at most one past the end; negative indexes count from one past the end
     try:
         index = _parse_index(step)
     except PatchError as error:

@@ -63,7 +63,7 @@ _OPEN: Final[Node] = {"fields": {"apiVersion": "string", "kind": "string", "meta
 
 
 class _InlineNode(dict[str, Any]):
-    """A node inside another node; its shape is computed on first use."""
+    """A node inside another node. Its shape is computed on first use."""
 
     __slots__ = ("shape",)
     shape: Shape
@@ -150,7 +150,7 @@ def _defaults_of_keys(element: Node) -> Mapping[str, JSON]:
 
 
 class DeclaredSchemaNode:
-    """A node of a schema in a CustomResourceDefinition; its shape is computed on first use.
+    """A node of a schema in a CustomResourceDefinition. Its shape is computed on first use.
 
     `keeps_unknown`: the outer schema keeps unknown fields.
     """
@@ -164,7 +164,6 @@ class DeclaredSchemaNode:
         self._shape: Shape | None = None
 
     def shape(self) -> Shape:
-        """Return the kinds of value that the node allows."""
         if self._shape is None:
             self._shape = self._compute_shape_of_schema()
         return self._shape

@@ -260,7 +260,7 @@ class _MergedListBuilder:
         self.items += items[part]
 
     def number_items_with_gaps(self, known: list[int], taken: list[int]) -> list[int]:
-        """Return the numbers for the new list: the numbers of the other list, with 0 for the patch's items.
+        """Return the numbers for the new list: the numbers of the old list, with 0 for the patch's items.
 
         `taken` has the places of replaced items.
         """
@@ -274,7 +274,7 @@ class _MergedListBuilder:
         return numbers
 
     def fit_patch_numbers_into_gaps(self, numbers: list[int], by_key: dict[Any, int | None]) -> bool:
-        """Number each item of the patch within its gap; return whether all gaps were large enough."""
+        """Number each item of the patch within its gap. Return whether all gaps were large enough."""
         for first, added in self._added:
             end, steps = first + len(added), len(added) + 1
             before = numbers[first - 1] if first else None

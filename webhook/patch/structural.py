@@ -1,6 +1,6 @@
 """Changes a custom resource by its schema as API servers do: fills in defaults, and removes unknown fields and nulls.
 
-Inputs are not changed; without a change, the same value is returned. Schemas are those of CustomResourceDefinitions.
+Inputs are not changed. Without a change, the same value is returned. Schemas are those of CustomResourceDefinitions.
 Source: k8s.io/apiextensions-apiserver v0.36 pkg/apiserver/schema/: {defaulting,pruning}/algorithm.go,
 defaulting/prunenulls.go.
 """

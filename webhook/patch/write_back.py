@@ -16,7 +16,7 @@ _ABSENT: Final = object()
 
 
 def write_back_changes(written: JSON, shown: JSON, changed: JSON, deadline: Deadline) -> JSON:
-    """Return `written` with the changes from `shown` to `changed`; without changes, the same value.
+    """Return `written` with the changes from `shown` to `changed`. Without changes, return the same value.
 
     List items are matched by identity, otherwise by `name`, otherwise by position.
     """

@@ -42,7 +42,7 @@ class InnerObjects(NamedTuple):
 
 
 class PrecomputedCriteriaMatch(Struct, frozen=True, eq=False):
-    """Criteria with their result for requests for one resource and operation, without the namespaceSelector.
+    """Criteria, with their result for one resource and operation. The result ignores the namespaceSelector.
 
     `own` is the result for the object of the request, and `pods` for a pod template in it. None means that the result
     depends on the object.
@@ -144,7 +144,9 @@ def _conditions_to_evaluate(policy: Policy, attributes: Attributes) -> MatchCond
 
 
 def _required_pod_parts(policy: Policy, attributes: Attributes, registry: FactRegistry) -> frozenset[str]:
-    """Return the parts of which a created or updated Pod needs one, so that the policy's checks run; empty for all."""
+    """Return the parts for which the policy's checks run: a created or updated Pod needs at least one part. Empty means
+    every Pod.
+    """
     if attributes.kind != POD or attributes.operation == Operation.DELETE:
         return frozenset()
     return registry.checks_of_kind(("", "Pod"), is_deleted=False).pod_parts_that_checks_need(policy.checks)
@@ -164,9 +166,7 @@ def request_about_pods(attributes: Attributes, **others: Any) -> Attributes:
 
 
 def _match_without_object(criteria: Criteria, attributes: Attributes, equal: ResourceEquivalences) -> bool | None:
-    """Return whether criteria match requests with this resource and operation; None if the result depends on the
-    object.
-    """
+    """Return None if the result depends on the object."""
     if criteria.objects.requirements:
         return None
     if any(each.names for each in (*criteria.rules, *criteria.excluded)):

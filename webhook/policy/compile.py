@@ -211,7 +211,7 @@ def compile_match_conditions(
     )
 
 
-@lru_cache(maxsize=8)  # most policies have this condition, with only a few engines and versions
+@lru_cache(maxsize=8)  # most policies have this condition; there are few engines and versions
 def _condition_for_spec_updates(engine: Engine, version: Version) -> Condition:
     """Return the condition of the annotation `updates: spec`, which reads only the request and its objects."""
     walk = PolicyCompilation(engine, version, has_params=False, facts=())
@@ -222,8 +222,8 @@ def _condition_for_spec_updates(engine: Engine, version: Version) -> Condition:
 
 
 def compile_body(manifest: PolicyManifest, walk: PolicyCompilation) -> PolicyBody:
-    """Compile the expressions of a policy except matchConditions; add errors of expressions and of other fields to
-    the walk.
+    """Compile the expressions of a policy except matchConditions. Add errors of expressions and of other fields to the
+    walk.
     """
     _compile_variables(walk, manifest)
     rules, audits, changes = _compile_rules_or_mutations(walk, manifest)
@@ -268,7 +268,7 @@ def _compile_match_condition(walk: PolicyCompilation, name: str, source: str, wh
 
 
 def _compile_variables(walk: PolicyCompilation, manifest: PolicyManifest) -> None:
-    """Compile the variables in order. Each can read the variables before it."""
+    """Compile the variables in order. A variable can read the variables before it."""
     if manifest.spec.variables or isinstance(manifest, MutatingPolicyManifest):
         walk.types = {}
     for index, variable in enumerate(manifest.spec.variables):

@@ -25,7 +25,7 @@ from webhook.rules.rule import Rule
 BOOKKEEPING: Final = frozenset(("status", "finalizers", "managedFields"))
 """Fields with which controllers and API servers track an object."""
 Reads: TypeAlias = Mapping[str, frozenset[str]]
-"""The fields of each fact that are read, by the name of the fact; the field "" means the whole fact."""
+"""The fields that are read of each fact, by the name of the fact. The field "" means the whole fact."""
 
 
 class Expression(Struct, frozen=True, eq=False):
@@ -115,8 +115,8 @@ T = TypeVar("T")
 
 
 class DeferredPart(Generic[T]):
-    """A part of a policy that is compiled on first use. If two threads compile it at the same time, both results are
-    usable.
+    """A part of a policy that is compiled on first use. If two threads compile the part at the same time, both results
+    are usable.
     """
 
     __slots__ = ("_compile", "_part")
@@ -233,7 +233,7 @@ class Policy:
         return self.skips_bookkeeping or self.is_about_specs or self.reports_problems
 
     def rule_id(self, index: int | None) -> str:
-        """Return the id of a validation. If the validation has no id, or `index` is None, return the policy's name."""
+        """Return the id of a validation. Without an id, or if `index` is None, return the policy's name."""
         return self.named[index].id if index is not None and self.named else self.name
 
     def severity_of_rule(self, code: str) -> str:
@@ -252,7 +252,7 @@ class Policy:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Return the matchConditions, first the condition of `updates: spec`."""
+        """Return the matchConditions. The condition of `updates: spec` is the first."""
         compiled = self.match_conditions()
         return compiled.conditions if compiled.spec_changes is None else (compiled.spec_changes, *compiled.conditions)
 

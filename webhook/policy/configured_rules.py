@@ -65,7 +65,7 @@ def apply_configuration_to_policies(policies: PolicySet, file: ConfigurationFile
 
     Raises:
         InputError: the file has unknown rules or groups, kinds that several groups have, or mistakes in params. The
-            error lists all of them.
+            error lists all mistakes.
     """
     if file.document is None:
         return policies
@@ -100,7 +100,8 @@ def _problems_of_unknown_names(file: ConfigurationFile, known: Collection[str]) 
 def _problems_of_params(file: ConfigurationFile, policies: PolicySet) -> Iterator[InputProblem]:
     """Yield problems of unknown keys and rules in `params`.
 
-    An unknown name of a ConfigMap is no problem here: it may belong to a policy of another run, or of the cluster.
+    An unknown name of a ConfigMap is no problem here, because the ConfigMap may belong to a policy of another run, or
+    of the cluster.
     """
     if not file.value.params:
         return
@@ -130,8 +131,8 @@ def unused_params(file: ConfigurationFile, policies: PolicySet) -> Iterator[Inpu
 
 
 def _problems_of_ambiguous_kinds(file: ConfigurationFile, policies: PolicySet) -> Iterator[InputProblem]:
-    """Yield a problem for each kind of an exception that is written without a group although several groups have
-    it.
+    """Yield a problem for each kind of an exception that is written without a group although several groups have the
+    kind.
     """
     named = [
         (("exceptions", number, "kinds", at), kind)
@@ -145,7 +146,7 @@ def _problems_of_ambiguous_kinds(file: ConfigurationFile, policies: PolicySet) -
 
 
 def _describe_ambiguous_kind(kind: str, known: Collection[tuple[str, str]]) -> str:
-    """Return a sentence about a kind that several groups have; "" if at most one group has it."""
+    """Return a sentence about a kind that several groups have; "" if at most one group has the kind."""
     groups = sorted(group or CORE_GROUP for group, name in known if name == kind)
     if len(groups) < 2:
         return ""

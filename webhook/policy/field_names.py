@@ -1,11 +1,11 @@
 """Finds fields in expressions that no kind of the policy has: `object.spec.replica`, `Object.spec{replica: 1}`.
 
 kube-apiserver writes such fields to `status.typeChecking` of a ValidatingAdmissionPolicy. kube-apiserver checks the
-object with the type of each kind that the rules name, and also reports fields that only some of the kinds lack. Source:
-kubernetes v1.36 pkg/admission/plugin/policy/validating/typechecking.go. This module does not report a field that only
-some kinds lack, because policies distinguish kinds with `has()`. Only the fields of built-in kinds are known. If rules
-name other kinds, or wildcards, nothing is reported. API servers check `Object{…}` only during a request, which then
-fails (mutating/patch/smd.go, "field not declared in schema").
+object with the type of each kind that the rules name. So it also reports fields that only some of the kinds lack.
+Source: kubernetes v1.36 pkg/admission/plugin/policy/validating/typechecking.go. This module does not report a field
+that only some kinds lack, because policies distinguish kinds with `has()`. Only the fields of built-in kinds are known.
+If rules name other kinds, or wildcards, nothing is reported. API servers check `Object{…}` only during a request, which
+then fails (mutating/patch/smd.go, "field not declared in schema").
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from webhook.text.similar_names import nearest_name
 
 _GONE: Final = frozenset(("source",))
 """Fields that only earlier releases had: `source` of claims in pods, until 1.30. Policies may read such a field, to
-tell users the new field."""
+name the new field to users.
+"""
 _SAME: Final = frozenset(("filter", "sortBy"))
 """Macros that return the type of their operand."""
 _INNER: Final = frozenset(("bind", "optMap", "optFlatMap"))

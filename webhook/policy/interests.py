@@ -90,7 +90,7 @@ def _interests_besides_facts_and_checks(
 
 
 def _interests_in_definitions(policy: Policy) -> Iterator[Interest]:
-    """Yield the CustomResourceDefinitions that a policy needs for its mutations; all if its rules name `*`."""
+    """Yield the CustomResourceDefinitions that a policy needs for its mutations. If its rules name `*`, yield all."""
     for rule in policy.criteria.rules if policy.needs_schemas else ():
         for group in sorted(rule.groups or ("*",)):
             for resource, _ in rule.resources:

@@ -59,7 +59,7 @@ EngineName: TypeAlias = Literal["compiled", "celpy"]
 TEST_FOLDERS = frozenset(("cases", "context"))
 TEST_FILES = frozenset(("suite.yaml", "suite.yml", "kyverno-test.yaml", "kyverno-test.yml"))
 _KUSTOMIZATIONS = frozenset(("kustomization.yaml", "kustomization.yml"))
-"""Names of kustomizations, which `kubectl apply -k` reads; they may lack apiVersion and kind."""
+"""Names of kustomizations, which `kubectl apply -k` reads. A kustomization may lack apiVersion and kind."""
 _OTHER_KINDS = frozenset(("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"))
 
 
@@ -69,7 +69,7 @@ class Options(Struct, frozen=True, kw_only=True):
     `registry` has the facts and checks that policies may use.
 
     `lazy`: expressions are compiled when a policy is first evaluated. Use this only for policies that are known to
-    compile. `own_namespace` is the namespace where claimgate runs; policies in files call it `claimgate-system`.
+    compile. `own_namespace` is the namespace where claimgate runs; policies in files name it `claimgate-system`.
     """
 
     engine: Engine | EngineName = "compiled"

@@ -160,7 +160,7 @@ def match_request(
     `sent` is the match for an object that needs no conversion, by default `match_of_unconverted(attributes)`. `tell`
     is called with the name of the part that does not match.
 
-    As upstream, a missing namespace, or a label that is not a string, is an error only if all other parts match.
+    As in API servers, a missing namespace, or a label that is not a string, is an error only if all other parts match.
 
     Raises:
         BindingError: all other parts match, but the namespace does not exist.

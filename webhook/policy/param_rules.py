@@ -1,7 +1,7 @@
 """Finds mistakes in the params of policies, such as unknown rules and unknown keys.
 
 In files, a mistake is an error when params are loaded (load.py, assembly.py). In a live cluster, people may edit a
-ConfigMap by hand, so the server only reports a mistake (server/live_policy_set.py) and uses the other rules.
+ConfigMap by hand. So the server only reports a mistake (server/live_policy_set.py), and uses the other rules.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class ParamRuleChecker:
 
     def mistakes_of_param(self, param: JSON) -> Iterator[Mistake]:
         loaded = {rule for policy in self._policies for rule in policy.catalogue}
-        if any(actions.mistakes_in_param(param, loaded)):  # it may also name rules of policies that are not loaded
+        if any(actions.mistakes_in_param(param, loaded)):  # some rules may be of policies that are not loaded
             yield from actions.mistakes_in_param(
                 param, loaded.union(self._registry.rule_catalogue_of_groups(self._registry.check_groups))
             )
@@ -169,7 +169,7 @@ class _References:
                     self._others[kind].append(source)
 
     def refer_to(self, obj: JSON) -> bool:
-        """Return whether a binding refers to an object; the version is not compared."""
+        """Return whether a binding refers to an object. The version is not compared."""
         if not isinstance(obj, dict):
             return False
         kind = str(obj.get("apiVersion")).rpartition("/")[0], str(obj.get("kind"))

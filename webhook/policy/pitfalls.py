@@ -1,5 +1,5 @@
-"""Finds mistakes in policies that compile: a policy fails on every object; objects in another version cannot be
-converted; or a fact has another meaning for a pod template than for the whole object.
+"""Finds three mistakes in policies that compile. A policy fails on every object. Objects in another version cannot be
+converted. A fact has another meaning for a pod template than for the whole object.
 
 API servers accept a policy that fails on every object. With failurePolicy `Fail`, users then cannot create any object
 that the policy matches. Only the fields of built-in kinds are known here.
@@ -200,9 +200,7 @@ def _sentence_about_version(other: Policy, sent: GroupVersionResource, wanted: s
 
 
 def _may_be_served(resource: GroupVersionResource, loaded: PolicySet) -> bool:
-    """Return whether a resource may have this version: a rule may name versions that only some of its resources
-    have.
-    """
+    """A rule may name versions that only some of its resources have."""
     equal = loaded.equivalents
     return resource in equal.others or (resource.group, resource.resource) not in equal.groups
 

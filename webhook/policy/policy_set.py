@@ -1,6 +1,6 @@
 """All loaded policies as one immutable value with an index. A reload replaces the whole value.
 
-The index finds the policies that may concern a request, so policies for other kinds take no time; matching.py then
+The index finds the policies that may concern a request, so policies for other kinds take no time. matching.py then
 matches each policy. The keys of the index are group, resource and operation. If several groups have a resource, the
 index uses the first group for all of them.
 """
@@ -104,11 +104,10 @@ class PolicySet:
 
     @property
     def unbound_policy_names(self) -> tuple[str, ...]:
-        """Return the names of policies without a binding. They are never evaluated."""
+        """Return the names of policies without a binding, which are never evaluated."""
         return tuple(policy.name for policy in self.policies if not policy.bindings)
 
     def validating_for(self, attributes: Attributes, phase: Phase) -> tuple[Candidate, ...]:
-        """Return the validating policies of a phase that may concern a request."""
         return self._candidates(phase.value, attributes)
 
     def mutating_for(self, attributes: Attributes) -> tuple[Candidate, ...]:
@@ -198,8 +197,8 @@ def _index_keys_of_policy(policy: Policy, table: Table, equal: ResourceEquivalen
 
 
 def _resources_of_rule(rule: ResourceRule, policy: Policy, table: Table) -> Iterator[tuple[str, str]]:
-    """Yield the resources that a rule names; for an expanding policy, also resources with pod templates or embedded
-    objects.
+    """Yield the resources that a rule names. For an expanding policy, also yield resources with pod templates or
+    embedded objects.
     """
     groups = ("*",) if rule.groups is None else sorted(rule.groups)
     for resource, _ in rule.resources:

@@ -7,7 +7,7 @@ loaded. `claimgate policies check` reports the other mistakes. Only groups of Ku
 resources of other groups are unknown.
 
 The rules of a policy say which operations, kinds, resources and sub-resources its requests can have. A matchCondition
-or validation is evaluated with each combination of these values; all other values are unknown. For example,
+or validation is evaluated with each combination of these values. All other values are unknown. For example,
 `object.kind == 'pods'` and `request.operation == 'Create'` are false for every request. kube-apiserver accepts such a
 policy, which never refuses anything. Only built-in kinds are known here.
 """

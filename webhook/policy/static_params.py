@@ -41,8 +41,8 @@ class Param(Struct, frozen=True, eq=False):
     """One parameter of a binding. `object` is None for an evaluation without parameter.
 
     `name` is `namespace/name`, or `name` without a namespace. `admits` has the decisions for validations that are true,
-    for the object itself. `assumed` has the assumptions about the cluster in the parameter. If they cannot be read,
-    `assumed` is None, and `refusal` has the reason.
+    for the object itself. `assumed` has the assumptions about the cluster in the parameter. If the assumptions cannot
+    be read, `assumed` is None, and `refusal` has the reason.
     """
 
     object: JSON
@@ -52,8 +52,8 @@ class Param(Struct, frozen=True, eq=False):
     refusal: str = ""
 
     def admits_at(self, place: str) -> tuple[Decision, ...]:
-        """Return the decisions for validations that are true: for the object itself if `place` is "", otherwise for the
-        pod template at this path.
+        """Return the decisions for validations that are true. They are about the object itself if `place` is "",
+        otherwise about the pod template at this path.
         """
         return tuple([replace(decision, path=place) for decision in self.admits]) if place else self.admits
 
