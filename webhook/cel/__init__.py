@@ -4,8 +4,8 @@
     program = compiled_engine().compile("object.spec.replicas <= 5", environment, expects=(BOOL,))
     program.evaluate({"object": {"spec": {"replicas": 3}}}, CostMeter())    # True
 
-Text becomes a tree (syntax), the tree gets types (check) and becomes one Python function (compile), which works on
-plain JSON and counts its cost (cost) as the API server does. library/ has the functions.
+Text becomes a tree (syntax). The tree gets types (check), and becomes one Python function (compile). The function works
+on plain JSON, and counts its cost (cost) as the API server does. library/ has the functions.
 """
 
 from webhook.cel.cost import CostMeter

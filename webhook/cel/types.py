@@ -10,8 +10,8 @@ from msgspec import Struct, field
 class Type(Struct, frozen=True):
     """A CEL type: a name and its parameters. `list(int)` is Type("list", (INT,)).
 
-    kind is "param" for a type variable of an overload (T, K, V), "opaque" for kubernetes.Quantity and similar types,
-    "object" for a declared structure, and "" for the language's own types.
+    kind is "" for the language's own types, and "object" for a declared structure. It is "opaque" for types such as
+    kubernetes.Quantity, and "param" for a type variable of an overload (T, K, V).
     """
 
     name: str

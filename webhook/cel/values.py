@@ -361,7 +361,7 @@ def map_find(value: dict[Any, Any], key: Any) -> Any:
 
 
 def find_by_map_key(value: Mapping[Any, Any], key: Any) -> Any:
-    """Return the value of a key, or ABSENT, in a mapping whose keys are results of map_key."""
+    """Return the value of a key, or ABSENT, in a mapping with results of map_key as keys."""
     kind = type(key)
     value_found = value.get(map_key(key), ABSENT)
     if value_found is not ABSENT or kind not in NUMBERS:

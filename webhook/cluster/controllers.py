@@ -1,10 +1,10 @@
 """Finds which release of a controller the files of a tree install. The result is the Deployment of the controller, as
 the published manifests create it.
 
-A live cluster has this Deployment. For files, the Deployment is built from a release that a file states: in a chart, a
-dependency of a chart, an image of a kustomization, or an object that installs a chart. Views then treat the Deployment
-as an object of this file. Releases in tests and in copies of other projects are not used. The release is unknown if a
-folder is named after another release.
+A live cluster has this Deployment. For files, the Deployment is built from a release that a file states. A file states
+it in a chart, a dependency of a chart, an image of a kustomization, or an object that installs a chart. Views then
+treat the Deployment as an object of this file. Releases in tests and in copies of other projects are not used. The
+release is unknown if a folder is named after another release.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 An object may have thousands of pod templates, each with decisions. At least one decision of every rule that denies or
 fails is kept, so that the bound changes no verdict.
 
-One mistake may break two rules, and one warning may concern several places. If a rule `yields_to` other rules, its
-problem about a field is dropped if one of the other rules reports the field with at least the same actions. Warnings
-with equal messages about fields of the same name, for example in each role of a job, become one problem that names
-the other places. Denials keep a problem for each place, because every place must be fixed.
+One mistake may break two rules, and one warning may concern several places. A rule may yield to other rules
+(`yields_to`). Its problem about a field is dropped if one of these rules reports the field with at least the same
+actions. Warnings with equal messages about fields of the same name become one problem that names the other places. An
+example is a field in each role of a job. Denials keep a problem for each place, because every place must be fixed.
 """
 
 from __future__ import annotations

@@ -228,7 +228,7 @@ def with_changed_pod(
 def _with_changed_metadata(obj: JSON, podset: PodSet, before: JSON, after: JSON, into: TemplateRewriting) -> JSON:
     """Return the object with a pod's changed labels and annotations, at the places from which the pod gets them.
 
-    Additions are written to the last place, which overrides the others. Removals apply to all places.
+    Additions are written to the last place, which overrides the earlier places. Removals apply to all places.
     """
     for name in ("labels", "annotations"):
         old, new = before.get(name) or {}, after.get(name) or {}

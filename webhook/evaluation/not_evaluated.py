@@ -1,7 +1,7 @@
 """Makes the decisions about everything that was not evaluated.
 
-- A policy as a whole: the time is over, its configuration cannot be used, it needs an object version to which only an
-  API server can convert, or claimgate has a bug. Its failurePolicy decides, as for every failed evaluation
+- A policy as a whole: the time is over, its configuration cannot be used, or claimgate has a bug. Or the policy needs
+  an object version to which only an API server can convert. Its failurePolicy decides, as for every failed evaluation
   (k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/validator.go).
 - A request: its evaluation was stopped from outside. Every policy that may concern the request has an error.
 - An object or a pod template with values of wrong types: it is reported once, unless a policy about types reported

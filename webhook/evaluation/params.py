@@ -4,8 +4,7 @@ A policy is evaluated once for each parameter. The parameter None means an evalu
 k8s.io/apiserver v0.36 pkg/admission/plugin/policy/generic/policy_dispatcher.go (CollectParams).
 
 A policy with checks has default levels in the catalogue of its rules. If its parameter is missing and the binding
-allows that, the policy is evaluated with an empty parameter, because a deleted ConfigMap must not switch off all
-rules.
+allows that, the policy is evaluated with an empty parameter. So a deleted ConfigMap does not switch off all rules.
 """
 
 from __future__ import annotations

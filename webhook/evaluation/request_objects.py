@@ -119,8 +119,8 @@ class EvaluationTarget:
         return self.shown_objects
 
     def object_for_mutations(self, deadline: Deadline) -> JSON:
-        """Return the object to which patches apply: the request's own object unchanged, and an inner object in the
-        form for expressions, also if a controller completes it.
+        """Return the object to which patches apply. The request's own object is unchanged. An inner object has the form
+        for expressions, also if a controller completes the object.
         """
         if self.podset is None:
             return self.written

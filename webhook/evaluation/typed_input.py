@@ -6,7 +6,7 @@ declared type. If its kind has no declared type, only its pod templates are deco
 mismatches. Only the policies about wrong types are evaluated on such an object or template.
 
 A built-in object is decoded into Go's types after every mutation. A value of a wrong type or an unknown field is an
-error, empty lists and maps are removed, and null means absent. Only changed parts are checked, because the others
+error, empty lists and maps are removed, and null means absent. Only changed parts are checked, because unchanged parts
 were decoded before. Custom resources stay unchanged. Source: sigs.k8s.io/json as k8s.io/apimachinery v0.36
 pkg/runtime/serializer/json uses it, pkg/runtime/converter.go for ApplyConfiguration; the fields of kinds are those of
 the schema in patch/.

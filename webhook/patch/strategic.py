@@ -3,8 +3,8 @@
 Source of the rules: k8s.io/apimachinery v0.36.1 pkg/util/strategicpatch/patch.go StrategicMergePatch, with the struct
 tags of the API types (listkeys.json, `merge`). Lists with a merge key are merged by this key, and other lists are
 replaced. null removes a field. The directives are `$patch` (replace, delete) and `$retainKeys`. Without `$retainKeys`,
-a volume or claim gets the sources of the original and of the patch. The two list directives that only kubectl writes
-are refused.
+a volume or claim gets the sources of the original and of the patch. Two directives for lists, which only kubectl
+writes, are refused.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from webhook.errors import PatchError
 
 Root: TypeAlias = Literal["JobSetSpec", "JobTemplateSpec", "PodTemplateSpec", "PodSpec"]
 Tags: TypeAlias = Mapping[str, Any]
-"""The tagged fields of a type: `merge` is the merge key of a list ("" for plain values), and `type` the type of the
-items or of the field."""
+"""The tagged fields of a type. `merge` is the merge key of a list; "" for plain values. `type` is the type of the items
+or of the field.
+"""
 
 _DIRECTIVE: Final = "$patch"
 _RETAIN: Final = "$retainKeys"
@@ -225,7 +226,7 @@ def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str, w
 def _order_merged_items_by_index(
     kept: list[JSON], merged: dict[Any, JSON], old_positions: dict[Any, int], index: _ItemIndex, walk: _MergeContext
 ) -> list[JSON]:
-    # items of the patch have the patch's order; each of them comes after the other items that preceded it originally
+    # items of the patch have the patch's order, and stay behind the items that preceded them in the original
     taken = sorted(old_positions.values())
     others, builder = _RemainingItems(kept, taken), _MergedListBuilder()
     for identity, item in merged.items():
@@ -373,7 +374,7 @@ def _key_of_item(item: JSON, key: str, name: str) -> Any:
 def _items_in_merged_order(
     items: list[JSON], patch_order: list[Any], original_order: list[Any], identify: Callable[[JSON], Any]
 ) -> list[JSON]:
-    # items of the patch have the patch's order; each of them comes after the other items that preceded it originally
+    # items of the patch have the patch's order, and stay behind the items that preceded them in the original
     wanted, old_positions = _first_positions(patch_order), _first_positions(original_order)
     patched, others = [], deque[tuple[int, JSON]]()
     for item in items:

@@ -1,7 +1,7 @@
 """Lists the objects that policies look up in a cluster: namespaces, parameters, objects for facts and checks, and
 definitions of kinds.
 
-A view of the cluster keeps these objects: parameters as a whole, because policies may read any field, and only the
+A view of the cluster keeps these objects. It keeps whole parameters, because policies may read any field, and only the
 needed fields of other objects.
 """
 

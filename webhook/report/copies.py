@@ -275,7 +275,7 @@ class CopiesWriter:
         """Return the number of the earlier finding with the same mistake in a project; None if this is the first.
 
         Within a file, findings are joined only for objects from one template or of one API version, for a series of
-        objects, and for pod templates of one object. For other findings of a mistake, the second finding in a file is
+        objects, or for pod templates of one object. For other findings of a mistake, the second finding in a file is
         compared with the second finding in another file.
         """
         is_of_version = finding.path == _API_VERSION

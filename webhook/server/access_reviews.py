@@ -111,7 +111,7 @@ def decision(answered: JSON) -> AuthorizationDecision | str:
     if not isinstance(status, dict) or not isinstance(status.get("allowed"), bool):
         return "the API server answered something else than a SubjectAccessReview"
     failed = status.get("evaluationError") or None
-    # a definite denial of one authorizer counts even if another one failed
+    # a definite denial of one authorizer counts even if another authorizer failed
     is_error = failed is not None and not status["allowed"] and not status.get("denied")
     return AuthorizationDecision(
         allowed=status["allowed"], reason=status.get("reason") or "", error=failed if is_error else None

@@ -5,8 +5,8 @@ A new connection is always accepted. At the limit, the address with the most con
 client that fills the port cannot lock the API server out.
 
 An HTTP/1.1 client may send a request while the server closes the idle connection. So an idle connection is closed only
-if no byte of a request has arrived, not even in the system's buffers, and few are closed between two polls of the
-sockets.
+if no byte of a request has arrived, not even in the system's buffers. Few connections are closed between two polls of
+the sockets.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ send 240 MB at one moment. An API server sends less: some hundreds of requests a
 read at a time."""
 _LARGE_BYTES: Final = 16 * 1024
 _PATIENCE_S: Final = 1.0
-"""If the server has waited this long in the middle of a request, the connection is slow: it is ended before idle
-connections, and also above MAX_HELD_BYTES. The body of an API server arrives within milliseconds."""
+"""If the server has waited this long in the middle of a request, the connection is slow. A slow connection is ended
+before idle connections, and also above MAX_HELD_BYTES. The body of an API server arrives within milliseconds.
+"""
 _UNPROVEN_SHARE: Final = 4
-"""A quarter of the places is for connections without an answer yet. Otherwise a client
-that fills the port with answered connections could end each new connection of an API server by opening another one."""
+"""A quarter of the places is for connections without an answer yet. Otherwise a client that fills the port with answered
+connections could end each new connection of an API server, by opening another connection.
+"""
 _IDLE_TRIED: Final = 8
 """The most idle connections that are checked for a request in their buffers: one system call each."""
 
@@ -114,7 +116,7 @@ class ConnectionLimit:
                 self._abort_largest_holder(connection)
 
     def _abort_largest_holder(self, reader: HttpConnection) -> None:
-        # aborts the connection that reads now if its address holds the most bytes, or else the largest of that address
+        # aborts a connection of the address that holds the most bytes: the one that reads now, or else the largest
         largest = max(self._addresses.values(), key=attrgetter("held_bytes"))
         self._end(reader if reader in largest else max(largest, key=attrgetter("held_bytes")), "buffers")
 
@@ -177,13 +179,13 @@ _FIRST_REQUEST_S: Final = 1.0
 async def close_idle_connections(
     connections: Callable[[], Iterable[HttpConnection]], is_hurried: Callable[[], bool] = lambda: False
 ) -> None:
-    """Close idle connections a few at a time, and the others after their next answer.
+    """Close idle connections a few at a time, and busy connections after their next answer.
 
     Clients that have just connected get a second for their first request.
 
     Args:
         connections: returns the connections to close; called in each round.
-        is_hurried: returns whether to stop and leave the others open.
+        is_hurried: returns whether to stop and leave the remaining connections open.
     """
     loop = asyncio.get_running_loop()
     end = loop.time() + _FIRST_REQUEST_S

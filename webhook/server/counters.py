@@ -1,7 +1,7 @@
 """The counters of this process, which the event loop raises while it answers reviews.
 
-The event loop is the only writer, so there are no locks: to count a decision costs a third of a microsecond, and
-several microseconds with the client library's counters. metrics.py shows the counts.
+The event loop is the only writer, so there are no locks. To count a decision costs a third of a microsecond. With the
+client library's counters, it would cost several microseconds. metrics.py shows the counts.
 """
 
 from __future__ import annotations

@@ -363,7 +363,7 @@ class RequestParser:
         if self._hosts != 1 and version == "1.1":
             hosts = f"{self._hosts} `Host` headers" if self._hosts else "no `Host` header"
             raise self._malformed_error(f"the request has {hosts}; HTTP/1.1 needs exactly one")
-        if self._parser.should_upgrade():  # the parser would read the body as bytes of the other protocol
+        if self._parser.should_upgrade():  # the parser would read the body as bytes of the new protocol
             raise self._malformed_error("this server speaks HTTP/1.1 alone; send no `Upgrade` header")
         self._late_bytes = 0
         self._wire.start_or_hold(

@@ -36,8 +36,9 @@ measurements were at most 14 MB, and one in twenty more than 20 MB."""
 USER_CACHE_BYTES: Final = 44_200_000
 """Bytes of all caches of users' texts (docs/caches.md)."""
 TENANTS_BYTES: Final = 6_400_000
-"""Bytes of the most records that usage.py keeps for the scheduler and the workers' queue: about 4,096 namespaces, users
-and addresses with names of 79 characters."""
+"""Bytes of the most records that usage.py keeps for the scheduler and the workers' queue. They are about 4,096
+namespaces, users and addresses with names of 79 characters.
+"""
 EVENTS_BYTES: Final = 1000 * 3_000 + 4096 * 700
 """Bytes of the waiting Events with the longest names, and of the records of the last hour."""
 SPANS_BYTES: Final = 2048 * 5_000

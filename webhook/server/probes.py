@@ -1,4 +1,4 @@
-"""Answers /healthz and /readyz without FastAPI, whose import takes a twentieth of a start.
+"""Answers /healthz and /readyz without FastAPI, because its import takes a twentieth of a start.
 
 The OpenAPI document describes both paths too (pages.py).
 """

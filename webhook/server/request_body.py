@@ -7,7 +7,7 @@ body. A call without a place in the queue gets 429 and `Retry-After: 1`, as from
 again while it has time (client-go rest/with_retry.go), then applies its failurePolicy.
 
 A large body has its own memory, which returns to the system after the answer. On the heap, bodies that arrive in turns
-of 64 KB leave holes between other objects, and each forked process keeps the holes: with 36 MiB of bodies, a worker
+of 64 KB leave holes between other objects, and each forked process keeps the holes. With 36 MiB of bodies, a worker
 kept 113 MB that the server had freed. To read a large body as a whole copies it, which takes milliseconds and the same
 memory again.
 

@@ -3,8 +3,8 @@
 It runs before FastAPI, because a FastAPI route costs three times as much.
 
 An ordinary review is evaluated on the event loop in less than a millisecond. A review that uses up its slice goes to a
-worker process (slow_reviews.py). So does a body that is too large for a slice. scheduler.py decides the order of
-reviews.
+worker process (slow_reviews.py). A body that is too large for a slice goes there at once. scheduler.py decides the
+order of reviews.
 """
 
 from __future__ import annotations

@@ -163,9 +163,10 @@ _SHORT_WORK_S: Final = ROUND_S / 2
 """Work up to these seconds is short: a small review, or a review that copies the pages that it touches after a fork.
 
 Short work has a second ROUND_S in each round, so long work of others does not delay it to the next round. Longer work
-is charged by the square of its time: in twice the time, twice as many reviews come, and each waits twice as long (the
-residual service time of the Pollaczek-Khinchine formula). The first long piece of a namespace may be chance, and is
-charged only its time."""
+is charged by the square of its time. In twice the time, twice as many reviews come, and each review waits twice as long
+(the residual service time of the Pollaczek-Khinchine formula). The first long piece of a namespace may be chance, and
+is charged only its time.
+"""
 _TURN_S: Final = 0.000_2
 """Seconds of the loop for a small request in addition to the measured work: reading, decrypting, writing."""
 

@@ -103,8 +103,8 @@ def _require_client_certificates(context: ssl.SSLContext, authority: Path) -> by
 def key_warning(key: Path) -> str:
     """Return a sentence with the fix if other users can read the private key; otherwise "".
 
-    A Secret volume with fsGroup gives the file to root and to a group of the Pod, and only this group lets the server
-    read the file. So a file of another user may be readable by one of our groups.
+    A Secret volume with fsGroup gives the file to root and to a group of the Pod. Only this group lets the server read
+    the file. So a file of another user may be readable by one of our groups.
     """
     state = key.stat()
     is_foreign = state.st_uid != os.geteuid() and state.st_gid in {os.getegid(), *os.getgroups()}

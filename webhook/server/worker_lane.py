@@ -132,8 +132,9 @@ def question_from_json(fields: Mapping[str, Any]) -> tuple[AuthorizationQuestion
 
 
 LIVES_S: Final = 1.0
-"""Seconds until a fork server is replaced. Each page that the server changes after a fork uses memory twice: in an
-attack 14 to 20 MB after one second, 28 MB after five."""
+"""Seconds until a fork server is replaced. Each page that the server changes after a fork uses memory twice. In an
+attack, this took 14 to 20 MB after one second, and 28 MB after five.
+"""
 
 
 class WorkerStarter:
@@ -155,8 +156,8 @@ class WorkerStarter:
     def start_worker(self, deadline: float, came: float) -> Worker:
         """Start a worker that has the server's state of the moment `came` (monotonic clock), or a later state.
 
-        A fork stops the event loop for 10 to 40 ms. Reviews that waited for a worker before a fork can all start
-        from this fork, even if a user changes the state of the server with every second review.
+        A fork stops the event loop for 10 to 40 ms. All reviews that waited for a worker before a fork can start from
+        this fork. So it does not matter if a user changes the state of the server with every second review.
 
         Raises:
             OSError: the system cannot start another process.

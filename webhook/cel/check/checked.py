@@ -33,8 +33,9 @@ class CheckedTree(Struct, frozen=True, kw_only=True):
         result: the type of the whole expression.
         names: the full names of the variables that the expression reads.
         types: the type of each node; dyn if the type is known only at run time.
-        references: the full name that a node refers to. An Ident or Select refers to a variable or a type, a StructNode
-            to a type, and a Call with a namespace as its target to a function. Variables of macros are left out.
+        references: the full name that a node refers to. An Ident or Select refers to a variable or a type, and a
+            StructNode to a type. A Call with a namespace as its target refers to a function. Variables of macros are
+            left out.
         type_names: the full names of the types that the expression names.
         overloads: the signatures of a call that fit the known types.
         candidates: the signatures for the choice at run time, if they differ from `overloads`. cel-go then chooses

@@ -13,7 +13,7 @@ from webhook.cel.syntax.tree import Call, Has, Macro, Node, Select, children
 WHOLE: Final = ""
 """In `fields_by_variable`, the mark of a variable that is read as a whole."""
 _FIRST_ALONE: Final = frozenset(("_&&_", "_||_", "_?_:_"))
-"""Operators whose first operand decides whether the others are evaluated."""
+"""Operators with a first operand that decides whether later operands are evaluated."""
 
 Path: TypeAlias = tuple[str, ...]
 

@@ -41,7 +41,7 @@ class ExpressionCompiler:
         self.constants = fold_constants(checked, source)
         self.writer = CodeWriter(exact=exact)
         self.scope: dict[str, ValueCode] = {}
-        self.unread: set[int] = set()  # ids of optionals whose value is not read, because only .hasValue() uses them
+        self.unread: set[int] = set()  # ids of optionals that only .hasValue() uses, so that their value is not read
         self.never = Deadline()
         failures = FailurePlaces(self.writer.places)
         self.refund_for, self.failure = failures.cost_to_refund, failures.cel_error

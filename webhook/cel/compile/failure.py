@@ -91,8 +91,8 @@ def _innermost_generated_entry(trace: TracebackType | None) -> TracebackType | N
 def failed_call_cost(cost: Callable[..., int], values: Sequence[Any]) -> int:
     """Return the cost of a failed call in addition to 1, which every call costs.
 
-    The value None stands for a failed argument, which has the size 1. Values that cannot be measured add no cost,
-    because cel-go itself stops there.
+    The value None means a failed argument, which has the size 1. Values that cannot be measured add no cost, because
+    cel-go itself stops there.
     """
     try:
         return cost(None, *values) - 1

@@ -98,7 +98,7 @@ _ONLY: dict[str, type] = {
     "list": list,
     "null_type": type(None),
 }
-"""Types whose values have exactly one Python class."""
+"""Types with values of exactly one Python class."""
 
 
 def _constant_comparison_code(

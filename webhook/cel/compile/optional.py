@@ -94,7 +94,7 @@ def _step_key_code(compiler: ExpressionCompiler, step: Select | Call) -> ValueCo
 
 class _OptionalStep(Struct, frozen=True):
     """A step of a path. `is_first`: the value before the step is not an optional. `before`: the number of earlier steps
-    whose cost is not counted yet.
+    that are not counted yet.
     """
 
     is_first: bool

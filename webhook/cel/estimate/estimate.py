@@ -5,8 +5,8 @@ them. The API server estimates rules of a CustomResourceDefinition with a schema
 limits only the cost at run time. There, every object is dyn, and without sizes most loops are UNBOUNDED.
 
 There are two differences from cel-go. Where Go's arithmetic overflows, cel-go counts a result of unknown size as small;
-this module does not. `worst` also counts what cel-go's estimate leaves out: 1 for each field of a dyn value, the text
-of startsWith, the longest pattern of formats, the elements of walked lists (one level deep). A comparison with a size
+this module does not. `worst` also counts four costs that cel-go's estimate leaves out: 1 for each field of a dyn value,
+the text of startsWith, the longest pattern of formats, and the elements of walked lists. A comparison with a size
 limits the size in later operands (guards.py).
 """
 

@@ -22,7 +22,7 @@ encoders
 format
 
     string.format(list(dyn)) -> string
-        As in newer versions of cel-go: nothing is quoted, thousands are not separated, and every clause for numbers
+        As in newer versions of cel-go, nothing is quoted, and thousands are not separated. Every clause for numbers
         accepts every kind of number. Kubernetes keeps the older function.
 """
 

@@ -6,7 +6,7 @@ arguments. The error does not name the function either if the first value is a t
 implements the operation. Source: cel-go v0.26.0 common/decls/decls.go MaybeNoSuchOverload, common/types/types.go,
 interpreter/interpretable.go evalUnary and evalBinary.
 
-A few cost functions expect a list, and panic on another value, also after a failed argument:
+A few cost functions expect a list, and panic on another value, also after a failed argument. So
 `object.spec.missing.distinct()` stops the whole evaluation, and no `||` absorbs the panic. A call with several fitting
 signatures costs 1 and does not panic. Source: cel-go v0.26.0 ext/lists.go trackListSelfCompare, trackListFlatten.
 """

@@ -1,7 +1,7 @@
 """Collects the issues of one expression.
 
 An expression can have as many mistakes as characters, and cel-go repeats the mistakes of some macro operands. So only
-the first hundred mistakes are kept, and the others are counted.
+the first hundred mistakes are kept, and later mistakes are counted.
 """
 
 from __future__ import annotations
