@@ -34,8 +34,8 @@ _PATIENCE_S: Final = 1.0
 before idle connections, and also above MAX_HELD_BYTES. The body of an API server arrives within milliseconds.
 """
 _UNPROVEN_SHARE: Final = 4
-"""A quarter of the places is for connections without an answer yet. Otherwise a client that fills the port with answered
-connections could end each new connection of an API server, by opening another connection.
+"""A quarter of the places is for connections without an answer yet. Otherwise a client that fills the port with
+answered connections could end each new connection of an API server, by opening another connection.
 """
 _IDLE_TRIED: Final = 8
 """The most idle connections that are checked for a request in their buffers: one system call each."""
