@@ -45,7 +45,9 @@ STEP = 1_000
 
 
 class LoopExceedsLimit(Exception):
-    """A whole loop would exceed the limit. Program.evaluate catches this and counts the iterations one by one."""
+    """A whole loop would exceed the limit. Program.evaluate catches this exception, and counts the iterations one by
+    one.
+    """
 
 
 class CostMeter:

@@ -4,7 +4,7 @@ The list finds misspelled kinds, and cluster-scoped objects in files. Kinds of o
 `scope: Cluster` and claimgate has policies for them. The workload table has the kinds with pods. Other kinds are
 unknown.
 
-Source: k8s.io/api v0.36.1, kinds marked `+genclient`; those marked `+genclient:nonNamespaced` have no namespace.
+Source: k8s.io/api v0.36.1, kinds marked `+genclient`. Kinds marked `+genclient:nonNamespaced` have no namespace.
 """
 
 from __future__ import annotations

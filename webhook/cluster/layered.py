@@ -1,5 +1,5 @@
-"""Views of the cluster on top of another view. They show files over a live cluster, namespaces that are assumed to
-exist, and the cluster before the reviewed request. All views raise LookupFailed if the view that has to answer does not
+"""Views of the cluster on top of another view. A view shows files over a live cluster, namespaces that are assumed to
+exist, or the cluster before the reviewed request. All views raise LookupFailed if the view that has to answer does not
 know the answer.
 
 NamespaceLifecycle refuses requests into a missing namespace before any webhook is called (k8s.io/apiserver v1.36

@@ -1,6 +1,6 @@
-"""Reads the objects of a live cluster once for an audit, without a watch and without keeping them.
+"""Reads the objects of a live cluster once for an audit, without a watch, and does not keep the objects.
 
-API servers keep the state of a list for some minutes. Then they answer 410, with a token that continues the list with
+API servers keep the state of a list for some minutes. Later requests get 410, with a token that continues the list with
 the current state (k8s.io/apiserver v0.36 pkg/storage/continue.go and etcd3/store.go).
 """
 

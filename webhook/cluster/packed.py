@@ -3,7 +3,7 @@
 Text needs a quarter of the memory of decoded values. Decoded objects share one copy of each field name.
 
 A user may write a few objects of 1.5 MB each second. With decoded values, sharing names, counting bytes and comparing
-took 0.1 s for each megabyte, and the event loop waited; with texts, these are short calls. Forked processes share the
+took 0.1 s for each megabyte, and the event loop waited. With texts, these calls are short. Forked processes share the
 memory of a text, and copy the pages of decoded values that they read. A lookup decodes the text.
 """
 
@@ -45,7 +45,7 @@ def projection_of_fields(fields: Fields) -> Callable[[JSON], JSON]:
     """Return a function that reduces an object to name, namespace and these fields; None keeps all but managedFields.
 
     The function raises TooDeepObject if one of the fields is too deep. `with_shared_keys` and `is_too_deep` check the
-    values below them. Removed fields may have any depth.
+    values below the fields. Removed fields may have any depth.
     """
     if fields is None:
         return _without_managed_fields

@@ -85,7 +85,7 @@ class RecordingCluster:
         return self._view.is_whole()
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """Return objects of other files. They are not recorded."""
+        """Return objects of other files, which are not recorded."""
         return self._view.objects_in_other_files(gvk)
 
     def file_of_object(self, obj: JSON) -> str:

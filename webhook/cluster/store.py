@@ -232,7 +232,7 @@ class ObjectStore:
             self._count_listed(self._owner(place), (size if is_new else 0) - before)
 
     def end_list(self) -> None:
-        """Replace all objects by those of the list."""
+        """Replace all objects by the objects of the list."""
         assert self._listing is not None
         with self._memory.lock:
             missing = frozenset(self._listing_not_held)
@@ -348,7 +348,7 @@ class ObjectStore:
         self._memory = ViewMemory()
 
     def drop_namespace(self, namespace: str) -> None:
-        """Drop the objects of a namespace, so that lookups of them fail; the caller holds the lock."""
+        """Drop the objects of a namespace, so that their lookups fail. The caller holds the lock."""
         if self._are_namespaces:
             self._drop_namespace_object(namespace)
         else:

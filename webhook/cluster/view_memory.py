@@ -1,4 +1,4 @@
-"""Bounds the memory of the watches of one view, also while they read lists.
+"""Bounds the memory of the watches of one view, also while a watch reads a list.
 
 Above the bound, the objects of one kind in one namespace are dropped, and lookups of these objects fail. The namespace
 is the namespace with the most bytes, and the kind is its kind with the most bytes. A Namespace counts for the namespace
@@ -23,7 +23,7 @@ class EvictableStore(Protocol):
     """A store of one watch that can drop a namespace."""
 
     def drop_namespace(self, namespace: str) -> None:
-        """Drop the objects of a namespace, so that lookups of them fail."""
+        """Drop the objects of a namespace, so that their lookups fail."""
         ...
 
 

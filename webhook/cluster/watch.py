@@ -63,7 +63,7 @@ class WatchCluster:
             backoff_s: the first and the longest wait after an error.
             times: the times of watches.
             most_bytes: the most bytes of all kept objects, because users may create any number. None means no bound.
-            failure_log: shared by several views, so that an outage is logged once; None creates one.
+            failure_log: shared by several views, so that an outage is logged once; None creates a log.
         """
         self.memory = ViewMemory(most_bytes)
         self._connection = connection

@@ -112,7 +112,9 @@ class AuditTotals:
         self._ignored_files += count
 
     def add_files_not_read(self, files: Sequence[FoundFile]) -> None:
-        """Count and report files and folders that are not read. They make the audit undecided."""
+        """Count and report files and folders that are not read. Files and folders that are not read make the audit
+        undecided.
+        """
         self._not_read = files
         self._found.is_undecided |= any(not each.is_folder for each in files)
         if files:

@@ -36,7 +36,7 @@ from webhook.yamltext.input_files import InputFile
 from webhook.yamltext.yamlfile import problem_of_file_not_read
 
 _MOST: Final = 20
-"""The most namespaces and users in the text. The JSON has all of them."""
+"""The most namespaces and users in the text. The JSON has all namespaces and users."""
 _TITLES: Final = {"policies": "these policies", "against": "the policies of --against"}
 FORMATS: Final = ("text", "json")
 _UNREADABLE: Final = 2
@@ -89,7 +89,7 @@ def command(
     files, problems = listed.files, (*listed.problems, *map(problem_of_file_not_read, listed.not_read))
     sets = _policy_sets_to_compare(settings, against or ())
     backtest = PartBacktester(sets)
-    total = backtest.count_part(LogPart(""))  # zero counts; the counts of the parts are added to them
+    total = backtest.count_part(LogPart(""))  # zero counts, to which the counts of the parts are added
     _print_problems(problems)
     with (
         ray_audit.connect_to_ray_if_given(ray if files else "", jobs) as cluster,

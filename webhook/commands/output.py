@@ -81,7 +81,7 @@ def write_to_outputs(outputs: Sequence[Output], texts: Mapping[str, Text]) -> No
 
 
 class Report(Generic[Entry]):
-    """Writes entries to every output as they come. A context manager, which closes the files.
+    """Writes each entry to every output at once. A context manager, which closes the files.
 
     Nothing is written before the first entry or the end, so a run that cannot start does not change files.
     """

@@ -323,7 +323,7 @@ def _mistakes(
 
 
 def lines_about_exceptions(checked: Sequence[dict[str, Any]], configuration: ConfigurationFile) -> Iterator[str]:
-    """Yield a line with the number of PolicyExceptions, then the mistakes of each."""
+    """Yield a line with the number of PolicyExceptions, then the mistakes of each PolicyException."""
     if not checked:
         return
     wrong = sum(bool(one["mistakes"]) for one in checked)

@@ -103,7 +103,7 @@ def _overview_of_live_cluster(kubeconfig: Path | None, kube_context: str | None)
 
 
 def _cluster_of_files(named: list[str], *, context_is_whole: bool) -> FilesCluster:
-    """With templates, objects may be missing from the files, because a template may define them."""
+    """With templates, objects may be missing from the files, because a template may define these objects."""
     inputs = documents.read_documents(named)
     problems = (*inputs.problems, *documents.problem_of_nothing_read(named, inputs, "object"))
     if problems:

@@ -61,7 +61,7 @@ def listing_function_for(ray: str) -> Listing:
 def refuse_other_options(ray: str, *, named: Sequence[str], **others: object) -> None:
     """Refuse standard input, and options that need the files on this machine, with --ray.
 
-    `others` are the values of these options, by flag.
+    `others` has the values of these options, by flag.
 
     Raises:
         ConfigurationError: such an option was given.

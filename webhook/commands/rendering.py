@@ -11,7 +11,7 @@ kustomizations with `--render-remote`. kustomize runs no plugins.
 - Charts also check whether a kind exists, which helm knows only with a cluster. So helm gets a list of kinds that
   replaced older kinds.
 
-The rendered objects replace the files that they come from. Other files of the folder are audited as usual.
+The rendered objects replace the files of the chart or kustomization. Other files of the folder are audited as usual.
 """
 
 from __future__ import annotations

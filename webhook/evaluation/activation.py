@@ -79,9 +79,8 @@ _TAKEN_FOR_CEL = (KeyError, TypeError, AttributeError, IndexError)
 
 
 class Activation(dict[str, Any]):
-    """Variables by name; those of `computed` (policy/compiled.py) are computed when an expression first reads them.
-
-    `of` has the invocation and the match from which they are computed.
+    """Variables by name. The variables of `computed` (policy/compiled.py) are computed when an expression first reads
+    them, from the invocation and the match in `of`.
     """
 
     __slots__ = ("__weakref__", "of")

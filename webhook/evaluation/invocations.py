@@ -1,9 +1,10 @@
 """Decides which policies are evaluated on which objects of a request, with which bindings and parameters.
 
 The annotation `claimgate.dev/concerns` of a policy names resources of Pods. The policy is not evaluated on Pods without
-these resources; a validating policy is also not evaluated on pod templates without them. Webhooks are registered with
-matchConditions for the same resources (export/registrations.py), so that API servers do not send such Pods, or built-in
-kinds with such templates. This module must accept every Pod that the matchConditions accept, and may accept more.
+these resources. A validating policy is also not evaluated on pod templates without these resources. Webhooks are
+registered with matchConditions for the same resources (export/registrations.py), so that API servers do not send such
+Pods, or built-in kinds with such templates. This module must accept every Pod that the matchConditions accept, and may
+accept more.
 
 A policy is evaluated on the request's own object. Annotations of the policy add more targets:
 

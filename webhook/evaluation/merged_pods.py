@@ -212,8 +212,8 @@ class _KnownParts:
 
 @dataclass(frozen=True, slots=True)
 class PodsOutsideObject:
-    """The pods outside of a request's object, those of its old object, and the missing objects without which pods are
-    unknown.
+    """The pods outside of a request's object, and the pods outside of its old object (`before`). Without the `missing`
+    objects, some pods are unknown.
     """
 
     pods: tuple[MergedPod | PartialPod, ...] = ()

@@ -54,8 +54,9 @@ _FAILED_MUTATION: Final = DenialReason("Invalid", 403)
 """The reason and code of a mutating policy's error: every failed mutation has code 403 (admission.NewForbidden)."""
 _UNUSABLE_MUTATION: Final = DenialReason("Forbidden", 403)
 _PASSED_ON: Final = (ClaimgateError, ReviewPaused, MemoryError, SystemError)
-"""Errors that are not a bug in the evaluation of a policy: those raised on purpose, and those of the whole
-process."""
+"""Errors that are not a bug in the evaluation of a policy: errors that are raised on purpose, and errors of the whole
+process.
+"""
 
 
 def error_of_policy(policy: Policy, binding: Binding | None, text: str) -> Decision:

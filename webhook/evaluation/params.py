@@ -99,7 +99,7 @@ class RequestParams:
         return site_keys_of(self._cluster.get(SITE.gvk, self._own_namespace, SITE.scope.name), name)
 
     def _find_params_or_shipped_ones(self, kind: GroupVersionKind, source: ParamSource) -> Sequence[JSON]:
-        """Return the objects that a reference names in the cluster. If there are none, return those among the shipped
+        """Return the objects that a reference names in the cluster. If the cluster has none, return the shipped
         objects. If the request's namespace is unknown, only shipped objects are searched.
         """
         shipped, namespace = self._shipped, self._attributes.namespace

@@ -45,8 +45,9 @@ MOST_BYTES: Final = 3 << 20
 pkg/server/config.go, MaxRequestBodyBytes).
 """
 _DEEPEST: Final = MAX_DEPTH + 2
-"""The most levels of an expression's value: those of an object, and two for the list of a JSONPatch and its
-operations."""
+"""The most levels of an expression's value: the levels of an object, and two for the list of a JSONPatch and its
+operations.
+"""
 _NOT_JSON = "JSONPath valueExpression evaluated to a type that could not marshal to JSON: "
 _WRAPPED = "&value.valueUnstructured{Value:"
 

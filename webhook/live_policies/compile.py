@@ -1,4 +1,4 @@
-"""Compiles each stored object separately, so that a mistake in one object does not affect others.
+"""Compiles each stored object separately, so that a mistake in one object does not affect other objects.
 
 A generation with an error is never evaluated: a typo must not block the Pods of a cluster. The last generation that
 compiled stays in use. The status of the object has a copy of this generation, so all replicas evaluate the same

@@ -31,7 +31,9 @@ def conditions_of_object(compiled: CompiledObject, live: LivePolicies) -> tuple[
 
 
 def last_compiled_of_object(compiled: CompiledObject) -> JSON:
-    """Return the value of status.lastCompiled: the last generation that compiled and its spec; None without one."""
+    """Return the value of status.lastCompiled: the last generation that compiled, and its spec. None if no generation
+    compiled.
+    """
     if not compiled.errors:
         return compiled.stored.spec_as_last_compiled()
     return get(compiled.stored.value, ("status", "lastCompiled"), None)

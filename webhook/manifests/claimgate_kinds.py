@@ -1,8 +1,8 @@
 """Reads ValidatingPolicy, MutatingPolicy and PolicyBinding of claimgate.dev/v1alpha1, which a cluster stores.
 
-API servers refuse native policies that read facts or deny with reason BadRequest, so these kinds are needed. They have
-the spec of the native kinds, with fields in place of the annotations `claimgate.dev/…`. Each object is converted to the
-native manifest. Errors name the fields of the object.
+API servers refuse native policies that read facts or deny with reason BadRequest, so these kinds are needed. These
+kinds have the spec of the native kinds, with fields in place of the annotations `claimgate.dev/…`. Each object is
+converted to the native manifest. Errors name the fields of the object.
 """
 
 from __future__ import annotations
@@ -161,7 +161,8 @@ def native_manifest(value: JSON) -> JSON:
     """Return the native manifest of an object of these kinds.
 
     Raises:
-        ShapeError: the object has unknown fields or wrong types. The error lists all of them, with paths of the object.
+        ShapeError: the object has unknown fields or wrong types. The error lists all mistakes, with paths of the
+            object.
     """
     checked = _without_nulls_and_status(value)
     kind, spec = value["kind"], dict(checked.get("spec") or {})

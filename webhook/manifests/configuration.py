@@ -51,8 +51,8 @@ class CamelCaseModel(BaseModel):
 
 
 class RuleLevels(CamelCaseModel):
-    """The levels of groups and rules. They replace the levels of rules, bindings and params. The level of a rule
-    takes precedence over the level of its group.
+    """The levels of groups and rules, which replace the levels of rules, bindings and params. The level of a rule takes
+    precedence over the level of its group.
     """
 
     groups: dict[str, Level] = Field(default={}, description="Names of groups of rules, with a level each.")

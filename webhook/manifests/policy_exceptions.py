@@ -35,8 +35,9 @@ POLICY_EXCEPTIONS: Final = GroupVersionKind(GROUP, VERSION, POLICY_EXCEPTION)
 MOST_BYTES: Final = 8 << 10
 """The most bytes of an object as JSON. Fifty ids of rules and fifty names need half of this."""
 MOST_IN_NAMESPACE: Final = 50
-"""The most PolicyExceptions of a namespace that have an effect. The oldest are used. Each review that breaks a rule
-reads all of them."""
+"""The most PolicyExceptions of a namespace that have an effect. The oldest have an effect. Each review that breaks a
+rule reads all PolicyExceptions of its namespace.
+"""
 READ_S: Final = 0.000_2
 """Seconds to read one object. The largest object takes half of this."""
 INTEREST: Final[Interest] = Interest(
@@ -190,7 +191,7 @@ def oldest_of_namespace(objects: Iterable[JSON]) -> list[JSON]:
 
 def one_of_each_namespace_in_turn(items: Iterable[T], namespace: Callable[[T], str]) -> list[T]:
     """Return the first item of each namespace, then the second item of each namespace, and so on. If only the first
-    items are used, a namespace with very many items does not displace others.
+    items are used, a namespace with very many items does not displace other namespaces.
     """
     turns = Counter[str]()
 

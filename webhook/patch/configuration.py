@@ -279,7 +279,7 @@ def _order_of_merged_list(old_keys: list[Key], new_keys: list[Key]) -> Iterator[
                 expected = shared.popleft() if shared else None
                 continue
             if key in in_new and expected is not None and expected != key:
-                left += 1  # another shared item comes before this one
+                left += 1  # another shared item comes before this item
                 continue
         if left < len(old_keys):
             key = old_keys[left]

@@ -85,7 +85,7 @@ class Binding(Struct, frozen=True, eq=False, kw_only=True):
     """One binding: where its policy applies, the parameters, and the actions of a failure.
 
     `admits` has the decision for each validation that is true, for the object itself and without a parameter. These
-    decisions are created once, because they are needed often.
+    decisions are needed often, so they are created once.
     """
 
     name: str

@@ -164,7 +164,7 @@ class KnownNames:
 
     @classmethod
     def of(cls, policies: PolicySet, others: Collection[str] = ()) -> KnownNames:
-        """Return the names for some policies, in a millisecond. `others` has ids of additional rules."""
+        """Return the names for some policies, in a millisecond. `others` has the ids of additional rules."""
         ids = rule_ids(policies).union(others)
         return cls(ids.union(rule.partition("/")[0] for rule in ids), _known_kinds(policies))
 

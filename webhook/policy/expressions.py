@@ -136,7 +136,7 @@ HABITS: Final[Mapping[str, str]] = {
     ". every (": _WALK,
     ". toLowerCase (": "write `x.lowerAscii()`",
     ". test (": _MATCHES,
-    # the rules of CustomResourceDefinitions, and others
+    # the rules of CustomResourceDefinitions, and other habits
     "self": _OBJECT,
     "oldSelf": _OBJECT,
     "request . object": _OBJECT,

@@ -197,7 +197,7 @@ def load_documents(
     """Compile the policies of documents that are already read. `rules` declare the ids of validations (rules.yaml).
 
     Raises:
-        PolicyError: there are problems. The error lists all of them, and `problems`.
+        PolicyError: there are problems. The error lists all problems, including `problems`.
     """
     loading = _PolicyLoader(options, chosen_engine(options.engine), problems=list(problems))
     loading.unread.update("" for _ in loading.problems)

@@ -2,7 +2,7 @@
 
 The index finds the policies that may concern a request, so policies for other kinds take no time. matching.py then
 matches each policy. The keys of the index are group, resource and operation. If several groups have a resource, the
-index uses the first group for all of them.
+index uses the first group for all these groups.
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ class Param(Struct, frozen=True, eq=False):
     refusal: str = ""
 
     def admits_at(self, place: str) -> tuple[Decision, ...]:
-        """Return the decisions for validations that are true. They are about the object itself if `place` is "",
-        otherwise about the pod template at this path.
+        """Return the decisions for validations that are true. If `place` is "", the decisions are about the object
+        itself, otherwise about the pod template at this path.
         """
         return tuple([replace(decision, path=place) for decision in self.admits]) if place else self.admits
 

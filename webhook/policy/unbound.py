@@ -1,4 +1,4 @@
-"""Warns of policies without a binding, and can add a denying binding for each of them.
+"""Warns of policies without a binding, and can add a denying binding for each such policy.
 
 A cluster never evaluates such a policy (kubernetes v1.36 pkg/admission/plugin/policy/generic: a hook is a policy with
 its bindings).

@@ -54,7 +54,7 @@ class RenderedText(Struct, frozen=True):
     templates: Sequence[tuple[int, str]] = ()
 
     def template_of_line(self, line: int) -> str:
-        """Return the path of the template of a line; "" without one."""
+        """Return the path of the template of a line; "" for a line without a template."""
         number = bisect_right(self.templates, line, key=lambda each: each[0])
         return self.templates[number - 1][1] if number else ""
 
@@ -136,7 +136,7 @@ _DISTRIBUTION: Final = "kubeflow/manifests"
 _ROLES: Final = "/common/kubeflow-roles/"
 """A folder that only kubeflow/manifests has."""
 _FOLDERS_OF_DISTRIBUTION: Final = ("apps", "applications", "common", "contrib", "experimental")
-"""The folders of kubeflow/manifests, in which that project copies the manifests of others (v1.3 to v1.10)."""
+"""The folders in which kubeflow/manifests copies the manifests of other projects (v1.3 to v1.10)."""
 _REMOVED: Final = "served-version/removed"
 """The rule that most clearly shows that a copy is too old."""
 _API_VERSION: Final = "apiVersion"
@@ -275,8 +275,8 @@ class CopiesWriter:
         """Return the number of the earlier finding with the same mistake in a project; None if this is the first.
 
         Within a file, findings are joined only for objects from one template or of one API version, for a series of
-        objects, or for pod templates of one object. For other findings of a mistake, the second finding in a file is
-        compared with the second finding in another file.
+        objects, or for pod templates of one object. Other findings of a mistake are compared by their position in the
+        file: the second finding with the second finding in another file.
         """
         is_of_version = finding.path == _API_VERSION
         if finding.result not in FINDINGS or self._remembered >= _MOST_REMEMBERED:

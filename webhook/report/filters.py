@@ -69,7 +69,7 @@ class FindingFilter:
         return is_reported
 
     def _is_in_baseline(self, finding: Finding) -> bool:
-        """Call this before the other filters. A finding that they hide still occurs in this run."""
+        """Call this before the other filters, because a finding that these filters hide still occurs in this run."""
         if not self._filters.baseline or finding.result not in KNOWN or finding.is_advice:
             return False
         fingerprint = self._fingerprints.next_fingerprint(finding)

@@ -170,7 +170,7 @@ def findings_of_object(
 ) -> tuple[Finding, ...]:
     """Return the findings of one object: one for every problem, and one for every other decision that is not a pass.
 
-    Every policy without a problem has one pass. An audit has very many passes, and few formats need them, so
+    Every policy without a problem has one pass. An audit has very many passes, and few formats need passes, so
     `with_passes` may leave them out. `lines` is for formats that show the source line of a field.
     """
     if not with_passes:

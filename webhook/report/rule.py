@@ -63,7 +63,7 @@ class RulesOfPolicies(Mapping[str, Rule]):
     """
 
     def __init__(self, policies: PolicySet, address: str = "", others: Iterable[Rule] = ()) -> None:
-        """`address` is where the documentation is published, for links. `others` are additional rules."""
+        """`address` is where the documentation is published, for links. `others` has additional rules."""
         self._address = address
         self._policies: dict[str, tuple[Policy, str]] = {}
         self._named: dict[str, DeclaredRule] = {}

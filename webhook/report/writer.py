@@ -33,7 +33,7 @@ class SkippedDocument(Struct, frozen=True, kw_only=True):
     evaluated.
 
     Attributes:
-        is_half: the document has parts of an object, and may be meant as one.
+        is_half: the document has parts of an object, and may be meant as an object.
         is_unapplied: the document is a patch, or an object of an archive or of a test's expected output.
     """
 

@@ -26,7 +26,7 @@ MOST_QUESTIONS: Final = 8
 """The most questions of a review. After each answer, the review is evaluated again from the start."""
 _PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _AT_A_TIME: Final = 8
-"""The most calls to the API server at a time; others wait in a fair queue."""
+"""The most calls to the API server at a time. Further calls wait in a fair queue."""
 _TURN_S: Final = 0.001
 """Seconds that a call is charged at its start."""
 _MOST_DEBT_S: Final = 0.03

@@ -31,8 +31,9 @@ from webhook.settings.serving import DEFAULTS, ServerSettings
 from webhook.text.caches import bytes_of_all_caches
 
 _MOST_PAGE_S: Final = 0.005
-"""The most seconds that a page is charged. While a thread renders /metrics, the loop works for others, and the measured
-time includes this work."""
+"""The most seconds that a page is charged. While a thread renders /metrics, the loop works for other tenants, and the
+measured time includes this work.
+"""
 
 
 class LazyPages:
@@ -82,7 +83,7 @@ class ReviewEndpointOptions:
         settings: the limits of a call, and of workers.
         authority: answers what policies ask `authorizer`.
         observer: gets the log line of each review.
-        events: writes Events about warnings; None if they are off.
+        events: writes Events about warnings; None if Events are off.
         view: the view of the cluster in which reviews wait for their namespace; None if they do not wait.
         why_not_started: returns why reviews cannot be judged yet, or "".
     """

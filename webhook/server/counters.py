@@ -66,7 +66,7 @@ def _empty_review_distributions() -> defaultdict[Labels, Distribution]:
 
 @dataclass(slots=True)
 class Counters:
-    """All counters of a process since its start; metrics.py has the labels of each.
+    """All counters of a process since its start. metrics.py has the labels of each counter.
 
     Attributes:
         rules: by rule, phase and action: the real action, the withheld action, or excepted. The policies and the

@@ -138,7 +138,7 @@ def _list_first_ones(cluster: Cluster) -> list[StoredPolicy]:
 
 
 def exceptions_in_effect(policies: PolicySet, cluster: Cluster, day: dt.date, last: dt.date) -> list[PolicyException]:
-    """Return the PolicyExceptions with an effect on `day`, and those that ended since `last`.
+    """Return the PolicyExceptions with an effect on `day`, and the PolicyExceptions that ended since `last`.
 
     The list is empty if PolicyExceptions are not known or not allowed.
     """
@@ -187,7 +187,7 @@ def _conditions(
 
 
 def refusal_of_exception(attributes: Attributes, policies: PolicySet, day: dt.date) -> Decision | None:
-    """Return the denial of a PolicyException with a mistake, or the warning about one without an effect.
+    """Return the denial of a PolicyException with a mistake, or the warning about a PolicyException without an effect.
 
     None if the spec did not change, or if the exception has an effect and no mistake.
     """

@@ -2,12 +2,13 @@
 
 Between namespaces of equal usage, Start-time Fair Queueing decides (Goyal, Vin, Cheng, 1996). Each namespace has a
 virtual time, and its work is charged to this time. The namespace with the earliest virtual time is next. A new
-namespace begins at the current virtual time, and debts arise only while others wait. Users of a namespace take turns.
+namespace begins at the current virtual time. A namespace gets a debt only while other namespaces wait. Users of a
+namespace take turns.
 
 One heap has the namespaces, and one heap for each namespace has its tenants. A heap entry is moved back only when it
-reaches the top, so a turn does not visit all waiting tenants. (A busy address moves a thousand tenants back in 6 ms.)
-A third heap has the moments at which waiting tenants become light. Otherwise new light tenants would always go before
-them.
+reaches the top, so a turn does not visit all waiting tenants. (A busy address moves a thousand tenants back in 6 ms.) A
+third heap has the moments at which waiting tenants become light. Without this heap, new light tenants would always go
+before the waiting tenants.
 """
 
 from __future__ import annotations
@@ -257,7 +258,7 @@ class FairQueue:
         return bool(turns)
 
     def _take_first_turn(self, tenant: Tenant) -> Turn:
-        # tenant and namespace move behind others of the same rank
+        # tenant and namespace move behind tenants and namespaces of the same rank
         turn, _ = self._turns[tenant].popitem(last=False)
         self._length -= 1
         self._clock_s = max(self._clock_s, self._heap[0][1])

@@ -126,7 +126,7 @@ class LivePolicySet(ReloadableValue[PolicySet]):
         return decision_about_stored_object(errors, ValidationAction.DENY) if errors else None
 
     def explain_missing_policy_list(self) -> str:
-        """Return why the stored policies are not known yet; "" if they are."""
+        """Return why the stored policies are not known yet; "" if they are known."""
         return "" if self._is_listed else self._stored.explain_unknown_objects()
 
     def describe_problems(self) -> str:
@@ -168,7 +168,7 @@ def _parts_that_decide(stored: StoredPolicy, *, is_failing: bool) -> object:
 PERIOD_S: Final = 5.0
 """Seconds between two checks for changes; a log line about a ConfigMap may be late by this time."""
 MOST: Final = 20
-"""The most reported mistakes: a ConfigMap may have a megabyte of them, and each suggestion takes milliseconds."""
+"""The most reported mistakes. A ConfigMap may have a megabyte of mistakes, and each suggestion takes milliseconds."""
 
 
 class LiveParamsChecker:
@@ -209,7 +209,7 @@ class LiveParamsChecker:
         return tuple(islice(_distinct_mistakes_in_params(checker, self._cluster()), MOST))
 
     def note(self, mistakes: Sequence[str]) -> None:
-        """Store the mistakes, count new ones, and log all if some are new."""
+        """Store the mistakes, count new mistakes, and log all mistakes if some are new."""
         added = set(mistakes).difference(self._mistakes)
         self._mistakes = mistakes
         if added:

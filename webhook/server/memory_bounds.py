@@ -19,7 +19,7 @@ from webhook.server.request_body import MAX_WAITING
 from webhook.settings.serving import ServerSettings
 
 MAX_PROBE_CONNECTIONS: Final = 64
-"""A kubelet opens a connection for each probe, and Prometheus keeps one."""
+"""A kubelet opens a connection for each probe, and Prometheus keeps a connection."""
 WARM_BYTES: Final = 14_000_000
 """Bytes that the first reviews and pages add to a process with its policies: compiled expressions, FastAPI."""
 CONNECTION_BYTES: Final = 33_000
@@ -36,7 +36,7 @@ measurements were at most 14 MB, and one in twenty more than 20 MB."""
 USER_CACHE_BYTES: Final = 44_200_000
 """Bytes of all caches of users' texts (docs/caches.md)."""
 TENANTS_BYTES: Final = 6_400_000
-"""Bytes of the most records that usage.py keeps for the scheduler and the workers' queue. They are about 4,096
+"""Bytes of the most records that usage.py keeps for the scheduler and the workers' queue. The records are about 4,096
 namespaces, users and addresses with names of 79 characters.
 """
 EVENTS_BYTES: Final = 1000 * 3_000 + 4096 * 700
@@ -46,7 +46,7 @@ SPANS_BYTES: Final = 2048 * 5_000
 
 
 class MemoryPartBound(NamedTuple):
-    """The most bytes of one part, and the setting that lowers them, or ""."""
+    """The most bytes of one part, and the setting that lowers this number, or ""."""
 
     name: str
     bytes: int

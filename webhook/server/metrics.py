@@ -1,6 +1,6 @@
 """Renders counters and the gauges of the view in the Prometheus format; imports prometheus_client when first used.
 
-Names and labels are those of the API server for webhooks and admission policies (kube-apiserver v1.36,
+Names and labels are the API server's for webhooks and admission policies (kube-apiserver v1.36,
 admission/metrics/metrics.go and plugin/policy/*/metrics), with the prefix `claimgate` for `apiserver`.
 """
 

@@ -1,10 +1,10 @@
 """Reads the body of one call whole, with limits for its length, its pace and the memory of all bodies together.
 
-Bodies of up to FREE_BYTES, and the first piece of larger bodies, are read at once: the number of connections bounds
-them. For a larger body, memory is reserved first: its declared length, or the limit for a streamed body. Until then
-nothing more is read, so TCP makes the client wait. If a call gets no turn, the server answers from the beginning of its
-body. A call without a place in the queue gets 429 and `Retry-After: 1`, as from kube-apiserver. The API server tries
-again while it has time (client-go rest/with_retry.go), then applies its failurePolicy.
+Bodies of up to FREE_BYTES, and the first piece of larger bodies, are read at once. The number of connections bounds the
+memory for these. For a larger body, memory is reserved first: its declared length, or the limit for a streamed body.
+Until then nothing more is read, so TCP makes the client wait. If a call gets no turn, the server answers from the
+beginning of its body. A call without a place in the queue gets 429 and `Retry-After: 1`, as from kube-apiserver. The
+API server tries again while it has time (client-go rest/with_retry.go), then applies its failurePolicy.
 
 A large body has its own memory, which returns to the system after the answer. On the heap, bodies that arrive in turns
 of 64 KB leave holes between other objects, and each forked process keeps the holes. With 36 MiB of bodies, a worker
@@ -130,7 +130,7 @@ class BodyBudget:
     """The memory budget for large bodies, and the queue of calls that wait for it; event loop only.
 
     Addresses take turns, and requests of one address are served in order of arrival. A smaller body does not overtake a
-    larger one.
+    larger body.
 
     Attributes:
         reserved: bytes given out now.

@@ -1,7 +1,7 @@
 """The log line of each review, of refused calls and of our own faults, and the counts that belong to them.
 
-A line has no objects, params, patches or texts of exceptions, which may quote them. The message of a denial quotes
-values of the object: a line has the message only if the operator asks for it.
+A line has no objects, params or patches, and no texts of exceptions, which may quote objects. The message of a denial
+quotes values of the object: a line has the message only if the operator asks for it.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def _title_of_rule(policies: PolicySet, rule: str) -> str:
 
 
 class FirstView:
-    """Knows whether the cluster was read once; until then, policies would miss the objects that they look up."""
+    """Knows whether the cluster was read once. Until then, policies would miss the objects that they look up."""
 
     def __init__(self, checks: Mapping[str, Check]) -> None:
         """`checks` are the checks of /readyz that read the cluster."""
@@ -184,7 +184,7 @@ class StartLines:
 
     def write_when_listening(self, host: str, port: int, probe_port: int | None) -> None:
         """Tune the interpreter for a server, and write `not ready` or `listening`."""
-        gc.freeze()  # policies live until the next reload: no garbage collection needs to visit them
+        gc.freeze()  # garbage collections need not visit the policies, which live until the next reload
         gc.set_threshold(_YOUNG_OBJECTS)
         sys.setswitchinterval(_SWITCH_S)
         self._place = {"host": host, "port": port, "probe_port": probe_port}

@@ -1,4 +1,4 @@
-"""Decides what may run on the event loop now, for how long, and in which order others wait.
+"""Decides what may run on the event loop now, for how long, and in which order other work waits.
 
 Everything that costs the loop asks here first: reviews, pages, TLS handshakes, the start of a worker. On an idle loop,
 everything runs at once. Otherwise the loop works in short rounds between two polls of the sockets, and the tenants with
@@ -19,12 +19,13 @@ from webhook.server.fair_queue import FairQueue
 from webhook.server.usage import BoundedMap, Tenant, Usage
 
 LIGHT_S: Final = 0.010
-"""Seconds for light tenants while no others wait. Decoding and cleaning up add time, about 20 ms in all, which a client
-on a network does not notice."""
+"""Seconds for light tenants while no other tenants wait. Decoding and cleaning up add time, about 20 ms in all, which a
+client on a network does not notice.
+"""
 HEAVY_S: Final = 0.006
 """Seconds for all other tenants: ten ordinary reviews, so that a busy controller's reviews stay on the loop."""
 WARMING_S: Final = 1.0
-"""Seconds while policies are compiled. A worker would compile them again for itself."""
+"""Seconds while policies are compiled. A worker would compile the policies again for itself."""
 SMALL_BYTES: Final = 16 * 1024
 """Reviews up to this size, twice an ordinary Pod, are tried on the loop first while it has time. A worker costs the
 loop more than most reviews of this size."""
@@ -155,25 +156,27 @@ class _Overrun(NamedTuple):
 
 
 ROUND_S: Final = HEAVY_S
-"""After these seconds of work between two polls of the sockets, others queue: about ten ordinary reviews."""
+"""After these seconds of work between two polls of the sockets, other work queues. They are about ten ordinary
+reviews.
+"""
 _SHORT_S: Final = ROUND_S / 4
 """A round with less work continues after a poll of the sockets, because queueing a request costs a tenth of a
 review."""
 _SHORT_WORK_S: Final = ROUND_S / 2
 """Work up to these seconds is short: a small review, or a review that copies the pages that it touches after a fork.
 
-Short work has a second ROUND_S in each round, so long work of others does not delay it to the next round. Longer work
-is charged by the square of its time. In twice the time, twice as many reviews come, and each review waits twice as long
-(the residual service time of the Pollaczek-Khinchine formula). The first long piece of a namespace may be chance, and
-is charged only its time.
+Short work has a second ROUND_S in each round, so long work of other tenants does not delay short work to the next
+round. Longer work is charged by the square of its time. In twice the time, twice as many reviews come, and each review
+waits twice as long (the residual service time of the Pollaczek-Khinchine formula). The first long piece of a namespace
+may be chance, and is charged only its time.
 """
 _TURN_S: Final = 0.000_2
 """Seconds of the loop for a small request in addition to the measured work: reading, decrypting, writing."""
 
 _HALF_LIFE_S: Final = 0.25
-"""The seconds in which half of the loop's usage is forgotten. A tenant that used an eighth of this time while no others
-waited comes after light tenants for a while. With the longer half-life of workers, a namespace that had used a sixth
-waited 0.8 s when many others came.
+"""The seconds in which half of the loop's usage is forgotten. A tenant that used an eighth of this time while no other
+tenants waited comes after light tenants for a while. With the longer half-life of workers, a namespace that had used a
+sixth waited 0.8 s when many others came.
 """
 _FORGOTTEN: Final = 0.9
 """The factor by which the longest work of a namespace shrinks with each later piece of work."""
@@ -253,7 +256,7 @@ class Scheduler:
         self._queue.charge(tenant.namespace, seconds)
 
     def slice_s(self, tenant: Tenant) -> float:
-        """Return the seconds that a review may run now; light tenants get more while no others wait."""
+        """Return the seconds that a review may run now. Light tenants get more while no other tenants wait."""
         if not self.is_warm.is_set():
             return WARMING_S
         return LIGHT_S if not self._queue and self.usage.is_light(tenant, monotonic()) else HEAVY_S

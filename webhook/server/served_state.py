@@ -146,7 +146,7 @@ def _warning_of_ignored_failure(reasons: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServedState:
-    """The policies, context and view of the cluster for reviews; each review reads the current ones.
+    """The policies, the context and the view of the cluster. Each review reads the current values.
 
     `policies` are compiled under the last good `configuration`. `options` are the options of each review.
     """

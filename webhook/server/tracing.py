@@ -1,8 +1,8 @@
 """OpenTelemetry spans: one for each review, with the ids of the rules that it broke and nothing of the object.
 
 Needs the extra `otel`, and is imported only with `--traces`. The SDK reads the variables OTEL_* of the specification:
-the collector's address, the sampling, the service name. A `traceparent` of the call is the span's parent; API servers
-with tracing send one.
+the collector's address, the sampling, the service name. A `traceparent` of the call is the span's parent. API servers
+with tracing send a `traceparent`.
 
 The SDK's BatchSpanProcessor would start a thread in each forked worker. Here, spans wait in a bounded queue, and a
 background task of the server sends them.

@@ -4,7 +4,7 @@ A request is charged to the client's address, to the namespace of the object, an
 servers are few, and any other client may name any namespace and user. The namespace is before the user, because
 controllers in kube-system create the Pods of all namespaces. kube-apiserver also divides these controllers by namespace
 (k8s.io/apiserver v0.36 pkg/apis/flowcontrol/bootstrap/default.go). All service accounts of a namespace are one user,
-because a user may create hundreds of them.
+because a user may create hundreds of service accounts.
 
 All counts fade at the same rate, so two names change their order only when one is used. A name is stored with its
 *level*: the binary logarithm of its use, projected back to the start of the clock. Levels can be compared at any time.
@@ -25,7 +25,7 @@ Value = TypeVar("Value")
 MAX_ENTRIES: Final = 4096
 """More than the namespaces of a cluster with traffic in the remembered seconds."""
 MAX_KEY_BYTES: Final = 512 * 1024
-"""The most bytes of all names: 4,096 names of 79 characters, or fewer longer ones."""
+"""The most bytes of all names: 4,096 names of 79 characters, or fewer longer names."""
 
 
 class BoundedMap(Generic[Key, Value]):
@@ -103,8 +103,8 @@ def page_tenant(path: str, address: str) -> Tenant:
 
     All unknown paths share one namespace, because a client can invent any number of paths of 4 KB.
 
-    Each address has an account for each probe. So a flood of probes from one address does not delay a kubelet, and
-    neither do other requests from the kubelet's address.
+    Each address has an account for each probe. So a kubelet is not delayed by a flood of probes from another address,
+    or by other requests from its own address.
     """
     if path in _PROBES:
         return Tenant(f"/{path} {address}", "", f"/{path} {address}")
@@ -112,7 +112,8 @@ def page_tenant(path: str, address: str) -> Tenant:
 
 
 def handshake_tenant(address: str) -> Tenant:
-    """Return the tenant of a TLS handshake: one for each address, so that one address does not keep out the others.
+    """Return the tenant of a TLS handshake. Each address has a separate tenant, so that no address keeps out other
+    addresses.
 
     Later requests of the address have another account. All handshakes count as one address: hundreds of addresses that
     connect without end do not go before reviews.
@@ -171,7 +172,7 @@ class Usage:
     def rank(self, tenant: Tenant, now: float) -> Rank:
         """Return a tenant's rank; all light tenants have the same rank.
 
-        Otherwise a new tenant would go first until it has used as much as the others.
+        Otherwise a new tenant would go first until it has used as much as earlier tenants.
         """
         limit = self._light_limit(now)
         address, namespace, user = self._levels(tenant)

@@ -1,7 +1,7 @@
 """Objects that are reviewed once before a server is ready.
 
 The reviews build the types of fields, the tables that are read from files, and the compiler for selectors of devices.
-So no review of a user waits for them.
+So no review of a user waits for these parts.
 """
 
 from __future__ import annotations

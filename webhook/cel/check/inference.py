@@ -65,11 +65,11 @@ class TypeInference:
         ), _with_renamed_variables(overload.result, new_variables)
 
     def fits(self, target: Type, given: Type) -> bool:
-        """Return whether `given` is assignable to `target`, and bind type variables if it is."""
+        """Return whether `given` is assignable to `target`. If it is, bind type variables."""
         return self.all_fit((target,), (given,))
 
     def all_fit(self, targets: Sequence[Type], given: Sequence[Type]) -> bool:
-        """Return whether all types fit their targets, and bind type variables if they do."""
+        """Return whether all types fit their targets. If they fit, bind type variables."""
         if len(targets) != len(given):
             return False
         for wanted, actual in zip(targets, given, strict=True):

@@ -135,7 +135,7 @@ def _look_up_code(compiler: ExpressionCompiler, at: ast.expr, key: ValueCode, st
 
 
 def _write_step_costs(compiler: ExpressionCompiler, names: Sequence[ast.Name]) -> None:
-    # 1 for every step up to the last one with a value
+    # 1 for every step up to the last step with a value
     statement: list[ast.stmt] = []
     for number, raw in enumerate(names, start=1):
         statement = [

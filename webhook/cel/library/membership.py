@@ -1,7 +1,7 @@
 """Fast membership tests with CEL's equality, by buckets.
 
-Equal values share a bucket: numbers by their double, texts and bytes by themselves, lists and maps by length, others by
-type. CEL's equality decides within a bucket.
+Equal values share a bucket: numbers by their double, texts and bytes by themselves, lists and maps by length, other
+values by type. CEL's equality decides within a bucket.
 """
 
 from __future__ import annotations

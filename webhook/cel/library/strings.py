@@ -250,7 +250,7 @@ def replace(deadline: Deadline, text: str, old: str, new: str, limit: int = -1) 
 
 
 def split(deadline: Deadline, text: str, separator: str, limit: int = -1) -> list[str]:
-    """Return the parts between separators, at most `limit` of them. A negative limit returns all parts."""
+    """Return the parts between separators, at most `limit` parts. A negative limit returns all parts."""
     return lists.record_string_list(_split_parts(deadline, text, separator, limit) if limit else [])
 
 

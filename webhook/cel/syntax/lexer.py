@@ -196,5 +196,6 @@ LITERALS: dict[str, Callable[[str], object]] = {
     "false": lambda _: False,
     "null": lambda _: None,
 }
-"""Functions that read the value of a token, by its kind. They raise ValueError with a message. A minus sign before a
-number is accepted."""
+"""Functions that read the value of a token, by its kind. A function raises ValueError with a message. A minus sign
+before a number is accepted.
+"""
