@@ -67,7 +67,7 @@ off or not JSON.
 
 
 class ListDecoder(Struct):
-    """Decodes the items of a list while it arrives; raises ValueError if the text is not a list of the API.
+    """Decodes the items of a list while the list arrives. Raises ValueError if the text is not a list of the API.
 
     Attributes:
         fields: the other fields of the list, complete after the last item.

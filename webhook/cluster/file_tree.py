@@ -88,7 +88,8 @@ def _is_archived(file: str) -> bool:
 
 
 class FileTree:
-    """The objects of a tree of files. The view from an object has the objects that are applied together with it.
+    """The objects of a tree of files. The view from an object has the objects that are applied together with this
+    object.
 
     Args:
         objects: each object, or kustomization, with its file.

@@ -150,14 +150,14 @@ class ClusterBeforeChange:
         return self._view.get(gvk, namespace, name)
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
-        """Return the objects of the view, with the changed object as before the request."""
+        """Return the objects of the view, with the changed object in its state before the request."""
         listed = self._view.list(gvk, namespace, labels)
         if (gvk.group, gvk.kind) != self._kind or namespace not in (None, self._place[0]):
             return listed
         return replace_object(listed, self._place, self._current, self._old)
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects that an index has under a key, with the changed object as before the request."""
+        """Return the objects that an index has under a key, with the changed object in its state before the request."""
         matching = self._view.list_indexed(gvk, namespace, index, key)
         if (gvk.group, gvk.kind) != self._kind or namespace not in (None, self._place[0]):
             return matching

@@ -23,7 +23,7 @@ class Cluster(Protocol):
     """
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return the object, or None if the view does not have it. namespace is "" for cluster-scoped kinds."""
+        """Return the object, or None if the view does not have the object. namespace is "" for cluster-scoped kinds."""
         ...
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:

@@ -87,7 +87,7 @@ def _common_namespace(webhooks: Sequence[Webhook], namespaces: Namespaces) -> st
 
 
 def _problems_of_refusal(refused: ServerRefused, webhooks: Sequence[Webhook]) -> Iterator[str]:
-    """Yield the problem of a refusal. A denial by claimgate is an answer, so it yields nothing."""
+    """Yield the problem of a refusal. A denial by claimgate is an answer, and yields nothing."""
     if refused.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
         yield f"none: {refused}"
     elif _UNCHANGED in str(refused):

@@ -64,7 +64,7 @@ _WAIT_S: Final = 10.0
 
 @dataclass(slots=True)
 class PolicyFollower:
-    """Keeps the registration in one cluster up to date. Remembers what it has printed and written.
+    """Keeps the registration in one cluster up to date. Remembers the printed lines and the written objects.
 
     Attributes:
         name: the name of both webhook configurations.
@@ -164,8 +164,8 @@ class PolicyFollower:
     def _grant_needed_rights(
         self, live: LivePolicies, stored: Sequence[Policy], role: Manifest | None
     ) -> frozenset[Grant]:
-        """Allow servers to read what stored policies look up. This account can grant only its own rights. Return all
-        grants of servers.
+        """Allow servers to read the objects that stored policies look up. This account can grant only its own rights.
+        Return all grants of servers.
         """
         base = grants_needed_by_policies(self.files, self.files.policies)
         wanted = {each for each in grants_needed_by_policies(live.policies, stored) if not is_grant_covered(each, base)}

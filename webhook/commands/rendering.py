@@ -64,7 +64,7 @@ _NAMES: Final = frozenset((_CHART, *kustomizations.FILES))
 
 
 class RenderableFolder(Struct, frozen=True):
-    """A folder to render, and what it is rendered from.
+    """A folder to render, and the files that it is rendered from.
 
     `affixes` are the prefixes and suffixes that a kustomization adds to names of objects.
     """

@@ -248,7 +248,8 @@ def find_crd_of_target(invocation: Invocation) -> JSON:
     """Return the CustomResourceDefinition of a target's kind; None for built-in kinds, and for kinds without a
     definition.
 
-    The result is also None for the request's own object if policies about Pods match it (`criteria_attributes`).
+    The result is also None for the request's own object if policies about Pods match this object
+    (`criteria_attributes`).
 
     Raises:
         LookupFailed: the definition is unknown, and the policy needs it.

@@ -1,10 +1,10 @@
 """Converts the values of mutation expressions to patches, and refuses values that API servers cannot convert.
 
 An `Object{…}` is converted field by field to Go's native values, and a JSONPatch value to protobuf's JSON. The two
-conversions accept different values. In an `Object{…}`, the origin of a list or map matters. Lists and maps from
-objects that an expression reads are JSON, and so is the result of `+`. A list or map that CEL created can be the
-value of a field: its items are converted one by one, and an empty list or map becomes null. Inside another list or
-map, it stays a value of cel-go, which no schema accepts. A list of strings from split or findAll stays a value of
+conversions accept different values. In an `Object{…}`, the origin of a list or map matters. Lists and maps from objects
+that an expression reads are JSON, and so is the result of `+`. A list or map that CEL created can be the value of a
+field: its items are converted one by one, and an empty list or map becomes null. Inside another list or map, such a
+list or map stays a value of cel-go, which no schema accepts. A list of strings from split or findAll stays a value of
 cel-go everywhere. Source: k8s.io/apiserver v0.36 pkg/cel/mutation/dynamic/objects.go (convertField),
 mutating/patch/json_patch.go; cel-go v0.26 common/types (ConvertToNative, Value).
 """

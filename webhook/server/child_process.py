@@ -64,8 +64,8 @@ def start(work: Callable[[], bytes], deadline: float, memory_bytes: int) -> Chil
     """Run `work` in a forked child.
 
     Args:
-        work: returns the answer. If it raises, the child ends without an answer.
-        deadline: when the child ends itself if nothing has killed it, on the monotonic clock.
+        work: returns the answer. If `work` raises an error, the child ends without an answer.
+        deadline: when the child ends itself, unless it was killed earlier (monotonic clock).
         memory_bytes: the memory of the child beyond the memory shared with this process; more raises MemoryError there.
 
     Raises:

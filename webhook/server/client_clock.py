@@ -60,7 +60,7 @@ class ClientClock:
     _large_body_bytes: int | None = None
 
     def enter(self, state: State) -> None:
-        """Wait for what `state` names from now on."""
+        """From now on, wait for the part that `state` names."""
         self.state = state
         self.since = self.loop.time()
         self._paused_at = self._large_body_bytes = None

@@ -35,8 +35,9 @@ from webhook.server.child_process import (
 from webhook.server.request_body import close_all_bodies
 
 Work: TypeAlias = Callable[[socket.socket], bytes]
-"""The work of a worker: reads the job from the socket and returns the answer. If it raises, the worker ends without an
-answer."""
+"""The work of a worker: reads the job from the socket and returns the answer. If the work raises an error, the worker
+ends without an answer.
+"""
 _MESSAGE: Final = struct.Struct("!BQd")
 """The command, the number of the worker, its deadline (monotonic clock)."""
 _START: Final = 1

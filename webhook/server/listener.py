@@ -274,8 +274,8 @@ resources of the system, accepting fails ten times a second."""
 class Acceptor:
     """Accepts the connections of one listening socket, a few at a time; event loop only.
 
-    `loop.create_server` would accept up to 2,048 waiting connections in one callback. When closed, it would reset
-    connections that the system has accepted.
+    `loop.create_server` would accept up to 2,048 waiting connections in one callback. A close of this server would
+    reset connections that the system has accepted.
     """
 
     def __init__(

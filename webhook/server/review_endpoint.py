@@ -1,6 +1,6 @@
 """The ASGI application that answers POST /validate and /mutate; other paths go to FastAPI (pages.py).
 
-It runs before FastAPI, because a FastAPI route costs three times as much.
+The application runs before FastAPI, because a FastAPI route costs three times as much.
 
 An ordinary review is evaluated on the event loop in less than a millisecond. A review that uses up its slice goes to a
 worker process (slow_reviews.py). A body that is too large for a slice goes there at once. scheduler.py decides the

@@ -27,8 +27,9 @@ HEAVY_S: Final = 0.006
 WARMING_S: Final = 1.0
 """Seconds while policies are compiled. A worker would compile the policies again for itself."""
 SMALL_BYTES: Final = 16 * 1024
-"""Reviews up to this size, twice an ordinary Pod, are tried on the loop first while it has time. A worker costs the
-loop more than most reviews of this size."""
+"""Reviews up to this size, twice an ordinary Pod, are tried on the loop first while the loop has time. A worker costs
+the loop more than most reviews of this size.
+"""
 _EXPECTED: Final = 2
 """Overruns in a row until a tenant's next review starts in a worker."""
 _UNNOTICED_S: Final = 0.0001
@@ -220,7 +221,7 @@ class Scheduler:
         return self._spent_s < ROUND_S
 
     async def wait_for_turn(self, tenant: Tenant, until: float = inf) -> None:
-        """Wait until the tenant may use the loop, which it must then use at once.
+        """Wait until the tenant may use the loop. The tenant must then use the loop at once.
 
         Raises:
             TimeoutError: `until` came first (monotonic clock).

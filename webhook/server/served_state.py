@@ -81,7 +81,7 @@ class ReviewEvaluation:
     def evaluate_and_encode(
         self, attributes: Attributes, phase: Phase, deadline: Deadline, counters: Counters, known: Known
     ) -> WorkerResult:
-        """Evaluate a review, encode its verdict and count it; raises what the evaluation raises."""
+        """Evaluate a review, encode its verdict, and count it. Raise the errors of the evaluation."""
         started = perf_counter()
         answers = PausingAuthorizer(known, MOST_QUESTIONS)
         verdict = self._reviewer.review(attributes, phase, deadline, answers)

@@ -128,7 +128,7 @@ class Tracing:
                 await asyncio.to_thread(self._export, spans)
 
     def flush(self) -> None:
-        """Send what is left at the stop."""
+        """Send the remaining spans at the stop."""
         while (spans := self._queue.take()) and self._export(spans):
             pass  # stop after a failed batch, because a failed batch takes ten seconds and the kubelet waits
         self._exporter.shutdown()

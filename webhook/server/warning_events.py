@@ -36,7 +36,7 @@ from webhook.server.usage import BoundedMap
 from webhook.text.terminal import one_line
 
 WARNED: Final = "warned"
-"""The log field with the warnings of a review; it becomes Events and is not logged."""
+"""The log field with the warnings of a review. The field becomes Events, and is not logged."""
 MOST_WAITING: Final = 1000
 """The most waiting Events."""
 PERIOD_S: Final = 0.2
@@ -165,7 +165,7 @@ class WarningEvents:
             dropped = self._waiting.add(about.namespace, _WaitingEvent(about, rule, path))
             if dropped is not None:
                 self._counters.events["dropped",] += 1
-                self._told.discard(_key_of_event(dropped.about, dropped.rule))  # it can be written later
+                self._told.discard(_key_of_event(dropped.about, dropped.rule))  # the warning can be written later
 
     def describe_error(self) -> str:
         """Return why the last Event could not be written; "" if it was written."""

@@ -2,7 +2,7 @@
 
 A path `a.b[c].d` is a chain of Python subscripts. On plain JSON, a subscript raises KeyError or TypeError exactly where
 cel-go has an error. A path costs 1, and each step that is tried costs 1. A step after an optional step costs 1 only if
-it finds a value (cel-go v0.26.0 interpreter/attributes.go, runtimecost.go).
+the step finds a value (cel-go v0.26.0 interpreter/attributes.go, runtimecost.go).
 """
 
 from __future__ import annotations

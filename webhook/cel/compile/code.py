@@ -233,8 +233,9 @@ class CodeWriter(Struct):
     """Collects the generated statements, their cost and the operations that can fail.
 
     Args:
-        exact: a loop counts each iteration when it runs. With False, a loop counts all iterations in advance, which is
-            faster. If this count exceeds the limit, the expression is evaluated again with True (LoopExceedsLimit).
+        exact: a loop counts each iteration when the iteration runs. With False, a loop counts all iterations in
+            advance, which is faster. If this count exceeds the limit, the expression is evaluated again with True
+            (LoopExceedsLimit).
         lightest: the least cost of an iteration of any loop; None without loops.
         moves: the number of statements that change the cost at run time.
         heavy: the number of these statements that may change the cost by more than LIGHT.

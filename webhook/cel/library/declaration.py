@@ -34,8 +34,8 @@ class Overload(Struct, frozen=True):
             element types are not checked.
         since: the first version of Kubernetes with the function.
         until: the first later version without the function.
-        metered: users choose the length of what the implementation walks over, and the walk runs in Python, or in C for
-            more than a millisecond. The implementation gets the Deadline before the values, and charges its walks.
+        metered: the implementation walks over values, and users choose their length. The walk runs in Python, or in C
+            for more than a millisecond. The implementation gets the Deadline before the values, and charges its walks.
         is_literal: every argument must be a literal. The checker calls the function with the literals, and refuses the
             expression if the call fails.
         hidden: only for values of unknown types at run time; the checker ignores this signature.

@@ -54,7 +54,7 @@ def class_fits_parameter(parameter: Type, kind: type) -> bool:
 
 
 def has_element_type(parameter: Type) -> bool:
-    """Return whether a value fits the parameter only if its first element does."""
+    """Return whether a value fits the parameter only if its first element fits."""
     if parameter.name not in _HOLDERS:
         return False
     return any(each.kind != "param" and each.name != "dyn" for each in parameter.parameters)

@@ -131,7 +131,9 @@ def short_cel_type_name(kind: Any) -> str:
 
 
 def index_of_tracked_argument(overloads: Sequence[Overload]) -> int | None:
-    """Return which argument makes the call's cost function panic if its type is wrong; None if no argument does."""
+    """Return the index of the argument that makes the call's cost function panic if its type is wrong. None if there is
+    no such argument.
+    """
     if len(overloads) != 1:
         return None
     overload = overloads[0]

@@ -106,7 +106,7 @@ def _raise_no_such_key(key: Any) -> Any:
 
 
 def iterated_elements(value: Any) -> list[Any]:
-    """Return what a comprehension with one variable visits: a list's elements, a map's keys."""
+    """Return the values that a comprehension with one variable visits: a list's elements, a map's keys."""
     kind = type(value)
     if kind is list:
         return list(value)
@@ -119,7 +119,7 @@ def iterated_elements(value: Any) -> list[Any]:
 
 
 def iterated_pairs(value: Any) -> Collection[tuple[Any, Any]]:
-    """Return what a comprehension with two variables visits: index and element, or key and value."""
+    """Return the pairs that a comprehension with two variables visits: index and element, or key and value."""
     kind = type(value)
     if kind is list:
         return list(enumerate(value))
