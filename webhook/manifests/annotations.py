@@ -67,7 +67,7 @@ class AnnotationSettings(Struct, frozen=True, kw_only=True):
     Attributes:
         missing: the result of a rule that cannot be evaluated because an object does not exist.
         is_registered: whether webhook configurations include the policy. audit, replay and test always evaluate it.
-        warns_about_stored: whether a problem that the stored object already has only warns.
+        warns_about_stored: whether a problem only warns if the stored object already has the problem.
         skips_bookkeeping: whether to allow updates of only bookkeeping fields, and of objects that are being deleted
             (docs/live-policies.md, `stored`).
         concerns: parts of a Pod, or of an object that creates Pods. The policy applies if the Pod has at least one of

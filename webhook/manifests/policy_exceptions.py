@@ -36,7 +36,7 @@ MOST_BYTES: Final = 8 << 10
 """The most bytes of an object as JSON. Fifty ids of rules and fifty names need half of this."""
 MOST_IN_NAMESPACE: Final = 50
 """The most PolicyExceptions of a namespace that have an effect. The oldest have an effect. Each review that breaks a
-rule reads all PolicyExceptions of its namespace.
+rule reads all PolicyExceptions with an effect.
 """
 READ_S: Final = 0.000_2
 """Seconds to read one object. The largest object takes half of this."""

@@ -164,7 +164,7 @@ class Policy:
         reads_resources: the annotation `expand` has `resources`.
         phase: the phase of a validating policy.
         is_registered: webhook configurations include the resources of the policy.
-        warns_about_stored: problems that the stored object already has only warn.
+        warns_about_stored: a problem only warns if the stored object already has the problem.
         skips_bookkeeping: updates of only BOOKKEEPING fields, and deletions, are skipped unless the policy names the
             field or DELETE.
         is_about_specs: the policy has the annotation `updates: spec`.

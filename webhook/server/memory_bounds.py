@@ -1,7 +1,7 @@
 """Adds up the most memory that the server may use, with any requests.
 
-The bytes of one unit, such as a connection, were measured over TLS. Each part has a setting, except the first part: the
-process with its policies. Pages of program files do not count, because the system frees them when memory is short.
+The bytes of one unit, such as a connection, were measured over TLS. No setting bounds the first part: the process with
+its policies. Pages of program files do not count, because the system frees them when memory is short.
 """
 
 from __future__ import annotations
