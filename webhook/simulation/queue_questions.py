@@ -76,8 +76,8 @@ def _scheduler_questions(subject: Subject) -> Iterator[OpenQuestion]:
 def _gang_questions(subject: Subject) -> Iterator[OpenQuestion]:
     """Yield a question about each gang that the pods join by a name, if the gang may not start.
 
-    The gang may be unknown, or of a scheduler whose gangs are not compared with the pods. Or the gang waits for more
-    pods than the job has, or than the nodes have room for.
+    The gang may be unknown, or belong to a scheduler that claimgate does not compare with the pods. Or the gang waits
+    for more pods than the job has, or than the nodes have room for.
     """
     for gang in _gangs_of_pods(subject):
         if what := _question_of_gang(gang, subject):
