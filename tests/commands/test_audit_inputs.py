@@ -224,6 +224,8 @@ def test_a_service_that_is_defined_twice_does_not_hide_what_is_wrong_with_anothe
         ("backend/tests/assets/job.yaml", 0),
         ("static/kubeflow-v1alpha3-experiment.yaml", 0),
         ("static/kubeflow-v1beta1-experiment.yaml", 1),
+        ("static/experiment-v1alpha3.yaml", 0),
+        ("static/experiment-v1beta1.yaml", 1),
         ("static/kubeflow.org_v1alpha3_experiment_a.yaml", 1),
     ],
 )
@@ -252,6 +254,31 @@ def test_charts_are_rendered_for_the_release_of_the_audit(tmp_path, capsys):
     written(tmp_path / "chart", {**CHART, "templates/pod.yaml": POD.format(f"'{name}'")})
     assert denied(capsys, tmp_path, "--render") == ["chart-1.36.0"]
     assert denied(capsys, tmp_path, "--render", "--kubernetes-version", "1.34") == ["chart-1.34.0"]
+
+
+@pytest.mark.skipif(not shutil.which("helm"), reason="needs helm")
+def test_a_version_that_a_chart_chooses_by_what_the_cluster_serves_is_not_reported(tmp_path, capsys):
+    """helm without a cluster has removed versions in its list, so a chart that asks for a removed version gets it."""
+    scaler = "apiVersion: {}\nkind: HorizontalPodAutoscaler\nmetadata: {{name: {}}}\nspec: {{maxReplicas: 2}}\n"
+    chosen = '{{- define "version" }}{{ if .Capabilities.APIVersions.Has "autoscaling/v2beta1" }}autoscaling/v2beta1{{ end }}{{ end }}'
+    written(
+        tmp_path / "chart",
+        {
+            **CHART,
+            "charts/sub/Chart.yaml": CHART["Chart.yaml"],
+            "charts/sub/templates/_version.tpl": chosen,
+            "templates/a-chosen.yaml": scaler.format('{{ include "version" . }}', "chosen"),
+            "templates/b-fixed.yaml": scaler.format("autoscaling/v2beta2", "fixed"),
+        },
+    )
+    helm = ["helm", "template", "release", str(tmp_path / "chart")]
+    rendered = subprocess.run(helm, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert "apiVersion: autoscaling/v2beta1" in rendered
+    run_command_line(["audit", str(tmp_path), "--render", "-o", "ndjson", "--rule", "served-version/removed"])
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    places = [(each["object"]["name"], each["line"]) for each in rows if each.get("rule") == "served-version/removed"]
+    line = rendered[: rendered.index("autoscaling/v2beta2")].count("\n") + 1
+    assert places == [("fixed", line)], "an object that is left out must not move the lines of later objects"
 
 
 @pytest.mark.skipif(not shutil.which("kubectl"), reason="needs kubectl")

@@ -10,6 +10,8 @@ kustomizations with `--render-remote`. kustomize runs no plugins.
   charts for one release often have this name in other templates.
 - Charts also check whether a kind exists, which helm knows only with a cluster. So helm gets a list of kinds that
   replaced older kinds.
+- Without a cluster, helm says that versions exist that Kubernetes removed. If a template asks for a removed version,
+  the objects of this version are left out.
 
 The rendered objects replace the files of the chart or kustomization. Other files of the folder are audited as usual.
 """
@@ -34,7 +36,7 @@ from webhook.cluster.naming import UNKNOWN
 from webhook.commands.external_programs import ExternalPrograms, Invocation
 from webhook.commands.folder_copies import FolderCopies, copy_kustomization
 from webhook.errors import InputProblem, ProgramError
-from webhook.facts.removed_versions import replacements_in_kubernetes
+from webhook.facts.removed_versions import read_removed_versions, replacements_in_kubernetes
 from webhook.input.document_stream import DocumentStream
 from webhook.report.copies import RenderedText, RenderedTexts
 from webhook.yamltext import yamlfile
@@ -53,6 +55,10 @@ _RELEASE_NAME: Final = re.compile("[a-z0-9](?:[-a-z0-9]{0,51}[a-z0-9])?")
 """The names that helm accepts for a release (helm v3 pkg/chartutil ValidateReleaseName), without dots."""
 _SOURCE: Final = b"# Source: "
 """The line before each object in the output of helm."""
+_SEPARATOR: Final = b"\n---\n"
+_ASKS_FOR_VERSION: Final = re.compile(r'APIVersions\.Has\s+["`]([\w./-]{1,253})["`]')
+"""Matches how a template asks whether an API server serves a version."""
+_FIELD_OF_KIND: Final = re.compile(rb"^(apiVersion|kind):[ \t]*[\"']?([\w./-]{1,253})", re.MULTILINE)
 _REFUSES_RELEASE: Final = "chart requires kubeVersion"
 """The error of helm for a chart that refuses the release. The chart is then rendered for helm's default release."""
 _LOCAL: Final = "file://"
@@ -259,11 +265,12 @@ def _render_folder(
             max_bytes=_MAX_BYTES,
         )
         try:
-            return _run(for_release, programs, copies)
+            data = _run(for_release, programs, copies)
         except ProgramError as error:
             if _REFUSES_RELEASE not in str(error):
                 raise
-        return _run(replace(for_release, options=options), programs, copies)
+            data = _run(replace(for_release, options=options), programs, copies)
+        return _without_chosen_versions(data, Path(copies.copy_path(folder)))
     programs.find("kubectl")
     copy_kustomization(copies, folder, with_remote=with_remote)
     kustomize = Invocation(
@@ -275,6 +282,25 @@ def _render_folder(
         network=with_remote,
     )
     return _run(kustomize, programs, copies)
+
+
+def _without_chosen_versions(data: bytes, chart: Path) -> bytes:
+    """Return the output of helm with empty lines for each object of a removed version that a template asks for.
+
+    An API server does not serve the version, so a cluster would never get this object.
+    """
+    removed = {(f"{group}/{version}", kind) for group, version, kind in read_removed_versions()}
+    of_removed = {version for version, _ in removed}
+    texts = (each.read_text(errors="replace") for each in chart.rglob("templates/**/*") if each.is_file())
+    chosen = {version for text in texts for version in _ASKS_FOR_VERSION.findall(text)} & of_removed
+    if not chosen:
+        return data
+    kept = []
+    for document in data.split(_SEPARATOR):
+        fields = {name: value.decode() for name, value in _FIELD_OF_KIND.findall(document)}
+        version, kind = fields.get(b"apiVersion", ""), fields.get(b"kind", "")
+        kept.append(b"\n" * document.count(b"\n") if version in chosen and (version, kind) in removed else document)
+    return _SEPARATOR.join(kept)
 
 
 def _add_local_dependencies(folder: str, copies: FolderCopies, above: tuple[str, ...] = ()) -> None:

@@ -46,7 +46,7 @@ class ReviewTrace:
         for policy in policies:
             if not policy.bindings:
                 self._add_explanation(policy, None, "not bound", "no binding names it")
-            elif is_exempt(attributes):
+            elif policy.is_registered and is_exempt(attributes):
                 self._add_explanation(policy, None, "not registered", _EXEMPT)
             elif id(policy) not in identities:
                 self._add_explanation(policy, None, "not registered", _NO_RULE.format(_request_as_text(attributes)))

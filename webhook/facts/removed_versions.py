@@ -50,10 +50,12 @@ class RemovedVersion(Struct, frozen=True):
     Args:
         release: a release without the version.
         instead: the version to use instead, with the new kind if the kind changed; "" without a replacement.
+        fix: what to do without a replacement.
     """
 
     release: str
     instead: str
+    fix: str = ""
 
 
 @cache
@@ -61,7 +63,7 @@ def read_removed_versions() -> Mapping[tuple[str, str, str], RemovedVersion]:
     """Return the removed versions by group, version and kind, which are read on first use."""
     (document,) = yamlfile.read(FILE)
     return {
-        (row["group"], version, kind): RemovedVersion(row["removed"], row["instead"])
+        (row["group"], version, kind): RemovedVersion(row["removed"], row["instead"], row.get("fix", ""))
         for row in document.value["removed"]
         for version in row["versions"]
         for kind in row["kinds"]
@@ -69,12 +71,14 @@ def read_removed_versions() -> Mapping[tuple[str, str, str], RemovedVersion]:
 
 
 def is_for_old_release(file: str, kind: GroupVersionKind) -> bool:
-    """Return whether the name of a file says that the file is for old releases, as in `extensions-v1beta1-plugin.yml`.
+    """Return whether the name of a file says that the file is for old releases. Examples are
+    `extensions-v1beta1-plugin.yml` and `crd-v1beta1.yaml`.
 
     `kustomize build -o` names each file after its object, with underscores. These names say nothing.
     """
+    name = posixpath.splitext(posixpath.basename(file))[0]
     named = f"-{kind.group.partition('.')[0]}-{kind.version}-"
-    is_named = named in f"-{posixpath.splitext(posixpath.basename(file))[0]}-"
+    is_named = named in f"-{name}-" or name.endswith(f"-{kind.version}")
     return is_named and (kind.group, kind.version, kind.kind) in read_removed_versions()
 
 
@@ -85,9 +89,10 @@ def replacements_in_kubernetes() -> Sequence[str]:
     """
     return sorted(
         {
-            f"{removed.instead}/{kind}"
+            f"{version}/{other or kind}"
             for (_, _, kind), removed in read_removed_versions().items()
-            if removed.release.startswith("Kubernetes ")
+            for version, _, other in (removed.instead.partition(" "),)
+            if version and removed.release.startswith("Kubernetes ")
         }
     )
 
@@ -102,7 +107,7 @@ def check_version_is_still_served(subject: Subject) -> Iterator[Problem]:
             version, _, other = known.instead.partition(" ")
             fix = f"write {version}" + (f" and kind {other}" if other else "") + ", with the fields of this version"
         else:
-            message, fix = f"{message}; nothing took the place of this kind", "write a job of another kind"
+            message, fix = f"{message}; nothing took the place of this kind", known.fix
         problem = REMOVED.problem("apiVersion", message, fix, kind.api_version)
         yield structs.replace(problem, release=known.release)
 

@@ -87,10 +87,10 @@ def candidates_for_request(
 ) -> tuple[Candidate, ...]:
     """Return the policies that may concern requests with the resource and operation of this request.
 
-    No policy applies to policies, bindings and webhook configurations.
+    Only policies about files apply to policies, bindings and webhook configurations.
     """
     if is_exempt(attributes):
-        return ()
+        policies = (each for each in policies if not each.is_registered)
     pod = request_about_pods(attributes)
     every = (_candidate_for_request(policy, attributes, pod, equal, registry) for policy in policies)
     return tuple(each for each in every if each.index.own is not False or each.inner is not None)

@@ -139,8 +139,8 @@ def _values_or_none_for_all(values: list[str]) -> frozenset[str] | None:
 
 
 def is_exempt(attributes: Attributes) -> bool:
-    """Return whether no policy may apply to an object. Policies, bindings and webhook configurations are exempt, so
-    that users can always change them.
+    """Return whether no registered policy may apply to an object. Policies, bindings and webhook configurations are
+    exempt, so that users can always change them.
     """
     group, kind = attributes.kind.group, attributes.kind.kind
     return (group == GROUP and kind in _EXEMPT) or group == CLAIMGATE_GROUP
