@@ -38,7 +38,7 @@ from webhook.typed.collections import Items
 from webhook.typed.fields import OptionalNumber, Part, Parts
 from webhook.typed.jobs import CronJob
 from webhook.typed.objects import Object
-from webhook.typed.pods import Pod, PodSpec, PodTemplate
+from webhook.typed.pods import Container, Pod, PodSpec, PodTemplate
 from webhook.typed.view import Typed
 from webhook.typed.volumes import VolumeMount
 from webhook.yamltext.placeholders import is_placeholder
@@ -103,6 +103,32 @@ IMAGE_NAME: Final = MANIFEST_SHAPE.rule(
     level="warn",
     fails="start",
 )
+_EXPANSION: Final = (
+    "https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/"
+)
+PATH_VARIABLE: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/path-variable",
+    title="PATH keeps the text $PATH, so the programs of the image are not found",
+    why=(
+        "Kubernetes replaces only `$(NAME)`, and only variables of the Pod. The value replaces the PATH of the image, "
+        "with directories such as /usr/bin."
+    ),
+    refused_by="the container runtime, which does not find the command",
+    source=_EXPANSION,
+    level="warn",
+    fails="start",
+)
+LIBRARY_PATH: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/library-path",
+    title="The variable keeps the text of its own name, so the value of the image is lost",
+    why=(
+        "Kubernetes replaces only `$(NAME)`, and only variables of the Pod. The container works if the image does not "
+        "set the variable."
+    ),
+    source=_EXPANSION,
+    level="advice",
+    fails="silent",
+)
 SERVICE_PORT: Final = MANIFEST_SHAPE.rule(
     "manifest-shape/service-port",
     title="A port of a Service is not a port number",
@@ -117,6 +143,15 @@ _TO_FILL_IN: Final = re.compile(
     r"(?i:your|user|name|example|registry|account|project|image|repo|replace|change)|(^|/)[A-Z]+([_-][A-Z]+)*(/|$)"
 )
 """The name of an image that a person or a script fills in, such as `YOUR_REGISTRY/app` or `yourName/app`."""
+_OWN_VALUE: Final = re.compile(r"\$\$?(\w{1,40})|\$\$?[{(](\w{1,40})[})]")
+"""Matches how authors write the earlier value of a variable: `$PATH`, `${PATH}` or `$(PATH)`."""
+_PATHS: Final = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
+"""Variables that list folders, and that images set."""
+_PROGRAMS: Final = frozenset(("/bin", "/usr/bin"))
+_USUAL_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_SETS_PATH: Final = re.compile(r"\bPATH=|profile\b|\.bashrc\b|--login\b|sh -[a-z]{0,3}l")
+"""The command of a container that sets PATH itself, or of a shell that reads a file that sets PATH."""
+_SHELL: Final = re.compile(r"/(?:[\w.]+/){0,4}(?:ba|da|a|z)?sh")
 _KUBERNETES: Final = "Kubernetes 1.36"
 """The types in the package `schema` are from this release."""
 _AMOUNTS: Final = "core.v1.ResourceRequirements"
@@ -125,6 +160,8 @@ _REMOVED: Final = frozenset((("core.v1.PodResourceClaim", "source"), ("core.v1.V
 """Fields, by type, that were removed after Kubernetes 1.30 and 1.28. Clusters may still run these releases."""
 _OPEN_GROUPS: Final = frozenset(("serving.knative.dev", "serving.kserve.io"))
 """The groups of kinds that have own fields next to the fields of a PodSpec."""
+_RAY: Final = "ray.io"
+"""The group of kinds with containers that run a login shell, which sets PATH."""
 _DRA: Final = "resource.k8s.io"
 """The group of claims and classes. Rules such as `resource-claims/unknown-field` report its unknown fields."""
 _WORKLOADS: Final = frozenset(
@@ -309,6 +346,8 @@ def check_fields_of_pod(subject: Subject) -> Iterator[Problem]:
         )
         yield from _problems_of_reading(reader, subject, declared, _KUBERNETES)
     yield from _problems_of_image_names(subject.typed(Pod).spec)
+    if template_of is None or template_of.group != _RAY:
+        yield from _problems_of_path_variables(subject.typed(Pod).spec)
     if template_of is None or is_builtin(template_of):
         yield from _mounts_at_one_path(subject)
     if template_of is None:
@@ -326,6 +365,49 @@ def _problems_of_image_names(pod: PodSpec) -> Iterator[Problem]:
             message = "has capital letters in its name, so no node can pull the image"
             fix = "write the name in lower-case letters, as the registry has it"
             yield IMAGE_NAME.problem(container.path("image"), message, fix, container.image)
+
+
+def _problems_of_path_variables(pod: PodSpec) -> Iterator[Problem]:
+    """Yield variables that list folders and refer to their own earlier value, which Kubernetes does not know.
+
+    A template with a placeholder as image is filled in by a program that may replace the reference too.
+    """
+    for container in pod.all_containers():
+        names = container.environment.names
+        if container.env_from or is_placeholder(container.image):
+            continue
+        for name in _PATHS:
+            if names.count(name) != 1:
+                continue
+            variable = container.env[names.index(name)]
+            parts = variable.value.split(":")
+            own = next((part for part in parts if _refers_to(part, name)), "")
+            if not own:
+                continue
+            others = [part for part in parts if part != own]
+            if name != "PATH":
+                message = "stays a text because Kubernetes does not replace it, so the value of the image is lost"
+                fix = "write all folders, or set the variable in a shell of the command"
+                yield LIBRARY_PATH.problem(variable.path("value"), message, fix, own)
+            elif not _finds_programs(container, others):
+                message = "stays a text because Kubernetes does not replace it, so PATH has no folder of the image"
+                fix = f"write {':'.join(_USUAL_PATH if part == own else part for part in parts)}"
+                yield PATH_VARIABLE.problem(variable.path("value"), message, fix, own)
+
+
+def _refers_to(part: str, name: str) -> bool:
+    reference = _OWN_VALUE.fullmatch(part)
+    return reference is not None and name in reference.groups()
+
+
+def _finds_programs(container: Container, folders: Sequence[str]) -> bool:
+    """Return whether a container may find its programs in these folders, sets PATH itself, or runs one program by its
+    path.
+    """
+    if any(folder.rstrip("/") in _PROGRAMS or "$" in folder for folder in folders) or container.runs(_SETS_PATH):
+        return True
+    program = container.command[0] if container.command else ""
+    return program.startswith("/") and not _SHELL.fullmatch(program)
 
 
 def _mounts_at_one_path(subject: Subject) -> Iterator[Problem]:
