@@ -19,8 +19,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook.apimachinery import paths
+from webhook.apimachinery.attributes import CRD
 from webhook.apimachinery.names import dns1035_label_errors, label_fault
-from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.facts.ray.gpus_of_groups import check_entrypoint_gpus, check_gpus_of_serve, check_resources_of_groups
 from webhook.facts.ray.groups import RAY
 from webhook.facts.ray.releases import check_ray_releases
@@ -32,6 +33,7 @@ from webhook.text.wording import counted
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container
 from webhook.typed.ray import Group, RayCluster, RayClusterSpec, RayCronJob, RayJob, RayService
+from webhook.typed.view import Typed
 from webhook.yamltext.placeholders import is_placeholder_for_name
 
 NAME: Final = RAY.rule(
@@ -57,6 +59,18 @@ HEAD_REQUIRED: Final = RAY.rule(
     source="ray-project/kuberay@feeaf72f ray-operator/config/crd/bases",
     level="warn",
     fails="create",
+)
+POD_FIELD: Final = RAY.rule(
+    "ray/pod-field",
+    title="A field of pods is outside the pod templates of the Ray cluster",
+    why=(
+        "Only the pod template of each group has fields of pods, such as volumes. kubectl refuses the object, and for "
+        "other clients the API server drops the field."
+    ),
+    refused_by="kubectl; the API server drops the field",
+    source="ray-project/kuberay@feeaf72f ray-operator/config/crd/bases",
+    level="warn",
+    fails="silent",
 )
 SUSPEND: Final = RAY.rule(
     "ray/suspend",
@@ -125,6 +139,15 @@ PARAMETER_TYPE: Final = RAY.rule(
     source="ray-project/kuberay@feeaf72f ray-operator/config/crd/bases",
     fails="create",
 )
+_FIELDS_OF_PODS: Final = frozenset(
+    (
+        *("affinity", "containers", "hostNetwork", "imagePullSecrets", "initContainers", "nodeName", "nodeSelector"),
+        *("priorityClassName", "restartPolicy", "runtimeClassName", "schedulerName", "securityContext"),
+        *("serviceAccountName", "tolerations", "topologySpreadConstraints", "volumes"),
+    )
+)
+"""Fields of a PodSpec that no object of KubeRay has beside its pod templates."""
+_OF_GROUPS: Final = "the pod template of each group"
 _KIND_OF_FIELD: Final = {"rayClusterSpec": "RayJob", "rayClusterConfig": "RayService"}
 """The kinds that have a Ray cluster in a field of their spec."""
 _LONGEST: Final[Mapping[str, int]] = {"RayCluster": 53, "RayJob": 47, "RayService": 47}
@@ -191,6 +214,32 @@ def check_head_required(subject: Subject) -> Iterator[Problem]:
         kinds = [kind for field, kind in _KIND_OF_FIELD.items() if spec.has(field)]
         fix = f"write kind: {kinds[0]}, which has the fields of this spec" if kinds else fix
     yield HEAD_REQUIRED.problem(spec.at, "has no headGroupSpec, so the API server refuses the object", fix)
+
+
+def check_pod_fields(subject: Subject) -> Iterator[Problem]:
+    """Report fields of pods beside the groups of a Ray cluster, beside the pod template of a group, and beside the spec
+    of this template. If the files have the CustomResourceDefinition, `manifest-shape/unknown-field` reports them.
+    """
+    crd = f"{subject.attributes.resource.resource}.{subject.attributes.kind.group}"
+    if subject.cluster_view().get_without_noting(CRD, "", crd) is not None:
+        return
+    cluster = ray_cluster_spec_of(subject)
+    outer = [subject.typed(RayCluster).spec, subject.typed(RayCronJob).spec.job_template, cluster]
+    parts: list[tuple[Typed, str]] = [(each, _OF_GROUPS) for each in {each.at: each for each in outer}.values()]
+    for group in cluster.groups():
+        inner = path_as_text(group.template.path("spec"))
+        parts += [(group, inner), (group.template, inner)]
+    for part, target in parts:
+        names = [name for name in part.json if name in _FIELDS_OF_PODS and part.json[name] is not None]
+        if names:
+            what = "is a field" if len(names) == 1 else "are fields"
+            message = f"{what} of pods and not of this object, so kubectl refuses the object, or nothing uses the value"
+            fix = f"move {'the field' if len(names) == 1 else 'the fields'} to {target}"
+            shown = ", ".join(f"`{name}`" for name in names)
+            if len(names) == 1:
+                yield POD_FIELD.problem(part.path(names[0]), message, fix)
+            else:
+                yield POD_FIELD.problem(part.at, f"{shown} {message}", fix)
 
 
 def check_time_to_live(subject: Subject) -> Iterator[Problem]:
@@ -333,6 +382,7 @@ CHECKS: Final = (
     Check(group="ray", run=check_time_to_live, kinds=group_kinds_of_types(RayJob, RayCronJob)),
     Check(group="ray", run=check_cluster_required, kinds=group_kinds_of_types(RayJob, RayService)),
     Check(group="ray", run=check_head_required, kinds=_RAY),
+    Check(group="ray", run=check_pod_fields, kinds=_RAY),
     Check(group="ray", run=check_replica_bounds, kinds=_RAY),
     Check(group="ray", run=validate_parameter_types, kinds=_RAY),
     Check(group="ray", run=check_groups_have_containers, kinds=_RAY),
