@@ -41,6 +41,8 @@ class DeviceCatalogueRow(Struct, frozen=True, kw_only=True):
 
 
 UNKNOWN = DeviceCatalogueRow(gpu=False)
+REMOVED_RESOURCE: Final = "alpha.kubernetes.io/nvidia-gpu"
+"""The GPUs that the kubelet offered without a device plugin (k8s.io/kubernetes v1.11, which removed Accelerators)."""
 NAME_WORK: Final = 10
 """The charge for a name. To compare a new name with the patterns of all known names takes a tenth of a millisecond."""
 _LONGEST_IMAGE: Final = 1024
@@ -125,6 +127,8 @@ def nearest_known_resource(name: str) -> str:
 
     The end of the domain may be missing (`nvidia/gpu`), or the dot of a slice (`mig-1g5gb`).
     """
+    if name == REMOVED_RESOURCE:
+        return "nvidia.com/gpu"
     slice_ = _SLICE.fullmatch(name.lower())
     if slice_:
         return f"nvidia.com/mig-{slice_[1]}g.{slice_[2]}gb{slice_[3]}"

@@ -17,7 +17,7 @@ from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.command_lines.command import MPI, PYTHON, cached_launch_of_container
 from webhook.facts.gpu import devices
-from webhook.facts.gpu.devices import COUNTED
+from webhook.facts.gpu.devices import COUNTED, REMOVED_RESOURCE
 from webhook.facts.gpu.resources import (
     DeviceContainer,
     RequestedDevice,
@@ -70,6 +70,12 @@ UNKNOWN_DEVICE: Final = GPU_REQUESTS.rule(
     "gpu-requests/unknown-device",
     title="The resource name of the device is misspelt",
     why="No device plugin offers a misspelt resource, so the pods stay Pending.",
+)
+REMOVED: Final = GPU_REQUESTS.rule(
+    "gpu-requests/removed-resource",
+    title="The resource of the GPU was removed from Kubernetes",
+    why="Since Kubernetes 1.11 only device plugins offer GPUs, and none offers the old resource.",
+    source="https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates-removed/",
 )
 SEVERAL_SHARES: Final = GPU_REQUESTS.rule(
     "gpu-requests/several-shares",
@@ -390,7 +396,10 @@ def _is_monitor(container: Container, subject: Subject) -> bool:
 
 def _check_doubtful_device(device: RequestedDevice, requesting: DeviceContainer, subject: Subject) -> Iterator[Problem]:
     name, kind = device.name, device.device.kind
-    if not kind:
+    if name == REMOVED_RESOURCE:
+        message = f"no node offers `{name}` since Kubernetes 1.11, so the pod stays Pending"
+        yield REMOVED.problem(requesting.path_of(device), message, f"write `{device.nearest_known_resource}`")
+    elif not kind:
         if not parse_resource_name(name).is_qualified:
             return  # pod-resources reports this name, which the API server refuses
         message = f"no known device plugin offers `{name}`, so the pod stays Pending"
