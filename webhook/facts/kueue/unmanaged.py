@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
+from msgspec import structs
+
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.apimachinery.releases import release_as_text
 from webhook.facts.check import is_made_by_controller
@@ -43,6 +45,7 @@ from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import named
+from webhook.typed.jobs import CronJob
 from webhook.typed.kueue import LocalQueue
 from webhook.typed.objects import Object
 from webhook.typed.ray import RayCluster
@@ -104,6 +107,7 @@ NO_QUEUE_NAME_IN_FILES: Final = KUEUE_UNMANAGED.rule(
 
 Rule: TypeAlias = Callable[[Subject, KueueManagement], Iterator[Problem]]
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
+_CRON_JOB: Final = ("batch", "CronJob")
 _DEPLOYMENT: Final = ("apps", "Deployment")
 _RAY_CLUSTER: Final = ("ray.io", "RayCluster")
 _COPIES_LABELS: Final = frozenset((("kubeflow.org", "Notebook"), ("serving.kserve.io", "InferenceService")))
@@ -113,7 +117,7 @@ Source: kubeflow/kubeflow components/notebook-controller/controllers/notebook_co
 kserve/kserve pkg/controller/v1beta1/inferenceservice/components/predictor.go.
 """
 _QUEUE_LABEL_INSIDE: Final[Mapping[tuple[str, str], FieldPath]] = {
-    ("batch", "CronJob"): ("spec", "jobTemplate", "metadata", "labels", QUEUE_NAME),
+    _CRON_JOB: ("spec", "jobTemplate", "metadata", "labels", QUEUE_NAME),
 }
 """The path of the queue label in kinds that create an object of an integrated kind."""
 
@@ -187,6 +191,20 @@ def _check_queue_name_elsewhere(subject: Subject, how: KueueManagement) -> Itera
         yield from templates
         if not templates and not _is_scaled_by_ray(subject):
             yield from _check_missing_queue_name(subject, how)
+    elif subject.group_kind == _CRON_JOB:
+        yield from _check_queue_on_pods_of_cron_job(subject)
+
+
+def _check_queue_on_pods_of_cron_job(subject: Subject) -> Iterator[Problem]:
+    """Yield a queue that only the pods of a CronJob name. A Job without labels gets the labels of its pods from the API
+    server, so Kueue sees the queue of such a Job (k8s.io/kubernetes v1.36 pkg/apis/batch/v1/defaults.go).
+    """
+    job, frameworks = subject.typed(CronJob).spec.job_template, subject.once(read_kueue_configuration).frameworks
+    queue = job.spec.template.metadata.labels.get(QUEUE_NAME, "")
+    if queue and job.metadata.labels and QUEUE_NAME not in job.metadata.labels and "batch/job" in frameworks:
+        path = job.spec.template.path("metadata", "labels", QUEUE_NAME)
+        problem = _misplaced_queue_label_problem(path, queue, of_pods="queued" if "pod" in frameworks else "ignored")
+        yield structs.replace(problem, fix=f"move the label to {path_as_text(job.path('metadata', 'labels'))}")
 
 
 def _misplaced_queue_label_problem(
