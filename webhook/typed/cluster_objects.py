@@ -122,6 +122,31 @@ class StatefulSet(Object):
     status = Part(PodCounts)
 
 
+class ServicePort(Typed):
+    """core/v1 ServicePort."""
+
+    name = Text()
+    port = Raw()
+    target_port = Raw()
+
+
+class ServiceSpec(Typed):
+    """core/v1 ServiceSpec."""
+
+    type = Text()
+    cluster_ip = Text(name="clusterIP")
+    ports = Parts(ServicePort)
+    publish_not_ready_addresses = Truth()
+    selector = Labels()
+
+
+class Service(Object):
+    """core/v1 Service."""
+
+    gvk = GroupVersionKind("", "v1", "Service")
+    spec = Part(ServiceSpec)
+
+
 class LimitRangeItem(Typed):
     """core/v1 LimitRangeItem: the bounds and defaults of containers, or the bounds of pods."""
 

@@ -28,7 +28,7 @@ from webhook.facts.gpu.device_pods import SERVING
 from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.facts.model_servers.servers_of_object import ServerContainer, pods_of_template_in_group
-from webhook.facts.model_servers.services import BY_LABEL, AlphaInferencePool, InferencePool, Service
+from webhook.facts.model_servers.services import AlphaInferencePool, InferencePool
 from webhook.facts.model_servers.started_servers import (
     DYNAMO_FRONTEND,
     LLAMA,
@@ -40,10 +40,13 @@ from webhook.facts.model_servers.started_servers import (
     VLLM,
     release_of_vllm,
 )
+from webhook.facts.shapes.manifest_shape import MANIFEST_SHAPE
+from webhook.facts.shapes.selectors import services_of_pods
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.caches import IdentityKey
+from webhook.typed.cluster_objects import Service
 from webhook.typed.pods import HttpGetAction
 
 PROBE_PORT: Final = MODEL_SERVER.rule(
@@ -60,6 +63,7 @@ SERVICE_PORT: Final = MODEL_SERVER.rule(
     title="A Service sends requests to a port where the model server does not listen",
     why="Connections to the Service are refused, although the pod is ready.",
     refused_by="nothing; requests fail",
+    yields_to=(f"{MANIFEST_SHAPE.name}/target-port",),
     source="https://kubernetes.io/docs/concepts/services-networking/service/",
     fails="silent",
 )
@@ -569,7 +573,7 @@ def _services_of_template(member: ServerContainer, labels: Mapping[str, JSON], v
     if not view.has_any(Service.gvk, view.namespace):
         return ()
     key = _services_of_template, IdentityKey(member.pod_set.template)
-    return view.once(key, lambda: tuple(_services_of_pods(labels, view)))
+    return view.once(key, lambda: tuple(services_of_pods(labels, view)))
 
 
 def _is_for_requests(service: Service, member: ServerContainer) -> bool:
@@ -581,17 +585,6 @@ def _is_for_requests(service: Service, member: ServerContainer) -> bool:
     member.container.charge_search(text)
     others = {*_OTHER_PORT.findall(text)} - {str(_port_of_server(member))}
     return not numbers or not all(str(number) in others for number in numbers)
-
-
-def _services_of_pods(labels: Mapping[str, JSON], view: ClusterView) -> Iterator[Service]:
-    """Yield the Services of the namespace that select the pods of a server."""
-    for name, value in view.deadline.charge_for_items(list(labels.items())):
-        if not isinstance(value, str):
-            continue
-        for service in view.typed_under_key(Service, BY_LABEL, f"{name}={value}"):
-            selector = service.spec.selector
-            if selector and all(labels.get(key) == wanted for key, wanted in selector.items()):
-                yield service
 
 
 def _check_service(member: ServerContainer, ports: Sequence[int], service: Service) -> Iterator[Problem]:

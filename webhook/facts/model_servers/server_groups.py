@@ -26,13 +26,12 @@ from webhook.facts.model_servers.servers_of_object import (
     pods_of_template_in_group,
     read_servers,
 )
-from webhook.facts.model_servers.services import Service
 from webhook.facts.model_servers.started_servers import SGLANG, VLLM
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
-from webhook.typed.cluster_objects import LimitRange
+from webhook.typed.cluster_objects import LimitRange, Service
 from webhook.typed.ray import RayClusterSpec
 from webhook.typed.worker_sets import LeaderWorkerSet
 from webhook.workloads.podsets import PodSet

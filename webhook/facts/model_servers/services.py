@@ -10,35 +10,12 @@ from typing import Final
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import Index, interest_in_fields
+from webhook.facts.shapes.selectors import BY_LABEL
 from webhook.typed.autoscaling import HorizontalPodAutoscaler
-from webhook.typed.fields import Labels, OptionalNumber, Part, Parts, Raw, Text, Truth
+from webhook.typed.cluster_objects import Service
+from webhook.typed.fields import Labels, OptionalNumber, Part, Parts
 from webhook.typed.objects import Object
 from webhook.typed.view import Typed
-
-
-class ServicePort(Typed):
-    """core/v1 ServicePort."""
-
-    name = Text()
-    port = Raw()
-    target_port = Raw()
-
-
-class ServiceSpec(Typed):
-    """core/v1 ServiceSpec."""
-
-    type = Text()
-    cluster_ip = Text(name="clusterIP")
-    ports = Parts(ServicePort)
-    publish_not_ready_addresses = Truth()
-    selector = Labels()
-
-
-class Service(Object):
-    """core/v1 Service."""
-
-    gvk = GroupVersionKind("", "v1", "Service")
-    spec = Part(ServiceSpec)
 
 
 class PoolPort(Typed):
@@ -111,12 +88,6 @@ def _scaled_object(autoscaler: JSON) -> Sequence[str]:
 BY_TARGET: Final = Index("the object that it scales", _scaled_object)
 
 
-def _label_of_selector(service: JSON) -> Sequence[str]:
-    """Return one label that the selector of a Service requires; "" for a Service without a selector."""
-    return (min(("=".join(each) for each in Service.of(service).spec.selector.items()), default=""),)
-
-
-BY_LABEL: Final = Index("a label that it selects", _label_of_selector)
 LOOKUPS: Final = (
     interest_in_fields(
         Service.gvk,

@@ -17,7 +17,9 @@ from webhook.facts.shapes.selectors import (
     CRON_JOB,
     JOB,
     SELECTING_KINDS,
+    SERVICES,
     check_labels_of_template,
+    check_ports_of_services,
     check_selector_of_job,
 )
 from webhook.facts.subject import Check
@@ -39,4 +41,5 @@ CHECKS: Final = (
     Check(group="object-shape", run=check_selector_of_job, kinds=frozenset((JOB, CRON_JOB))),
     Check(group="manifest-shape", run=check_fields_of_pod, kinds=POD_KIND),
     Check(group="manifest-shape", run=check_fields_of_object),
+    Check(group="manifest-shape", run=check_ports_of_services, kinds=SELECTING_KINDS - {JOB}, lookups=(SERVICES,)),
 )

@@ -1,5 +1,5 @@
-"""The checks of selectors: workloads that do not select the pods of their own template, and Jobs with a selector or
-labels that only the API server may set.
+"""The checks of selectors: workloads that do not select the pods of their own template, Jobs with a selector or labels
+that only the API server may set, and Services for a port that their pods do not have.
 
 An API server refuses these objects before it calls validating webhooks, so only commands that read files report them.
 Source: k8s.io/kubernetes v1.36 pkg/apis/apps/validation/validation.go, pkg/apis/batch/validation/validation.go and
@@ -11,12 +11,17 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
+from webhook.cluster.interest import Index, interest_in_fields
 from webhook.facts.pods.node_selection import labels_meet_requirement
+from webhook.facts.shapes.manifest_shape import MANIFEST_SHAPE
 from webhook.facts.shapes.object_shape import OBJECT_SHAPE
 from webhook.facts.subject import Subject
+from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
+from webhook.typed.cluster_objects import Service
 from webhook.typed.fields import Part, Truth
 from webhook.typed.objects import Object
 from webhook.typed.pods import LabelSelector, PodTemplate, SelectorRequirement
@@ -45,6 +50,16 @@ JOB_SELECTOR: Final = OBJECT_SHAPE.rule(
     function="validateGeneratedSelector, ValidateJobSpec, ValidateJobTemplateSpec",
     level="warn",
 )
+TARGET_PORT: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/target-port",
+    title="A Service names a port that no container of its pods has",
+    why="The Service has no endpoint for this port, so connections to the port are refused.",
+    refused_by="nothing; requests fail",
+    source="k8s.io/kubernetes v1.36 pkg/api/v1/pod/util.go",
+    function="FindPort",
+    level="warn",
+    fails="silent",
+)
 SELECTING_KINDS: Final = frozenset(
     (("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job"))
 )
@@ -56,6 +71,19 @@ _OPERATORS: Final = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist":
 """The operators of a label selector, and whether they need values."""
 
 
+_INJECTS: Final = "inject"
+"""A text in annotations and labels of pods to which a webhook adds containers, which may have more ports."""
+_OF_MESHES: Final = ("envoy", "istio", "linkerd", "proxy")
+"""Texts in names of ports that a service mesh adds."""
+
+
+def _label_of_selector(service: JSON) -> Sequence[str]:
+    """Return one label that the selector of a Service requires; "" for a Service without a selector."""
+    return (min(("=".join(each) for each in Service.of(service).spec.selector.items()), default=""),)
+
+
+BY_LABEL: Final = Index("a label that it selects", _label_of_selector)
+SERVICES: Final = interest_in_fields(Service.gvk, "spec.selector", "spec.ports", "spec.clusterIP", indexes=(BY_LABEL,))
 _UID_LABELS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _NAME_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
 _ANY_UID: Final = "(uid)"
@@ -119,6 +147,52 @@ def check_labels_of_template(subject: Subject) -> Iterator[Problem]:
         more = f" and {counted(len(unmet) - 1, 'other requirement')}" if len(unmet) > 1 else ""
         message = f"do not match spec.selector, which requires {unmet[0]}{more}, so the API server refuses the object"
         yield TEMPLATE_LABELS.problem(_AT, message, "set the labels that spec.selector requires in the pod template")
+
+
+def services_of_pods(labels: Mapping[str, JSON], view: ClusterView) -> Iterator[Service]:
+    """Yield the Services of the namespace that select pods with these labels."""
+    for name, value in view.deadline.charge_for_items(list(labels.items())):
+        if not isinstance(value, str):
+            continue
+        for service in view.typed_under_key(Service, BY_LABEL, f"{name}={value}"):
+            selector = service.spec.selector
+            if selector and all(labels.get(key) == wanted for key, wanted in selector.items()):
+                yield service
+
+
+def check_ports_of_services(subject: Subject) -> Iterator[Problem]:
+    """Report a Service that names a port that no container of the workload has.
+
+    Only Services that require all labels of the workload's selector are compared: such a Service selects the pods of no
+    other workload.
+    """
+    spec, view = subject.typed(_Workload).spec, subject.cluster_view()
+    pod, metadata = spec.template.spec, spec.template.metadata
+    own = spec.selector.match_labels
+    if not subject.attributes.is_plain or not own or not view.has_any(Service.gvk, view.namespace):
+        return
+    if _has_open_labels(spec) or _is_patch(spec) or any(map(is_placeholder, (*own, *own.values()))):
+        return
+    containers = [*pod.running_containers()]
+    ports = [port for container in containers for port in container.ports]
+    if any(container.is_omitted("ports") for container in containers) or any(not port.container_port for port in ports):
+        return
+    if any(_INJECTS in key for key in (*metadata.annotations, *metadata.labels)):
+        return
+    names = {port.name for port in ports}
+    with_ports = [container for container in containers if container.ports] or containers
+    for service in services_of_pods(metadata.labels, view):
+        if service.spec.cluster_ip == "None" or not own.items() <= service.spec.selector.items():
+            continue
+        for target in (port.target_port for port in service.spec.ports):
+            if not isinstance(target, str) or target in names or target.isdigit() or is_placeholder(target):
+                continue
+            if not target or any(each in target for each in _OF_MESHES):
+                continue
+            message = f"has no port with the name `{target}`, to which Service `{service.name}` sends requests"
+            fix = f"name a port `{target}`, or set targetPort to a number"
+            yield TARGET_PORT.problem(with_ports[0].at, message, fix)
+            break
 
 
 def _unmet_requirements(
