@@ -36,7 +36,7 @@ from webhook.text.similar_names import nearest_name
 from webhook.text.wording import counted, did_you_mean
 from webhook.typed.collections import Items
 from webhook.typed.fields import OptionalNumber, Part, Parts
-from webhook.typed.jobs import CronJob
+from webhook.typed.jobs import CronJob, Job, JobSpec
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container, Pod, PodSpec, PodTemplate
 from webhook.typed.view import Typed
@@ -129,6 +129,18 @@ LIBRARY_PATH: Final = MANIFEST_SHAPE.rule(
     level="advice",
     fails="silent",
 )
+COMPLETION_INDEX: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/completion-index",
+    title="A Job that is not Indexed reads JOB_COMPLETION_INDEX",
+    why=(
+        "Kubernetes sets JOB_COMPLETION_INDEX only in the pods of an Indexed Job. In other pods the reference stays a "
+        "text, and a shell reads an empty value."
+    ),
+    refused_by="nothing; the pods have no index",
+    source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode",
+    level="warn",
+    fails="start",
+)
 SERVICE_PORT: Final = MANIFEST_SHAPE.rule(
     "manifest-shape/service-port",
     title="A port of a Service is not a port number",
@@ -152,6 +164,12 @@ _USUAL_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 _SETS_PATH: Final = re.compile(r"\bPATH=|profile\b|\.bashrc\b|--login\b|sh -[a-z]{0,3}l")
 """The command of a container that sets PATH itself, or of a shell that reads a file that sets PATH."""
 _SHELL: Final = re.compile(r"/(?:[\w.]+/){0,4}(?:ba|da|a|z)?sh")
+_INDEX: Final = "JOB_COMPLETION_INDEX"
+_READS_INDEX: Final = re.compile(rf"(?<![$\\])\$(?:{_INDEX}\b|\{{{_INDEX}\}}|\({_INDEX}\))")
+"""Matches `$JOB_COMPLETION_INDEX`, `${JOB_COMPLETION_INDEX}` and `$(JOB_COMPLETION_INDEX)`."""
+_HANDLES_NO_INDEX: Final = re.compile(rf"{_INDEX}(?:[:+?-]|=)|-[nzv] \"?\$?\{{?{_INDEX}")
+"""A shell command that sets the index, has a default for it, or asks whether the index is set."""
+_WITHOUT_INDEX: Final = ("", "NonIndexed")
 _KUBERNETES: Final = "Kubernetes 1.36"
 """The types in the package `schema` are from this release."""
 _AMOUNTS: Final = "core.v1.ResourceRequirements"
@@ -164,10 +182,11 @@ _RAY: Final = "ray.io"
 """The group of kinds with containers that run a login shell, which sets PATH."""
 _DRA: Final = "resource.k8s.io"
 """The group of claims and classes. Rules such as `resource-claims/unknown-field` report its unknown fields."""
+_JOB: Final = ("batch", "Job")
 _WORKLOADS: Final = frozenset(
     (
         *(("apps", kind) for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")),
-        ("batch", "Job"),
+        _JOB,
         ("", "ReplicationController"),
     )
 )
@@ -246,10 +265,14 @@ def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
     if subject.group_kind == _SERVICE:
         yield from _problems_of_service_ports(subject)
     elif subject.group_kind == _CRON_JOB:
-        yield from _problems_of_mounts(subject.typed(CronJob).spec.job_template.spec.template.spec, ())
+        job = subject.typed(CronJob).spec.job_template.spec
+        yield from _problems_of_mounts(job.template.spec, ())
+        yield from _problems_of_completion_index(job)
     elif subject.group_kind in _WORKLOADS:
         spec = subject.typed(_Workload).spec
         yield from _problems_of_mounts(spec.template.spec, {each.name for each in spec.volume_claim_templates})
+        if subject.group_kind == _JOB:
+            yield from _problems_of_completion_index(subject.typed(Job).spec)
 
 
 def _problems_of_service_ports(subject: Subject) -> Iterator[Problem]:
@@ -313,6 +336,35 @@ def _problems_of_mounts(pod: PodSpec, claims: Collection[str]) -> Iterator[Probl
         more = f" (likewise {_names(others[1:])})" if others[1:] else ""
         path = missing[others[0]].path("name")
         yield VOLUME_EXISTS.problem(path, f"{_NO_VOLUME}{more}", "add the volume, or remove the mount", others[0])
+
+
+def _problems_of_completion_index(job: JobSpec) -> Iterator[Problem]:
+    """Yield the first place in each container where a Job that is not Indexed reads the index of its pod.
+
+    If a container has no image, the file has only a patch, and nothing is reported.
+    """
+    containers = [*job.template.spec.all_containers()]
+    if (
+        job.completion_mode not in _WITHOUT_INDEX
+        or job.is_omitted("completionMode")
+        or not all(each.image for each in containers)
+    ):
+        return
+    for container in containers:
+        if container.env_from or _INDEX in container.environment.names:
+            continue
+        words = [
+            *((container.path("command", number), word) for number, word in enumerate(container.command)),
+            *((container.path("args", number), word) for number, word in enumerate(container.args)),
+        ]
+        if any(_HANDLES_NO_INDEX.search(word) for _, word in words):
+            continue
+        texts = [*((variable.path("value"), variable.value) for variable in container.env), *words]
+        read = next(((at, match) for at, text in texts if (match := _READS_INDEX.search(text))), None)
+        if read is not None:
+            message = "is not set, because the Job is not Indexed"
+            fix = "set completionMode: Indexed and completions in the spec of the Job"
+            yield COMPLETION_INDEX.problem(read[0], message, fix, read[1][0])
 
 
 def _join_values_of_maps(problems: Iterable[Problem]) -> Iterator[Problem]:
