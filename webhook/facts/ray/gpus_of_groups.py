@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from webhook.apimachinery import quantity
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.ray.groups import RAY
+from webhook.facts.ray.releases import RAY
 from webhook.facts.ray.serve_config import read_serve_config
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem

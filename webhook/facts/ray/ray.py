@@ -23,8 +23,7 @@ from webhook.apimachinery.attributes import CRD
 from webhook.apimachinery.names import dns1035_label_errors, label_fault
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.facts.ray.gpus_of_groups import check_entrypoint_gpus, check_gpus_of_serve, check_resources_of_groups
-from webhook.facts.ray.groups import RAY
-from webhook.facts.ray.releases import check_ray_releases
+from webhook.facts.ray.releases import RAY, check_ray_releases
 from webhook.facts.ray.serve_config import check_serve_config
 from webhook.facts.subject import Check, Subject, group_kinds_of_types
 from webhook.rules.problem import Problem

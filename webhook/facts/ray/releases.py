@@ -1,4 +1,5 @@
-"""Fields of Ray's objects that the installed KubeRay drops, feature gates that are off, and releases of Ray.
+"""The group of rules about Ray's kinds, and the rules about releases: fields that the installed KubeRay drops, feature
+gates that are off, and releases of Ray.
 
 The release of KubeRay is read from the tag of the operator's image in a Deployment of the files. The feature gates are
 read from the operator's arguments and variables.
@@ -16,16 +17,23 @@ from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.apimachinery.releases import Release, parse_release, release_as_text
-from webhook.facts.ray.groups import RAY
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
-from webhook.rules.rule import Rule
+from webhook.rules.rule import Rule, RuleGroup
 from webhook.typed.cluster_objects import Deployment
 from webhook.typed.pods import Container
 from webhook.typed.ray import RayCluster, RayClusterSpec, RayJob, RayJobSpec, RayService, RayServiceSpec
 from webhook.typed.view import Typed
 
+RAY: Final = RuleGroup(
+    "ray",
+    refused_by="KubeRay's operator, in an event",
+    source="ray-project/kuberay v1.4.2 ray-operator/controllers/ray/utils/validation.go",
+    level="warn",
+    fails="controller",
+)
+"""Objects of Ray that KubeRay's operator refuses or that cannot work."""
 FIELD: Final = RAY.rule(
     "ray/field-of-later-release",
     title="The installed KubeRay does not know a field of the object",

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from webhook.apimachinery.releases import Release, parse_release
 from webhook.errors import InputError
-from webhook.facts.ray.groups import RAY
+from webhook.facts.ray.releases import RAY
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.typed.ray import RayService
