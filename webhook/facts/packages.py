@@ -243,7 +243,12 @@ PACKAGES: Final = (
         groups=("storage",),
         rules=("volume_claims", "checkpoints", "shared_memory", "mounts"),
     ),
-    FactPackage(module="webhook.facts.namespace_quota", groups=("namespace-quota", "gpu-quota"), is_one_module=True),
+    FactPackage(
+        module="webhook.facts.namespace_quota",
+        checks="resource_quotas",
+        groups=("namespace-quota", "gpu-quota"),
+        rules=("resource_quotas", "limit_ranges"),
+    ),
     FactPackage(module="webhook.facts.preemption", groups=("preemption",), is_one_module=True),
     FactPackage(
         module="webhook.facts.device_failures",

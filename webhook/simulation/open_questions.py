@@ -21,9 +21,9 @@ from webhook.facts.dra.types import ResourceClaimTemplate
 from webhook.facts.gpu.device_pods import WORKLOADS, located_templates, without_repeated_problems
 from webhook.facts.kinds import LEADER_WORKER_SET, NODE, POD, RUNTIME_CLASS
 from webhook.facts.model_servers.server_candidates import server_candidates
-from webhook.facts.namespace_quota import (
+from webhook.facts.namespace_quota.limit_ranges import problems_of_limit_ranges
+from webhook.facts.namespace_quota.resource_quotas import (
     may_run_elsewhere,
-    problems_of_limit_ranges,
     problems_of_quotas,
     quotas_in_use,
     quotas_not_compared,

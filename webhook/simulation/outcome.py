@@ -20,7 +20,7 @@ from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cluster.recording import RecordingCluster
 from webhook.evaluation.review_options import ReviewOptions
-from webhook.facts.namespace_quota import may_run_elsewhere
+from webhook.facts.namespace_quota.resource_quotas import may_run_elsewhere
 from webhook.policy.policy_set import PolicySet
 from webhook.report.finding import Finding, Result, Subject, findings_of_object, subject_of_request
 from webhook.report.rule import RulesOfPolicies

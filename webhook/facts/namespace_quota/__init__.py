@@ -1,0 +1,1 @@
+"""Compares workloads with the ResourceQuotas and LimitRanges of their namespace."""
