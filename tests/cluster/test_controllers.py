@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.apimachinery.attributes import GroupVersionKind
-from webhook.cluster.controllers import DEPLOYMENT, KUEUE, may_state_release, release_of_image
+from webhook.cluster.controllers import DEPLOYMENT, KUEUE, may_state_release
 from webhook.cluster.file_tree import FileTree
 
 CONFIGURATION = GroupVersionKind("config.kueue.x-k8s.io", "v1beta2", "Configuration")
@@ -32,24 +32,6 @@ def argo(version):
 def image_that_a_file_sees(tree, file):
     found = tree.cluster_view_of_file(file).get(DEPLOYMENT, KUEUE.place.namespace, KUEUE.place.name)
     return found and found["spec"]["template"]["spec"]["containers"][0]["image"]
-
-
-@pytest.mark.parametrize(
-    ("image", "release"),
-    [
-        ("registry.k8s.io/kueue/kueue:v0.18.1", (0, 18)),
-        ("mirror:5000/a/kueue/kueue:0.19.2@sha256:0a", (0, 19)),
-        ("kueue/kueue:v0.18.0-rc.1", (0, 18)),
-        ("registry.k8s.io/kueue/kueue:main", None),
-        ("registry.k8s.io/kueue/kueue@sha256:0a", None),
-        ("registry.k8s.io/kueue/kueue", None),
-        ("registry.k8s.io/kueue/kueueviz:v0.18.1", None),
-        ("my-kueue/kueue:v0.18.1", None),
-        ("", None),
-    ],
-)
-def test_the_release_is_the_tag_of_the_controller_image(image, release):
-    assert release_of_image(image, KUEUE) == release
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from typing import Final
 from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.images import parse_image_name
 from webhook.apimachinery.paths import get
 from webhook.apimachinery.releases import Release, parse_release
 from webhook.cluster.interest import Interest, ObjectScope
@@ -81,13 +82,6 @@ def may_state_release(text: str) -> bool:
     return any(name in text for name in _NAMES) and _MAY_STATE.search(text) is not None
 
 
-def release_of_image(image: str, controller: Controller) -> Release | None:
-    """Return the release of an image such as `registry.k8s.io/kueue/kueue:v0.18.1`; None for other images and tags."""
-    name, _, tag = image.partition("@")[0].rpartition(":")
-    is_its = name == controller.image or name.endswith(f"/{controller.image}")
-    return parse_release(tag) if is_its else None
-
-
 def find_releases_in_document(file: str, value: JSON) -> Iterator[ControllerRelease]:
     """Yield the releases that a document of a file states."""
     if isinstance(value, dict) and not is_test_or_vendored_file(file):
@@ -135,11 +129,11 @@ def _find_releases_of_controller(
     elif posixpath.basename(file) in KUSTOMIZATIONS:
         for image in _dicts_of_list(value.get("images")):
             name = image.get("newName") or image.get("name")
-            yield release_of_image(f"{name}:{image.get('newTag')}", controller)
+            yield parse_image_name(f"{name}:{image.get('newTag')}").release_of(controller.image)
         yield from _releases_of_charts(value.get("helmCharts"), controller)
     elif value.get("kind") == DEPLOYMENT.kind:
         for container in _dicts_of_list(get(value, ("spec", "template", "spec", "containers"))):
-            yield release_of_image(str(container.get("image")), controller)
+            yield parse_image_name(str(container.get("image"))).release_of(controller.image)
     else:  # a HelmRelease of Flux, an Application of Argo CD, a HelmChart of k3s
         spec = value.get("spec")
         sources = [get(spec, ("chart", "spec")), get(spec, ("source",)), *_list_or_empty(get(spec, ("sources",))), spec]

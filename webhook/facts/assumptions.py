@@ -13,8 +13,9 @@ from msgspec import Struct
 
 from webhook.apimachinery import releases
 from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.images import parse_image_name
 from webhook.apimachinery.releases import Release
-from webhook.cluster.controllers import Controller, release_of_image
+from webhook.cluster.controllers import Controller
 from webhook.errors import LookupFailed
 from webhook.facts.view import ClusterView
 from webhook.text.caches import TwoGenerationCache
@@ -139,7 +140,7 @@ def installed_release(view: ClusterView, controller: Controller) -> Release | No
     """Return the release of a controller; None if its Deployment is missing, or if no tag of an image is a release."""
     deployment = view.get_without_noting(Deployment.gvk, controller.place.namespace, controller.place.name)
     for container in Deployment.of(deployment).spec.template.spec.containers:
-        release = release_of_image(container.image, controller)
+        release = parse_image_name(container.image).release_of(controller.image)
         if release is not None:
             return release
     return None

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, Final, TypeAlias
 
 from webhook.apimachinery.attributes import JSON, NAME_LABEL, GroupVersionKind
+from webhook.apimachinery.images import parse_image_name
 from webhook.apimachinery.quantity import Quantity, read_quantity_or_none
 from webhook.deadline import Deadline
 from webhook.schema.kinds import type_of
@@ -190,9 +191,9 @@ def _fill_container(container: Parts) -> None:
 
 def pull_policy(image: str) -> str:
     """Return the imagePullPolicy of an image: Always for the tag `latest` or without a tag, else IfNotPresent."""
-    name, _, digest = image.partition("@")
-    tag = name.rpartition("/")[2].partition(":")[2]
-    return "Always" if (tag == "latest") or (not tag and not digest) else "IfNotPresent"
+    name = parse_image_name(image)
+    is_latest = name.tag == "latest" or not (name.tag or name.digest)
+    return "Always" if is_latest else "IfNotPresent"
 
 
 def _fill_volume(volume: Parts) -> None:

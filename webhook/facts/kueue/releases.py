@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.apimachinery.images import parse_image_name
 from webhook.apimachinery.releases import Release, release_as_text
 from webhook.cluster import controllers
 from webhook.facts.assumptions import installed_release
@@ -159,9 +160,9 @@ def _patch_of_kueue(subject: Subject) -> int | None:
     place, view = controllers.KUEUE.place, subject.cluster_view()
     held = Deployment.of(view.get_without_noting(Deployment.gvk, place.namespace, place.name))
     for container in held.spec.template.spec.containers:
-        tag = container.image.partition("@")[0].rpartition(":")[2]
-        match = _PATCH.fullmatch(tag) if len(tag) < _LONGEST_TAG else None
-        if match is not None and controllers.release_of_image(container.image, controllers.KUEUE):
+        image = parse_image_name(container.image)
+        match = _PATCH.fullmatch(image.tag) if len(image.tag) < _LONGEST_TAG else None
+        if match is not None and image.release_of(controllers.KUEUE.image):
             return int(match[1])
     return None
 

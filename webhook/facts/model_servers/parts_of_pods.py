@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from webhook.apimachinery.images import parse_image_name
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.apimachinery.quantity import read_count
 from webhook.facts.model_servers.gpus import COMPARABLE
@@ -262,7 +263,7 @@ def _check_tag(main: Mapping[str, Any], at: FieldPath, component: Any, subject: 
         return
     if get(subject.object, ("spec", "runtimeVersionOverride")) is not None:
         return
-    tag = image.split("@", 1)[0].rpartition(":")[2] if ":" in image.rsplit("/", 1)[-1] else ""
+    tag = parse_image_name(image).tag
     if tag.lstrip("v")[:1] not in _VERSION or not tag:
         message = f"image tag `{tag or 'latest'}` names no version, which Dynamo refuses without runtimeVersionOverride"
         yield DYNAMO_TAG.problem((*at, "image"), message, "use a tag with a version, or set runtimeVersionOverride")

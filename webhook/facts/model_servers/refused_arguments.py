@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.apimachinery.images import parse_image_name
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.facts.model_servers.servers_of_object import ServerContainer, refusals_of_server
@@ -90,7 +91,7 @@ def check_ray_in_image(
     release = release_of_vllm(container)
     if release is None or release < _WITHOUT_RAY or container.runs(_INSTALLS):
         return
-    tag = container.image.rpartition(":")[2]
+    tag = parse_image_name(container.image).tag
     if starts_ray(container):
         message = f"runs `ray start`, but the image {tag} of vLLM has no Ray, so the command is not found"
         yield RAY_NOT_IN_IMAGE.problem(path, message, _NO_RAY)

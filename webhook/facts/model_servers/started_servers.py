@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.images import parse_image_name
 from webhook.facts.command_lines.command import StartedPrograms, programs_started_by
 from webhook.facts.command_lines.launchers import (
     LauncherCatalogue,
@@ -269,32 +270,18 @@ def _known_variables(container: Container) -> Mapping[str, str]:
     return {name: value for name, value in container.environment.by_name().items() if value is not None}
 
 
-def image_name(image: str) -> str:
-    """Return the name of an image without its tag and without the registry docker.io."""
-    name, colon, tag = image.split("@", 1)[0].rpartition(":")
-    name = name if colon and "/" not in tag else image.split("@", 1)[0]
-    for registry in ("docker.io/", "index.docker.io/", "registry-1.docker.io/"):
-        name = name.removeprefix(registry)
-    return name
-
-
-def release_of_image(image: str) -> tuple[int, int, int] | None:
-    """Return the release that the tag of an image names; None for a tag that is not a release."""
-    tag = image.split("@", 1)[0].rpartition(":")[2]
-    match = _RELEASE.fullmatch(tag) if ":" in image and "/" not in tag else None
-    return None if match is None else (int(match[1]), int(match[2]), int(match[3] or 0))
-
-
 def release_of_vllm(container: Container) -> tuple[int, int, int] | None:
     """Return the release of vLLM in an image that the vLLM project publishes; None if the release is not known."""
     container.charge_search(container.image)
-    return release_of_image(container.image) if _VLLM_IMAGES.fullmatch(image_name(container.image)) else None
+    image = parse_image_name(container.image)
+    match = _RELEASE.fullmatch(image.tag) if _VLLM_IMAGES.fullmatch(image.short_name) else None
+    return None if match is None else (int(match[1]), int(match[2]), int(match[3] or 0))
 
 
 def _server_of_image(container: Container) -> str:
     """Return the server that the entrypoint of an image starts; "" if it is not known."""
     container.charge_search(container.image)
-    name = image_name(container.image)
+    name = parse_image_name(container.image).short_name
     if _NIM_IMAGE.fullmatch(name):
         return NIM
     if _LLAMA_IMAGE.fullmatch(container.image):

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Final
 
+from webhook.apimachinery.images import parse_image_name
 from webhook.apimachinery.releases import Release, parse_release
 from webhook.errors import InputError
 from webhook.facts.nodes.node_offers import NodeOffer, images_of_deployments
@@ -95,17 +96,20 @@ def _plugin_release(view: ClusterView) -> Release | None:
 def _releases_of_images(image: str, images: Iterable[str]) -> Iterator[Release | None]:
     """Yield the releases in the tags of an image, in any registry."""
     for each in images:
-        name, _, tag = each.partition("@")[0].rpartition(":")
-        if name.rpartition("/")[2] == image:
-            yield parse_release(tag)
+        name = parse_image_name(each)
+        if name.tag and name.last_part == image:
+            yield parse_release(name.tag)
 
 
 def check_kubelet_socket(subject: Subject) -> Iterator[Problem]:
     """Report a container of a DaemonSet that runs a device plugin without the folder with the socket of the kubelet."""
     for container in subject.typed(DaemonSet).spec.template.spec.containers:
-        name = container.image.partition("@")[0].rpartition("/")[2].partition(":")[0]
         program = [*container.command, _PLUGIN][0]
-        if name != _IMAGE or not program.endswith(_PLUGIN) or container.is_omitted("volumeMounts"):
+        if (
+            parse_image_name(container.image).last_part != _IMAGE
+            or not program.endswith(_PLUGIN)
+            or container.is_omitted("volumeMounts")
+        ):
             continue
         paths = [mount.mount_path for mount in container.volume_mounts]
         if not any(is_placeholder(path) or (path and _KUBELET.is_relative_to(path)) for path in paths):

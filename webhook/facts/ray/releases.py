@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from webhook.apimachinery.images import parse_image_name
 from webhook.apimachinery.paths import FieldPath
 from webhook.apimachinery.releases import Release, parse_release, release_as_text
 from webhook.facts.subject import Subject
@@ -224,14 +225,9 @@ def _installed_kuberay(view: ClusterView) -> KubeRay | None:
         KubeRay(release, _gates(container))
         for deployment in view.copy_without_missing_objects().list_typed(Deployment)
         for container in deployment.spec.template.spec.containers
-        if (release := _release_of_image(container.image)) is not None
+        if (release := parse_image_name(container.image).release_of(_IMAGE)) is not None
     }
     return next(iter(operators)) if len(operators) == 1 else None
-
-
-def _release_of_image(image: str) -> Release | None:
-    name, _, tag = image.partition("@")[0].rpartition(":")
-    return parse_release(tag) if name == _IMAGE or name.endswith(f"/{_IMAGE}") else None
 
 
 def _gates(container: Container) -> str:

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from webhook.apimachinery.attributes import CRD, POD, GroupVersionKind
+from webhook.apimachinery.images import parse_image_name
 from webhook.apimachinery.paths import FieldPath, parse_path, path_as_text
 from webhook.apimachinery.quantity import nearest_quantity
 from webhook.facts.pods.pod_sets import pod_sets
@@ -409,10 +410,7 @@ def check_fields_of_pod(subject: Subject) -> Iterator[Problem]:
 def _problems_of_image_names(pod: PodSpec) -> Iterator[Problem]:
     """Yield images with capital letters in their names. The host of a registry may have capital letters."""
     for container in pod.all_containers():
-        host, _, path = container.image.partition("@")[0].rpartition("/")[0].partition("/")
-        has_host = "." in host or ":" in host
-        last = container.image.partition("@")[0].rpartition("/")[2].partition(":")[0]
-        name = "/".join(filter(None, (path, last) if has_host else (host, path, last)))
+        name = parse_image_name(container.image).repository
         if name != name.lower() and not is_placeholder(container.image) and not _TO_FILL_IN.search(name):
             message = "has capital letters in its name, so no node can pull the image"
             fix = "write the name in lower-case letters, as the registry has it"
