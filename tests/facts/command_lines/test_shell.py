@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rows import all_rows
-from webhook.facts.command_lines.shell import ScriptVariables, split_into_commands
+from webhook.facts.command_lines.shell import ScriptVariables, ShellCall, read_shell_call, split_into_commands
 
 
 def words(script: str, **known: str) -> list[tuple[str, ...]]:
@@ -127,3 +127,24 @@ def test_any_text_is_read_or_refused(script: str) -> None:
     except ValueError:
         return
     assert all(command.words for command in found)
+
+
+@pytest.mark.parametrize(
+    ("command", "call"),
+    [
+        (["sh", "-c", "a b"], ShellCall(["sh", "-c"], "a b", False, [])),
+        (["/bin/bash", "-lc", "a", "bash", "b"], ShellCall(["/bin/bash", "-lc"], "a", False, ["bash", "b"])),
+        (
+            ["bash", "-o", "pipefail", "-e", "-c", "a"],
+            ShellCall(["bash", "-o", "pipefail", "-e", "-c"], "a", False, []),
+        ),
+        (["bash", "--rcfile", "r", "/run.sh", "a"], ShellCall(["bash", "--rcfile", "r"], "/run.sh", True, ["a"])),
+        (["bash", "--norc", "/run.sh"], ShellCall(["bash", "--norc"], "/run.sh", True, [])),
+        (["zsh"], ShellCall(["zsh"], "", True, ())),
+        (["fish", "-c", "a"], None),
+        ([], None),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_the_script_of_a_shell_is_found(command: list[str], call: ShellCall | None) -> None:
+    assert read_shell_call(command) == call

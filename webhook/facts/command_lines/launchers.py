@@ -15,12 +15,11 @@ from typing import Final
 from msgspec import Struct, structs
 
 from webhook.apimachinery.attributes import JSON
-from webhook.facts.command_lines.shell import ScriptVariables, split_into_commands
+from webhook.facts.command_lines.shell import ScriptVariables, is_shell, read_shell_call, split_into_commands
 from webhook.yamltext import yamlfile
 
 FILE = Path(__file__).with_name("launchers.yaml")
 _COUNTS = {"flags": 0, "values": 1, "pairs": 2}
-_SHELL: Final = re.compile(r"(ba|da|a|z|k|mk)?sh")
 _EXPANDED: Final = ("sh", "eval", "$")
 """Texts of commands in which a launcher may be spelled differently: every name of a shell ends with `sh`."""
 _SNAKE: Final = re.compile(r"python[0-9.]*")
@@ -151,8 +150,10 @@ def commands_started_by(
         program = _program_name(word)
         if not _is_program_word(words, index, catalogue):
             continue
-        if _SHELL.fullmatch(program):
-            yield from _launcher_starts_of_script(_script_of_option_c(words[index + 1 :]), variables, catalogue, depth)
+        if is_shell(word):
+            call = read_shell_call(words[index:])
+            if call is not None and not call.is_file:
+                yield from _launcher_starts_of_script(call.script, variables, catalogue, depth)
             return
         if _SNAKE.fullmatch(program):
             alone = not index or first in catalogue.wrappers
@@ -194,21 +195,6 @@ def _is_program_word(words: Sequence[str], index: int, catalogue: LauncherCatalo
 
 def _program_name(word: str) -> str:
     return word.rsplit("/", 1)[-1]
-
-
-def _script_of_option_c(words: Sequence[str]) -> str:
-    """Return the script after a shell's `-c`; "" if the shell reads a file."""
-    has_option_c = takes = False
-    for word in words:
-        if takes:
-            takes = False
-        elif word.startswith(("-", "+")) and len(word) > 1:
-            short = not word.startswith("--")
-            has_option_c = has_option_c or (short and word[0] == "-" and "c" in word)
-            takes = (short and word[-1] in "oO") or word in ("--rcfile", "--init-file")
-        else:
-            return word if has_option_c else ""
-    return ""
 
 
 def _launcher_starts_of_script(

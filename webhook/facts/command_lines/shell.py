@@ -1,4 +1,4 @@
-"""The simple commands of a shell script, as words; a script is read, never run.
+"""The script that a shell runs, and the simple commands of a script, as words; a script is read, never run.
 
 The reader understands quotes, comments, line continuations, here-documents, redirections, operators and reserved words.
 Parts that only a shell could evaluate (`$(...)`, globs) stay unchanged in the word. One pass from left to right splits
@@ -47,6 +47,47 @@ _NO_SIGNS: Final = bytes(set(range(256)).difference(b"(){}'\"`\\"))
 """All bytes of UTF-8 except the signs that open or close something inside parentheses, which are read one by one."""
 _SIGN_S: Final = 3.5e-7
 """Seconds to read a sign that is not in _NO_SIGNS: 60 KB of `$(` and `)` take 14 ms."""
+
+
+_SHELLS: Final = frozenset(("sh", "bash", "dash", "ash", "zsh", "ksh", "mksh"))
+
+
+class ShellCall(NamedTuple):
+    """A command whose program is a shell.
+
+    Attributes:
+        beginning: the shell and its options.
+        script: the script after the option `-c`, or the file of the script; "" if the shell reads its input.
+        is_file: whether `script` is a file.
+        rest: the words after the script. With `-c`, the first is the name `$0`, and the others are the parameters.
+    """
+
+    beginning: Sequence[str]
+    script: str
+    is_file: bool
+    rest: Sequence[str]
+
+
+def is_shell(program: str) -> bool:
+    """Return whether a program is a shell, by its name."""
+    return program.rpartition("/")[2] in _SHELLS
+
+
+def read_shell_call(words: Sequence[str]) -> ShellCall | None:
+    """Return the script that a command runs by a shell; None if the program of the command is not a shell."""
+    if not words or not is_shell(words[0]):
+        return None
+    has_option_c = is_value = False
+    for index, word in enumerate(words):
+        if is_value or not index:
+            is_value = False
+        elif word.startswith(("-", "+")) and len(word) > 1:
+            is_short = not word.startswith("--")
+            has_option_c = has_option_c or (is_short and word[0] == "-" and "c" in word)
+            is_value = (is_short and word[-1] in "oO") or word in ("--rcfile", "--init-file")
+        else:
+            return ShellCall(words[:index], word, not has_option_c, words[index + 1 :])
+    return ShellCall(words, "", not has_option_c, ())
 
 
 class WordPart(NamedTuple):

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from webhook.cel.library.patterns import compile_policy_pattern
+from webhook.facts.command_lines.shell import read_shell_call
 from webhook.facts.gpu.device_pods import located_templates
 from webhook.facts.subject import Subject
 from webhook.rules.rule import RuleGroup
@@ -33,9 +34,6 @@ _NAMES: Final = compile_policy_pattern(
 """Texts in the image or the command of a container with a model server. RE2 searches a long script for all names at
 once.
 """
-SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
-"""Matches the program of a shell, with or without its folder."""
-_OPTIONS: Final = re.compile(r"-[a-z]+")
 _FILE: Final = re.compile(r"/[\w./-]{1,250}")
 _ONLY_A_FILE: Final = re.compile(r"\s*(?:exec\s+)?(?:(?:ba)?sh\s+|source\s+|\.\s+)?(/[\w./-]{1,250})\s*")
 """A script that only runs the script in a file."""
@@ -94,14 +92,14 @@ def _script_of_command(container: Container) -> tuple[str, Sequence[str]]:
     first, *words = container.words
     if first.endswith(".sh") and _FILE.fullmatch(first[:_LONGEST_SCRIPT]):
         return first, words
-    if not SHELL.fullmatch(first[:_LONGEST_SCRIPT]):
+    call = read_shell_call(container.words)
+    if call is None:
         return "", ()
-    while words and _OPTIONS.fullmatch(words[0]):
-        if "c" in words.pop(0):
-            container.charge_search("".join(words[:1]))
-            only = _ONLY_A_FILE.fullmatch(words[0]) if words else None
-            return (only[1], ()) if only else ("", ())
-    return (words[0], words[1:]) if words and _FILE.fullmatch(words[0]) else ("", ())
+    if call.is_file:
+        return (call.script, call.rest) if _FILE.fullmatch(call.script) else ("", ())
+    container.charge_search(call.script)
+    only = _ONLY_A_FILE.fullmatch(call.script)
+    return (only[1], ()) if only else ("", ())
 
 
 def text_of_mounted_file(path: str, container: Container, spec: PodSpec, subject: Subject) -> str:

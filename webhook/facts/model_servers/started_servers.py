@@ -22,9 +22,9 @@ from webhook.facts.command_lines.launchers import (
     catalogue_of_rows,
     read_launcher_catalogue,
 )
+from webhook.facts.command_lines.shell import read_shell_call
 from webhook.facts.gpu.visible_devices import CUDA, HIP, ROCR
 from webhook.facts.model_servers.arguments import Arguments, FlagTable, RemovedFlag, read_arguments
-from webhook.facts.model_servers.server_candidates import SHELL
 from webhook.typed.pods import Container
 from webhook.yamltext import yamlfile
 
@@ -43,7 +43,6 @@ _VLLM_IMAGES: Final = re.compile(r"vllm/vllm-openai(-rocm|-xpu)?")
 _RELEASE: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?(?:[.+-].*)?")
 _MOST_SERVERS: Final = 4
 """The most servers of one container that are read."""
-_OPTION_C: Final = re.compile(r"-[a-z]*c")
 _RUNS_PARAMETERS: Final = re.compile(r'(?:^|[;&\n])[ \t]*(?:exec[ \t]+)?"\$@"[ \t\n;]*\Z')
 _RAY_ADDRESS: Final = "RAY_ADDRESS"
 """The variable by which a program joins a Ray cluster."""
@@ -158,8 +157,8 @@ def started_servers(container: Container, *, is_whole: bool = False) -> Sequence
     deadline = container.reading.deadline
     started = programs_started_by(words, container.environment, catalogue.programs, deadline)
     starts = _starts_of_servers(started)
-    if not starts and _runs_its_parameters(words, container):
-        words = words[4:]
+    if not starts and (parameters := _parameters_that_script_runs(words, container)):
+        words = parameters
         started = programs_started_by(words, container.environment, catalogue.programs, deadline)
         starts = _starts_of_servers(started)
     if len(starts) > _MOST_SERVERS:
@@ -219,26 +218,19 @@ def _with_parameters_of_script(
     occurs several times, the arguments stay unchanged, because the number of words could grow without a bound.
     Without words after the script, `"$@"` is empty, unless a controller may add words.
     """
-    if arguments.count("$@") != 1 or not (_has_parameters_of_script(words) or (is_whole and _is_script(words))):
+    call = read_shell_call(words)
+    if arguments.count("$@") != 1 or call is None or call.is_file or not (call.rest or is_whole):
         return arguments
-    given = words[4:]
-    return [each for word in arguments for each in (given if word == "$@" else (word,))]
+    return [each for word in arguments for each in (call.rest[1:] if word == "$@" else (word,))]
 
 
-def _has_parameters_of_script(words: Sequence[str]) -> bool:
-    return len(words) > 3 and _is_script(words)
-
-
-def _is_script(words: Sequence[str]) -> bool:
-    return len(words) > 2 and bool(SHELL.fullmatch(words[0]) and _OPTION_C.fullmatch(words[1]))
-
-
-def _runs_its_parameters(words: Sequence[str], container: Container) -> bool:
-    """Return whether a script of `sh -c` ends by running the words after the script, as `exec "$@"` does."""
-    if len(words) < 5 or not _has_parameters_of_script(words):
-        return False
-    container.charge_search(words[2])
-    return _RUNS_PARAMETERS.search(words[2]) is not None
+def _parameters_that_script_runs(words: Sequence[str], container: Container) -> Sequence[str]:
+    """Return the parameters of a script of `sh -c` that ends by running them, as `exec "$@"` does; otherwise ()."""
+    call = read_shell_call(words)
+    if call is None or call.is_file or len(call.rest) < 2:
+        return ()
+    container.charge_search(call.script)
+    return call.rest[1:] if _RUNS_PARAMETERS.search(call.script) else ()
 
 
 def starts_ray(container: Container) -> bool:

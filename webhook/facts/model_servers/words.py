@@ -12,7 +12,8 @@ from itertools import pairwise
 from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.model_servers.server_candidates import MODEL_SERVER, SHELL
+from webhook.facts.command_lines.shell import read_shell_call
+from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.facts.model_servers.started_servers import TGI, VLLM, StartedServer
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted, some_of
@@ -71,9 +72,6 @@ SWITCH_WITH_VALUE: Final = MODEL_SERVER.rule(
     refused_by="the server, when it starts",
     source="https://docs.python.org/3/library/argparse.html#action; vllm-project/vllm vllm/engine/arg_utils.py",
 )
-_SCRIPT_OPTION: Final = re.compile(r"-[A-Zabd-z]*c[A-Za-z]*")
-_WITH_VALUE: Final = frozenset(("-o", "+o", "-O", "+O", "--rcfile", "--init-file"))
-"""Options of a shell with a separate value."""
 _SHELL_VARIABLE: Final = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*(?:[:#%/+=?-][^{}]*)?\}")
 _VARIABLE_INSIDE: Final = re.compile(r"(?<!\$)\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 _KUBELET_VARIABLE: Final = re.compile(r"(?<!\$)\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
@@ -168,25 +166,11 @@ def _check_first_word(container: Container, path: FieldPath) -> Iterator[Problem
             "name"
         )
         yield _problem_of_command(path, message, "write each word of the command as a separate item")
-    elif SHELL.fullmatch(first):
-        yield from _check_file_of_shell(container, path)
-
-
-def _check_file_of_shell(container: Container, path: FieldPath) -> Iterator[Problem]:
-    """Report a shell that reads a whole command as the name of a file, because -c is missing."""
-    words = iter(container.words[1 : _MOST_BEGINNING + 1])
-    for word in words:
-        if _SCRIPT_OPTION.fullmatch(word):
-            return
-        if word in _WITH_VALUE:
-            next(words, None)
-        elif not word.startswith(("-", "+")):
-            if len(word.split(maxsplit=1)) > 1 and "{{" not in word and not word.startswith("/"):
-                message = (
-                    f"runs `{container.words[0]}` without -c, so the shell looks for a file named `{_shortened(word)}`"
-                )
-                yield _problem_of_command(path, message, "add -c before the script")
-            return
+    elif (call := read_shell_call(container.words)) is not None and call.is_file:
+        file = call.script
+        if len(file.split(maxsplit=1)) > 1 and "{{" not in file and not file.startswith("/"):
+            message = f"runs `{first}` without -c, so the shell looks for a file named `{_shortened(file)}`"
+            yield _problem_of_command(path, message, "add -c before the script")
 
 
 def _problem_of_command(path: FieldPath, message: str, fix: str) -> Problem:
@@ -210,16 +194,16 @@ def _problem_of_joined_words(path: FieldPath, message: str, fix: str, flag: str)
 
 
 def _check_words_after_script(container: Container, path: FieldPath) -> Iterator[Problem]:
-    words = container.words
-    if len(words) < 4 or not SHELL.fullmatch(words[0]) or not re.fullmatch(r"-[a-z]*c", words[1]):
+    call = read_shell_call(container.words)
+    if call is None or call.is_file or not call.rest:
         return
-    script, rest = words[2], words[3:]
+    beginning, script, _, rest = call
     container.charge_search(script)
     is_one_program = script in _PROGRAMS and not (set(rest[:1]) & _NAMES_OF_SCRIPTS)
     has_flags = any(word.startswith("-") and word != "--" for word in rest)
     if _PARAMETERS.search(script) or not (is_one_program or has_flags):
         return
-    message = f"passes {_shortened(' '.join(rest[:3]))} after the script of `{words[0]} {words[1]}`, which ignores them"
+    message = f"passes {_shortened(' '.join(rest[:3]))} after the script of `{' '.join(beginning)}`, which ignores them"
     yield WORDS_AFTER_SCRIPT.problem(path, message, 'write the words into the script, or end the script with "$@"')
 
 

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from webhook.apimachinery.paths import FieldPath
+from webhook.facts.command_lines.shell import read_shell_call
 from webhook.facts.gpu.device_pods import read_device_workload
 from webhook.facts.pods.pod_sets import template_of
 from webhook.facts.subject import Subject
@@ -48,7 +49,6 @@ FILE_MODE: Final = STORAGE.rule(
 _DEFAULT_MODE: Final = 0o644
 _EXECUTABLE: Final = 0o111
 _LONGEST_COMMAND: Final = 4096
-_SHELLS: Final = frozenset(("sh", "bash", "dash", "ash"))
 _OF_SHELL: Final = frozenset("|&;<>()$`\\\"'*?[]#~{}\n")
 """A script without these characters runs one program."""
 
@@ -226,8 +226,9 @@ def _file_of_command(container: Container) -> str:
     if not words or any(len(word) > _LONGEST_COMMAND for word in words[:3]):
         return ""
     first = words[0]
-    if len(words) == 3 and first.rpartition("/")[2] in _SHELLS and words[1].startswith("-") and words[1].endswith("c"):
-        script = words[2].split() if _OF_SHELL.isdisjoint(words[2].strip()) else []
+    call = read_shell_call(words)
+    if call is not None and not call.is_file and not call.rest:
+        script = call.script.split() if _OF_SHELL.isdisjoint(call.script.strip()) else []
         first = next((word for word in script if word != "exec"), "")
     return first if first.startswith("/") else ""
 
