@@ -1,5 +1,5 @@
 """Objects of the cluster with the fields that checks read: Deployment, Rollout, DaemonSet, StatefulSet,
-PersistentVolumeClaim, LimitRange, Node, PodDisruptionBudget, RuntimeClass and CustomResourceDefinition.
+PersistentVolumeClaim, Service, LimitRange, Node, PodDisruptionBudget, RuntimeClass and CustomResourceDefinition.
 
 CustomResourceDefinitions are read from apiextensions.k8s.io/v1, and from v1beta1, which Kubernetes 1.22 removed.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from webhook.apimachinery.attributes import CRD, GroupVersionKind
+from webhook.apimachinery.attributes import CRD, JSON, GroupVersionKind
 from webhook.typed.fields import Amounts, Labels, Number, OptionalNumber, Part, Parts, Raw, Text, Truth, ValueMap
 from webhook.typed.objects import Object, Status
 from webhook.typed.pods import LabelSelector, PodTemplate, Taint
@@ -126,8 +126,13 @@ class ServicePort(Typed):
     """core/v1 ServicePort."""
 
     name = Text()
-    port = Raw()
+    port = OptionalNumber()
     target_port = Raw()
+
+    @property
+    def port_of_pods(self) -> JSON:
+        """Return the number or the name of the port of the pods: `targetPort`, by default `port`."""
+        return self.port if self.target_port is None else self.target_port
 
 
 class ServiceSpec(Typed):

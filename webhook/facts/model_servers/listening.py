@@ -446,7 +446,7 @@ def _connects_to(service: Service, member: ServerContainer, ports: Sequence[int]
     server.
     """
     for each in service.spec.ports:
-        target = each.target_port if each.target_port is not None else each.port
+        target = each.port_of_pods
         number = _number_of_port(target, member)
         if number is None and isinstance(target, str):
             named = (
@@ -580,7 +580,7 @@ def _is_for_requests(service: Service, member: ServerContainer) -> bool:
     """Return whether a Service may carry requests. A Service carries no requests if the command uses all ports of the
     Service for another purpose, such as ports of Ray, or the port where the nodes of a server meet.
     """
-    numbers = [each.target_port if each.target_port is not None else each.port for each in service.spec.ports]
+    numbers = [each.port_of_pods for each in service.spec.ports]
     text = member.container.command_line
     member.container.charge_search(text)
     others = {*_OTHER_PORT.findall(text)} - {str(_port_of_server(member))}
@@ -592,8 +592,7 @@ def _check_service(member: ServerContainer, ports: Sequence[int], service: Servi
         return  # clients of a headless Service connect to the pods, at any port
     numbers = list[int | None]()
     for each in service.spec.ports:
-        target = each.target_port if each.target_port is not None else each.port
-        numbers.append(_number_of_port(target, member))
+        numbers.append(_number_of_port(each.port_of_pods, member))
     known = {number for number in numbers if number is not None}
     if known and None not in numbers and known.isdisjoint(ports) and not _may_other_process_listen(member, *known):
         where = f"{member.server.name} listens on {_words_for_ports(ports)}"

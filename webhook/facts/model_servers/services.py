@@ -1,4 +1,4 @@
-"""Services and InferencePools that send requests to model servers, and the autoscalers of the servers.
+"""InferencePools that send requests to model servers, and the autoscalers of the servers.
 
 listening.py and server_groups.py have the rules.
 """

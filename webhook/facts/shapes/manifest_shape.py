@@ -35,8 +35,9 @@ from webhook.schema.undeclared import StrictReader, UndeclaredField, UndeclaredF
 from webhook.text.caches import IdentityKey
 from webhook.text.similar_names import nearest_name
 from webhook.text.wording import counted, did_you_mean
+from webhook.typed.cluster_objects import Service
 from webhook.typed.collections import Items
-from webhook.typed.fields import OptionalNumber, Part, Parts
+from webhook.typed.fields import Part, Parts
 from webhook.typed.jobs import CronJob, Job, JobSpec
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container, Pod, PodSpec, PodTemplate
@@ -219,24 +220,6 @@ class _Workload(Object):
     spec = Part(_WorkloadSpec)
 
 
-class _ServicePort(Typed):
-    """core/v1 ServicePort."""
-
-    port = OptionalNumber()
-
-
-class _ServiceSpec(Typed):
-    """core/v1 ServiceSpec."""
-
-    ports = Parts(_ServicePort)
-
-
-class _Service(Object):
-    """core/v1 Service."""
-
-    spec = Part(_ServiceSpec)
-
-
 def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
     """Report unknown fields and invalid quantities of an object outside its pod templates. In kinds without pods, also
     report values of wrong types.
@@ -280,7 +263,7 @@ def _problems_of_service_ports(subject: Subject) -> Iterator[Problem]:
     """Yield a problem for the first port of a Service that is not a port number. A chart without a value for the port
     writes `port:` without a number, which the API server reads as 0.
     """
-    for port in subject.typed(_Service).spec.ports:
+    for port in subject.typed(Service).spec.ports:
         if not 0 < (port.port or 0) <= _LAST_PORT and not port.is_omitted("port"):
             yield SERVICE_PORT.problem(
                 port.path("port"), "must be a number from 1 to 65535", "set the number of the port"
