@@ -20,6 +20,7 @@
     │   └── MissingParams     a binding demands a param that does not exist
     ├── LookupFailed          it is not known whether an object exists (an absent object is None, no error)
     │   └── AmbiguousObject   files do not say which object is meant         -> the policy is not evaluated
+    │       ├── DifferentDefinitions        files define the object differently
     │       ├── UnknownNamespaceOrName      the name or namespace of an object in a file is not known
     │       ├── UnknownLabels               no file has the Namespace
     │       └── MistypedLabels              a label is not a string, so no API server accepts the object
@@ -239,7 +240,11 @@ class LookupFailed(ClaimgateError):
 
 
 class AmbiguousObject(LookupFailed):
-    """Several files have different objects with this name; which one a cluster has is not known."""
+    """Files do not say which object a cluster has."""
+
+
+class DifferentDefinitions(AmbiguousObject):
+    """Several files have different objects with this name."""
 
 
 class UnknownNamespaceOrName(AmbiguousObject):

@@ -47,7 +47,7 @@ from webhook.cluster.naming import (
     group_kind,
     objects_with_final_names,
 )
-from webhook.errors import AmbiguousObject, UnknownNamespaceOrName
+from webhook.errors import DifferentDefinitions, UnknownNamespaceOrName
 
 _FOLDERS: Final = frozenset(("test", "tests", "e2e", "fixtures"))
 _ASSERTION: Final = "an assertion of a test, which has only the fields that are compared"
@@ -313,7 +313,7 @@ class ClusterViewFromFile:
 
         Raises:
             UnknownNamespaceOrName: a candidate has an unknown namespace or name, or only kustomize makes the object.
-            AmbiguousObject: files define the object differently.
+            DifferentDefinitions: files define the object differently.
         """
         if gvk == NAMESPACE and name == self._unsaid:
             return None
@@ -334,7 +334,7 @@ class ClusterViewFromFile:
         """Return the objects with a known namespace, by namespace and name.
 
         Raises:
-            AmbiguousObject: files define one of the objects differently.
+            DifferentDefinitions: files define one of the objects differently.
         """
         if (gvk.group, gvk.kind) == (CRD.group, CRD.kind):
             return self._definitions
@@ -347,7 +347,7 @@ class ClusterViewFromFile:
         """Return the objects of `list` for an index key.
 
         Raises:
-            AmbiguousObject: files define an object with this key differently.
+            DifferentDefinitions: files define an object with this key differently.
         """
         known = self._indexed.get((gvk, namespace, index))
         if known is None:
@@ -415,14 +415,14 @@ class ClusterViewFromFile:
         return DEFAULT if self._is_whole and each.namespace is UNSAID else each.namespace
 
     def _require_unambiguous_object(self, meant: Sequence[FileObject], what: str) -> FileObject:
-        """Return the only object. Raises AmbiguousObject if the objects with this name differ."""
+        """Return the only object. Raises AmbiguousObject if it is not known which."""
         first = meant[0]
         if any(not each.is_named for each in meant):
             raise UnknownNamespaceOrName(f"{what}: kustomizations may rename the object in {first.file}")
         if any(each.value != first.value for each in meant[1:]):
             files = list(dict.fromkeys(each.file for each in meant))
             self._tell(what, files)
-            raise AmbiguousObject(f"{what} is defined differently in {' and '.join(files)}")
+            raise DifferentDefinitions(f"{what} is defined differently in {' and '.join(files)}")
         return first
 
     def _check_namespaces(self, named: Iterable[FileObject], where: str | None, what: str) -> None:

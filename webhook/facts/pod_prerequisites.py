@@ -153,7 +153,7 @@ def _check_runtime_class(spec: PodSpec, podset: PodSet, view: ClusterView) -> It
     name = spec.runtime_class_name
     if not name or is_placeholder(name) or (name in _OF_OPERATORS and view.list_visible_json(_CLUSTER_POLICY)):
         return
-    if view.get_without_noting(RUNTIME_CLASS, "", name) is None and view.is_whole(RUNTIME_CLASS):
+    if view.is_absent(RUNTIME_CLASS, "", name):
         message = "is a RuntimeClass that does not exist, so no pod is created"
         fix = "create the RuntimeClass, or remove runtimeClassName"
         yield RUNTIME_CLASS_MISSING.problem(podset.locate(spec.path("runtimeClassName")), message, fix, name)
@@ -163,8 +163,7 @@ def _check_service_account(spec: PodSpec, podset: PodSet, view: ClusterView) -> 
     name = spec.service_account_name
     if name in ("", "default") or is_placeholder(name) or not view.namespace:
         return
-    known = view.get_without_noting(_SERVICE_ACCOUNT, view.namespace, name)
-    if known is None and view.is_whole(_SERVICE_ACCOUNT):
+    if view.is_absent(_SERVICE_ACCOUNT, view.namespace, name):
         message = "is a ServiceAccount that does not exist in the namespace, so no pod is created"
         fix = "create the ServiceAccount, or remove serviceAccountName"
         yield SERVICE_ACCOUNT_MISSING.problem(podset.locate(spec.path("serviceAccountName")), message, fix, name)

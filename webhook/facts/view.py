@@ -20,7 +20,7 @@ from webhook.cluster.layered import AssumedNamespace
 from webhook.cluster.packed import charge_for_objects, places_of_objects
 from webhook.cluster.site_params import OWN_NAMESPACE
 from webhook.deadline import Deadline
-from webhook.errors import AmbiguousObject, LookupFailed
+from webhook.errors import DifferentDefinitions, LookupFailed
 from webhook.facts.fact import Missing
 from webhook.rules.problem import MissingObject
 from webhook.text.similar_names import nearest_name
@@ -184,6 +184,10 @@ class ClusterView(Struct):
         except LookupFailed:
             return False
 
+    def is_absent(self, gvk: GroupVersionKind, namespace: str, name: str) -> bool:
+        """Return whether an object is known not to exist: the view has all objects, and not this one. Note nothing."""
+        return self.has_no_object(gvk, namespace, name) and self.is_whole(gvk)
+
     def has_any(self, gvk: GroupVersionKind, namespace: str) -> bool:
         """Return whether a namespace is known to have an object of a kind. Do not note missing objects.
 
@@ -194,7 +198,7 @@ class ClusterView(Struct):
             return bool(self.cluster.list(gvk, namespace))
         except LookupFailed as failure:
             self._seen.failed.add(gvk)
-            return type(failure) is AmbiguousObject  # a subclass means that the namespace or the labels are not known
+            return isinstance(failure, DifferentDefinitions)
 
     def list_visible_json(self, gvk: GroupVersionKind) -> Sequence[JSON]:
         """Return the objects of a kind that a message may name; () if the objects are not known.

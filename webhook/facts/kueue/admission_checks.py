@@ -103,8 +103,7 @@ def absent_parameters_of_check(check: AdmissionCheck, view: ClusterView) -> str:
 def clusters_if_all_are_absent(name: str, view: ClusterView) -> Sequence[str]:
     """Return the clusters of a MultiKueueConfig if no cluster in it exists, otherwise an empty sequence."""
     clusters = list(MultiKueueConfig.of(view.get_without_noting(MULTI_KUEUE_CONFIG, "", name)).spec.clusters)
-    is_any_here = any(view.get_without_noting(MULTI_KUEUE_CLUSTER, "", each) is not None for each in clusters)
-    return () if is_any_here or not view.is_whole(MULTI_KUEUE_CLUSTER) else clusters
+    return clusters if all(view.is_absent(MULTI_KUEUE_CLUSTER, "", each) for each in clusters) else ()
 
 
 def _multi_kueue_conflicts(remote: list[str], per_flavor: list[str], provisioning: list[str]) -> Iterator[str]:

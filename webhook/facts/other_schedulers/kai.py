@@ -228,7 +228,7 @@ def check_kai_queue_object(subject: Subject) -> Iterator[Problem]:
     if not spec.has("resources"):
         yield RESOURCES.problem(spec.path("resources"), "is required, so KAI refuses the queue", "add quota and limit")
     parent = spec.parent_queue
-    if parent and view.get_without_noting(KaiQueue.gvk, "", parent) is None and view.is_whole(KaiQueue.gvk):
+    if parent and view.is_absent(KaiQueue.gvk, "", parent):
         message = "is a queue that does not exist, so KAI skips the workloads of this queue"
         near = view.nearest(parent, (each.name for each in view.list_visible(KaiQueue)))
         fix = did_you_mean(near, "create the queue")
