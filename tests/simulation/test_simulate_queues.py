@@ -1,0 +1,165 @@
+"""`claimgate simulate` compares jobs with queues, admission checks, quota and limits."""
+
+import pytest
+
+from tests.simulation.answers import EXAMPLES, NEEDING, NODE, NODES, WHOLE, against, problems_and_questions, simulated
+
+
+def test_the_queue_and_the_counted_requests_are_reported(capsys):
+    _, [told] = simulated(capsys, EXAMPLES / "broken" / "pytorchjob-too-many-gpus.yaml", *WHOLE)
+    assert told["queue"] == {
+        "localQueue": "training",
+        "clusterQueue": "research",
+        "cohort": "science",
+        "volcanoQueue": "",
+    }
+    assert [(each["podSet"], each["pods"], each["devices"]) for each in told["asks"]] == [
+        ("master", 1, 4),
+        ("worker", 7, 4),
+    ]
+    assert told["asks"][1]["requests"]["nvidia.com/gpu"] == "28"
+    assert "LocalQueue research/training" in told["lookedAt"]
+
+
+WAITS = """
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: Workload
+metadata: {name: other, namespace: research}
+spec: {queueName: training, podSets: [{name: main, count: 1, template: {spec: {containers: []}}}]}
+status:
+  conditions: [{type: QuotaReserved, status: "True", reason: x, message: x, lastTransitionTime: "2026-01-01T00:00:00Z"}]
+  admission:
+    clusterQueue: research
+    podSetAssignments:
+    - {name: main, count: 1, flavors: {nvidia.com/gpu: a100}, resourceUsage: {nvidia.com/gpu: "15"}}
+"""
+
+
+def test_a_job_waits_for_quota_in_use(tmp_path, capsys):
+    (tmp_path / "workload.yaml").write_text(WAITS)
+    code, [told] = simulated(capsys, EXAMPLES / "good" / "pytorchjob.yaml", *WHOLE, *NODES, "--context", tmp_path)
+    assert (code, told["answer"], told["starts"]) == (0, "waits", True)
+    assert against(told) == {"quota": ["kueue-not-now/waiting-for-quota"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{schedulerName: own-scheduler, CONTAINERS}", "scheduler own-scheduler is not known to claimgate"),
+        ("{schedulerName: default-scheduler, CONTAINERS}", ""),
+        ("{schedulerName: volcano, CONTAINERS}", ""),
+    ],
+)
+def test_an_unknown_scheduler_makes_queue_and_quota_unknown(text, said, tmp_path, capsys):
+    containers = "containers: [{name: main, image: x}]"
+    pod = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {text.replace('CONTAINERS', containers)}\n"
+    (tmp_path / "pod.yaml").write_text(pod)
+    code, [told] = simulated(capsys, tmp_path / "pod.yaml", *NODES, "--context-is-whole")
+    assert [each["what"] for each in told["unknown"] if each["aspects"] == ["queue", "quota"]] == (
+        [said] if said else []
+    )
+    assert (code, told["answer"]) == ((3, "unknown") if said else (0, "can-start"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "labels", "said"),
+    [
+        ("batch/v1 Job", "suspend: true", "{}", "spec.suspend is true, so no pod starts before someone changes it"),
+        ("batch/v1 Job", "suspend: false", "{}", ""),
+        ("batch/v1 Job", "suspend: true", "{kueue.x-k8s.io/queue-name: a}", ""),
+        ("apps/v1 Deployment", "paused: true", "{}", "spec.paused is true, so no pod starts before someone changes it"),
+    ],
+)
+def test_suspended_jobs_without_a_queue_are_not_reported_as_starting(kind, field, labels, said, tmp_path, capsys):
+    version, _, name = kind.partition(" ")
+    template = "{metadata: {labels: {a: b}}, spec: {restartPolicy: Never, containers: [{name: main, image: x}]}}"
+    if name == "Deployment":
+        template = f"{template.replace('restartPolicy: Never, ', '')}, selector: {{matchLabels: {{a: b}}}}"
+    metadata = f"{{name: a, namespace: team, labels: {labels}}}"
+    text = f"{{apiVersion: {version}, kind: {name}, metadata: {metadata}, spec: {{{field}, template: {template}}}}}"
+    (tmp_path / "job.yaml").write_text(text)
+    _, [told] = simulated(capsys, tmp_path / "job.yaml", *NODES, "--context-is-whole")
+    assert [each["what"] for each in told["unknown"] if each["aspects"] == ["queue"]] == ([said] if said else [])
+    assert (told["answer"] == "unknown") is bool(said)
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ("kind: ResourceQuota, spec: {hard: {pods: 9}}", ""),
+        ("kind: ResourceQuota, spec: {hard: {pods: 9}, scopes: [NotTerminating]}", "ResourceQuota `o` has scopes"),
+        (
+            "kind: LimitRange, spec: {limits: [{type: Container, maxLimitRequestRatio: {cpu: 2}}]}",
+            "maxLimitRequestRatio",
+        ),
+    ],
+)
+def test_limits_of_a_namespace_that_no_rule_compares_make_the_answer_unknown(other, said, tmp_path, capsys):
+    text = NEEDING.replace("CONTAINER", "").replace("SPEC", "")
+    text += f"---\n{{apiVersion: v1, metadata: {{name: o, namespace: team}}, {other}}}\n"
+    (tmp_path / "job.yaml").write_text(text)
+    _, questions = problems_and_questions(capsys, tmp_path / "job.yaml", "Deployment team/a")
+    assert said in " ".join(questions) if said else questions == []
+
+
+VOLCANO = """
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: research}
+spec: {weight: 1}
+---
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: train, namespace: team}
+spec:
+  queue: research
+  tasks: [{name: worker, replicas: 2, template: {spec: {containers: [{name: main, image: "x:1"}]}}}]
+"""
+CHECK = """
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: AdmissionCheck
+metadata: {name: budget}
+spec: {controllerName: CONTROLLER}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: all}
+spec:
+  namespaceSelector: {}
+  admissionChecksStrategy: {admissionChecks: [{name: budget}]}
+  resourceGroups:
+  - coveredResources: [cpu, memory, nvidia.com/gpu]
+    flavors:
+    - name: a
+      resources: [{name: cpu, nominalQuota: 9}, {name: memory, nominalQuota: 9Gi}, {name: nvidia.com/gpu, nominalQuota: 9}]
+---
+{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: a}, spec: {}}
+---
+{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: main, namespace: team}, spec: {clusterQueue: all}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: team}}
+---
+"""
+
+
+def test_a_queue_of_a_file_has_no_state(tmp_path, capsys):
+    (tmp_path / "job.yaml").write_text(VOLCANO)
+    code, [told] = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
+    assert (code, told["answer"], against(told)) == (0, "nothing-found", {})
+
+
+@pytest.mark.parametrize(
+    ("controller", "code", "whats"),
+    [
+        ("kueue.x-k8s.io/provisioning-request", 0, []),
+        ("example.com/budget", 3, ["AdmissionCheck budget has no condition Active in its file"]),
+    ],
+)
+def test_an_admission_check_in_a_file_has_no_conditions(controller, code, whats, tmp_path, capsys):
+    job = NODE.replace("GPUS", '"1"').replace("{name: job}", "{name: job, namespace: team, labels: {LABEL: main}}")
+    job = job.replace("LABEL", "kueue.x-k8s.io/queue-name").replace(
+        "spec:\n  template", "spec:\n  suspend: true\n  template"
+    )
+    (tmp_path / "job.yaml").write_text(CHECK.replace("CONTROLLER", controller) + job)
+    got, [told] = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
+    assert (got, [each["what"] for each in told["unknown"] if each["rules"]], against(told)) == (code, whats, {})
