@@ -167,47 +167,39 @@ spec:
     assert told["manifest/repeated-key"] == told["device-failures/pod-failure-policy"] == ("train-a", 2)
 
 
-def test_servers_without_a_readiness_probe_in_several_files_are_one_finding(tmp_path, capsys):
-    server = """apiVersion: apps/v1
+VALUES = {
+    "device-failures/readiness-probe": """apiVersion: apps/v1
 kind: Deployment
-metadata: {name: %s}
+metadata: {name: NAME}
 spec:
   selector: {matchLabels: {app: server}}
   template:
     metadata: {labels: {app: server}}
     spec:
       containers:
-      - {name: %s, image: "vllm/vllm-openai:v0.11.0", ports: [{containerPort: 8000}],
+      - {name: NAME, image: "vllm/vllm-openai:v0.11.0", ports: [{containerPort: 8000}],
          resources: {limits: {nvidia.com/gpu: 1}}}
-"""
-    write(tmp_path, **{name: server % (name, name) for name in ("qwen", "llama")})
-    run_command_line(["audit", "-o", "json", "--rule", "device-failures/readiness-probe", str(tmp_path)])
-    (finding,) = json.loads(capsys.readouterr().out)["findings"]
-    assert [copy["object"]["name"] for copy in finding["alsoIn"]] == ["qwen"]
-
-
-def test_images_for_gpus_of_pods_without_a_gpu_are_one_finding(tmp_path, capsys):
-    pod = """apiVersion: v1
+""",
+    "gpu-requests/every-gpu-visible": """apiVersion: v1
 kind: Pod
-metadata: {name: %s}
+metadata: {name: NAME}
 spec:
-  containers: [{name: %s, image: "example.org/%s_cuda", ports: [{containerPort: 80}]}]
-"""
-    write(tmp_path, **{name: pod % (name, name, name) for name in ("one", "two")})
-    run_command_line(["audit", "-o", "json", "--rule", "gpu-requests/every-gpu-visible", str(tmp_path)])
-    (finding,) = json.loads(capsys.readouterr().out)["findings"]
-    assert [copy["object"]["name"] for copy in finding["alsoIn"]] == ["two"]
-
-
-def test_images_with_capital_letters_are_one_finding(tmp_path, capsys):
-    pod = """apiVersion: v1
+  containers: [{name: NAME, image: "example.org/NAME_cuda", ports: [{containerPort: 80}]}]
+""",
+    "manifest-shape/image-name": """apiVersion: v1
 kind: Pod
-metadata: {name: %s}
+metadata: {name: NAME}
 spec:
-  containers: [{name: a, image: "ghcr.io/TeamOne/%s"}]
-"""
-    write(tmp_path, **{name: pod % (name, name) for name in ("one", "two")})
-    run_command_line(["audit", "-o", "json", "--rule", "manifest-shape/image-name", str(tmp_path)])
+  containers: [{name: a, image: "ghcr.io/TeamOne/NAME"}]
+""",
+}
+"""Rules with one mistake in objects that differ in the names of containers and images."""
+
+
+@pytest.mark.parametrize("rule", VALUES)
+def test_a_mistake_with_other_names_in_several_files_is_one_finding(rule, tmp_path, capsys):
+    write(tmp_path, **{name: VALUES[rule].replace("NAME", name) for name in ("one", "two")})
+    run_command_line(["audit", "-o", "json", "--rule", rule, str(tmp_path)])
     (finding,) = json.loads(capsys.readouterr().out)["findings"]
     assert [copy["object"]["name"] for copy in finding["alsoIn"]] == ["two"]
 
