@@ -197,7 +197,7 @@ def test_a_light_user_goes_first_in_a_namespace_with_waiting_users():
     run(scenario)
 
 
-def test_outdated_places_in_the_queue_do_not_accumulate():
+def test_outdated_entries_go_when_all_places_are_made_anew(monkeypatch: pytest.MonkeyPatch):
     async def scenario(waiting: Waiting) -> None:
         await waiting.enter(Tenant(LIGHT.namespace, "hal"), HEAVY)
         for _ in range(1000):
@@ -206,7 +206,15 @@ def test_outdated_places_in_the_queue_do_not_accumulate():
             assert following is not None
             assert following[0] == LIGHT
             following[1].set_result(None)
-        assert len(waiting.queue._heap) < 200
+        await waiting.enter(*[Tenant(HEAVY.namespace, f"hal-{number}") for number in range(1000)])
+        for task in waiting.tasks[-1000:]:
+            task.cancel()
+        await asyncio.sleep(0)
+        now = time.monotonic()
+        monkeypatch.setattr("webhook.server.fair_queue.monotonic", lambda: now + 1.0)
+        assert waiting.queue.would_be_next(OTHER)
+        assert len(waiting.queue._heap) == len(waiting.queue._turns) == 2
+        assert {len(heap) for heap in waiting.queue._namespaces.values()} == {1}
 
     run(scenario)
 
@@ -267,18 +275,6 @@ def test_a_tenant_with_fading_use_is_not_starved_by_new_light_tenants(
         assert min(order.index(tenant) for tenant in order if tenant.namespace == HEAVY.namespace) < 4
         assert (len(order), len(waiting.queue)) == (42 if is_first_gone else 43, 0)
         assert waiting.queue._entries == waiting.queue._turns == {}
-
-    run(scenario)
-
-
-@pytest.mark.parametrize("stays", [False, True])
-def test_times_when_tenants_become_light_do_not_accumulate(stays: bool):
-    async def scenario(waiting: Waiting) -> None:
-        await waiting.enter(*[HEAVY] * stays)
-        for number in range(1000):
-            await waiting.enter(Tenant(HEAVY.namespace, f"hal-{number}"))
-            await waiting.serve(lambda tenant: tenant != HEAVY)
-        assert len(waiting.queue._fading) == len(waiting.queue._watched) < 200
 
     run(scenario)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from math import inf
 
 import pytest
 
@@ -33,25 +32,6 @@ def test_usage_fades_with_time():
     assert not usage.is_light(ANN, 1e6)
     assert usage.is_light(ANN, 1e6 + 2 * HALF_LIFE_S)
     assert used((ANN, 0.0)).is_light(ANN, 1e6)
-
-
-@pytest.mark.parametrize("at", [1.0, 1e6, 3e9])
-def test_the_time_when_a_tenant_becomes_lighter_is_known(at: float):
-    usage = used((ANN, 1.0), at=at)
-    light_at = usage.next_lighter_at(ANN, at)
-    assert usage.is_light(ANN, light_at)
-    assert not usage.is_light(ANN, light_at - 0.01)
-    assert usage.next_lighter_at(ANN, light_at) == usage.next_lighter_at(BOB, at) == inf
-
-
-def test_address_namespace_and_user_become_light_one_after_the_other():
-    usage = used((Tenant("team-a", "", "192.0.2.1"), 1.0), (Tenant("team-c", "", "192.0.2.1"), 1.0))
-    ann = ANN._replace(address="192.0.2.1")
-    first = usage.next_lighter_at(ann, 1e6)
-    second = usage.next_lighter_at(ann, first)
-    assert usage.rank(ann, first) < usage.rank(ann, first - 0.01)
-    assert 1e6 < first < second == first + HALF_LIFE_S
-    assert usage.rank(ann, second) == (-inf, -inf, -inf)
 
 
 def test_a_busy_address_waits_for_others_under_any_claimed_namespace_and_user():

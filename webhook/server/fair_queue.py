@@ -6,9 +6,9 @@ namespace begins at the current virtual time. A namespace gets a debt only while
 namespace take turns.
 
 One heap has the namespaces, and one heap for each namespace has its tenants. A heap entry is moved back only when it
-reaches the top, so a turn does not visit all waiting tenants. (A busy address moves a thousand tenants back in 6 ms.) A
-third heap has the moments at which waiting tenants become light. Without this heap, new light tenants would always go
-before the waiting tenants.
+reaches the top, so a turn does not visit all waiting tenants. (A busy address moves a thousand tenants back in 6 ms.)
+Several times in a second, all waiting tenants get new places. Otherwise new light tenants would always go before
+tenants that have become light while they waited.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ _Waiting: TypeAlias = tuple[tuple[float, float], int, Tenant]
 """A tenant in the heap of its namespace: the rank of its address and user, a number that rises with each turn."""
 _Place: TypeAlias = tuple[Rank, float, int, str]
 """A namespace in the heap: the rank of its first tenant, its virtual finish time, a number, its name."""
-_Fading: TypeAlias = tuple[float, int, Tenant]
-"""The moment at which a heavy tenant that uses nothing becomes lighter (monotonic clock), a number, the tenant."""
-_SPARE_PLACES: Final = 64
+_ANEW_S: Final = 0.1
+"""Seconds until all waiting tenants get their places anew: less than half of the shortest half-life of use."""
+_ANEW_SHARE: Final = 0.05
+"""The largest share of the time for new places. A thousand waiting namespaces take about 5 ms."""
 _MORE: Final = 3
 """Work advances the virtual clock by its seconds / (waiting namespaces + this number).
 
@@ -62,13 +63,12 @@ class FairQueue:
         self._most_debt_s = most_debt_s
         self._turns: dict[Tenant, OrderedDict[Turn, None]] = {}
         self._entries: dict[Tenant, _Waiting] = {}
-        self._fading: list[_Fading] = []
-        self._watched: set[Tenant] = set()
         self._namespaces: dict[str, list[_Waiting]] = {}
         self._heap: list[_Place] = []
         self._places: dict[str, _Place] = {}
         self._numbers = count()
         self._clock_s = 0.0
+        self._anew_at = 0.0
         self._ends_s: BoundedMap[str, float] = BoundedMap()
         self._length = 0
 
@@ -142,7 +142,6 @@ class FairQueue:
         self._length += 1
 
     def _renew_entry(self, tenant: Tenant) -> _Waiting:
-        self._watch_until_light(tenant)
         entry = self._entries[tenant] = self._usage.user_rank(tenant, monotonic()), next(self._numbers), tenant
         return entry
 
@@ -151,28 +150,19 @@ class FairQueue:
         if tenant.namespace not in self._namespaces:
             self._ends_s.set(tenant.namespace, self._virtual_start_s(tenant.namespace))
             self._namespaces[tenant.namespace] = []
-        heap = self._namespaces[tenant.namespace]
-        if len(heap) > 2 * len(self._turns) + _SPARE_PLACES:
-            heap[:] = [one for one in heap if self._entries.get(one[-1]) is one]
-            heapify(heap)
-        heappush(heap, waiting)
+        heappush(self._namespaces[tenant.namespace], waiting)
         place = self._places.get(tenant.namespace)
         if place is None or self._usage.rank(tenant, monotonic()) < place[0]:
             self._put_namespace_into_heap(tenant)
 
     def _put_namespace_into_heap(self, tenant: Tenant) -> None:
-        self._watch_until_light(tenant)
         namespace, rank = tenant.namespace, self._usage.rank(tenant, monotonic())
         last = self._places.get(namespace)
         if last is not None and rank < last[0]:  # no credit for the time of light tenants before it
             self._ends_s.set(namespace, max(self._clock_s, self._virtual_start_s(namespace)))
         place = rank, self._virtual_start_s(namespace), next(self._numbers), namespace
         self._places[namespace] = place
-        if len(self._heap) > 2 * len(self._places) + _SPARE_PLACES:
-            self._heap = list(self._places.values())
-            heapify(self._heap)
-        else:
-            heappush(self._heap, place)
+        heappush(self._heap, place)
 
     def _virtual_start_s(self, namespace: str) -> float:
         # a namespace that does not wait has a debt of at most _most_debt_s, and no credit
@@ -181,40 +171,32 @@ class FairQueue:
             return ends_s
         return max(self._clock_s, min(ends_s, self._clock_s + self._most_debt_s))
 
-    # ---- becoming light
-
-    def _watch_until_light(self, tenant: Tenant) -> None:
-        if tenant in self._watched or (at := self._usage.next_lighter_at(tenant, monotonic())) == inf:
+    def _place_anew_if_due(self) -> None:
+        # removes cancelled turns and heap entries that are out of date, too
+        begun = monotonic()
+        if begun < self._anew_at or not self._turns:
             return
-        if len(self._fading) > 2 * (len(self._turns) + len(self._namespaces)) + _SPARE_PLACES:
-            self._forget_moments_of_gone_tenants()
-        self._watched.add(tenant)
-        heappush(self._fading, (at, next(self._numbers), tenant))
-
-    def _forget_moments_of_gone_tenants(self) -> None:
-        # a namespace that waits keeps one moment, even if the tenant of this moment is gone
-        kept = {
-            one[-1] if one[-1] in self._turns else one[-1].namespace: one
-            for one in sorted(self._fading, reverse=True)
-            if one[-1].namespace in self._namespaces
-        }
-        self._fading = sorted(kept.values())
-        self._watched = {one[-1] for one in self._fading}
-
-    def _move_up_light_tenants(self) -> None:
-        while self._fading and self._fading[0][0] <= monotonic():
-            tenant = heappop(self._fading)[-1]
-            self._watched.discard(tenant)
-            if tenant in self._turns:
-                self._add_tenant_to_namespace(self._renew_entry(tenant))
-            elif tenant.namespace in self._namespaces and (first := self._first_of(tenant.namespace)) is not None:
-                self._put_namespace_into_heap(first)
+        self._heap.clear()
+        for heap in self._namespaces.values():
+            heap.clear()
+        for tenant in [one for one, turns in self._turns.items() if not self._drop_cancelled(turns)]:
+            del self._turns[tenant], self._entries[tenant]
+        for tenant in sorted(self._turns, key=lambda one: self._entries[one][1]):
+            self._namespaces[tenant.namespace].append(self._renew_entry(tenant))
+        for namespace in sorted(self._namespaces, key=lambda one: self._places[one][2]):
+            if heap := self._namespaces[namespace]:
+                heapify(heap)
+                self._put_namespace_into_heap(heap[0][-1])
+            else:
+                del self._namespaces[namespace], self._places[namespace]
+        now = monotonic()
+        self._anew_at = now + max(_ANEW_S, (now - begun) / _ANEW_SHARE)
 
     # ---- leaving
 
     def _first(self) -> Tenant | None:
         # heap entries that are out of date are removed or moved back first
-        self._move_up_light_tenants()
+        self._place_anew_if_due()
         while self._heap:
             place = self._heap[0]
             namespace = place[-1]

@@ -160,15 +160,6 @@ class Usage:
         _, namespace, user = self._levels(tenant)
         return max(namespace, user) < self._light_limit(now)
 
-    def next_lighter_at(self, tenant: Tenant, now: float) -> float:
-        """Return when the next of address, namespace and user becomes light without further use (monotonic clock).
-
-        Infinite if all are light. A millisecond is added, so that rounding never makes the moment too early.
-        """
-        limit = self._light_limit(now)
-        heavy = min((level for level in self._levels(tenant) if level >= limit), default=inf)
-        return (heavy - self._light_level) * self._half_life_s + 0.001
-
     def rank(self, tenant: Tenant, now: float) -> Rank:
         """Return a tenant's rank; all light tenants have the same rank.
 
