@@ -1,4 +1,4 @@
-"""Runs the checks of a group for an object. subject.py declares the type of checks."""
+"""Runs the checks of a group for an object, and says which objects checks skip. subject.py declares the type of checks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Final
 
 from msgspec import Struct
 
+from webhook.apimachinery.attributes import JSON
 from webhook.deadline import STEP
 from webhook.errors import ClaimgateError, EvaluationError, PatchError, ReviewPaused
 from webhook.facts.kinds import POD
 from webhook.facts.subject import WORK, Subject
 from webhook.rules.problem import Problem
+from webhook.typed.objects import Object
 from webhook.typed.pod_parts import PATCH, TEMPLATE
 from webhook.typed.pods import Pod
 
@@ -28,6 +30,9 @@ class CheckResults(Struct, frozen=True):
 
 
 NOTHING: Final = CheckResults()
+_UNREAD_FIELDS: Final = frozenset(("metadata", "status", "apiVersion"))
+_READ_KEYS: Final = ("kueue", "volcano")
+"""Checks read labels and annotations with one of these texts in the key: kueue.x-k8s.io, scheduling.volcano.sh."""
 
 
 def problems_of_group(group: str, subject: Subject) -> CheckResults:
@@ -97,6 +102,34 @@ def is_made_by_controller(subject: Subject) -> bool:
     creates objects of this kind. The owner is not looked up, because a view may not have the owner yet.
     """
     return any(subject.table.does_kind_make(owner, subject.group_kind) for owner in subject.metadata.controller_kinds)
+
+
+def changes_fields_that_checks_read(subject: Subject) -> bool:
+    """Return whether an object is new, or an update changes a field, an owner, a label or an annotation that checks
+    read.
+
+    Other updates are not checked, because the object may be older than the webhook or a rule. Controllers must still be
+    able to write its status, finalizers and labels, and users must be able to delete it.
+    """
+    if not subject.object or not subject.old_object:
+        return True
+    now, old = subject.typed(Object), subject.typed_old(Object)
+    subject.deadline.spend(len(now.json) + len(old.json))
+    return bool(
+        _fields_that_checks_read(now) != _fields_that_checks_read(old)
+        or _metadata_that_checks_read(now) != _metadata_that_checks_read(old)
+    )
+
+
+def _fields_that_checks_read(obj: Object) -> JSON:
+    return {name: value for name, value in obj.json.items() if name not in _UNREAD_FIELDS}
+
+
+def _metadata_that_checks_read(obj: Object) -> JSON:
+    """Return the metadata that checks read: the owners of the object, its labels and annotations."""
+    marked = (obj.labels, obj.annotations)
+    read = [{key: text for key, text in each.items() if any(word in key for word in _READ_KEYS)} for each in marked]
+    return [obj.metadata.json.get("ownerReferences"), *read]
 
 
 def _is_pod_of_no_check(group: str, subject: Subject) -> bool:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.facts.check import changes_fields_that_checks_read
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.kueue.configuration import TOPOLOGY_GATE, is_gate_on, may_concern_kueue
 from webhook.facts.kueue.objects import LOOKUPS, QUEUE_NAME
-from webhook.facts.read_changes import changes_fields_that_checks_read
 from webhook.facts.subject import Check, Subject
 from webhook.rules.problem import Problem
 from webhook.typed.objects import Object

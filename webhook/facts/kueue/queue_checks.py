@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from webhook.facts.check import changes_fields_that_checks_read
 from webhook.facts.kueue import queue, queue_flavors, queue_nodes, queue_quota, queue_workloads
 from webhook.facts.kueue.objects import CHECK_PARAMETERS, CONFIGURATIONS, GROUP, QUEUES
-from webhook.facts.read_changes import changes_fields_that_checks_read
 from webhook.facts.subject import Check, Subject
 from webhook.facts.view import NAMESPACES
 from webhook.rules.problem import Problem

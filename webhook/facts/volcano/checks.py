@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from webhook.apimachinery.paths import path_as_text
+from webhook.facts.check import changes_fields_that_checks_read
 from webhook.facts.kinds import LEADER_WORKER_SET, TRAIN_JOB
 from webhook.facts.priority_classes import PRIORITY_CLASS_LOOKUP
-from webhook.facts.read_changes import changes_fields_that_checks_read
 from webhook.facts.subject import Check, Subject, group_kinds_of_types
 from webhook.facts.train_job_pods.types import RUNTIMES
 from webhook.facts.volcano import pod
