@@ -8,10 +8,11 @@ import gc
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from webhook import __version__
-from webhook.apimachinery.attributes import Phase
+from webhook.admission.fixtures import attributes_of_object
+from webhook.apimachinery.attributes import JSON, Attributes, Phase
 from webhook.apimachinery.releases import release_as_text
 from webhook.cluster.freshness import NOT_ANSWERED
 from webhook.deadline import Deadline
@@ -32,7 +33,6 @@ from webhook.server.scheduler import Scheduler
 from webhook.server.served_state import ServedState
 from webhook.server.server_parts import Check, Readiness, ServerParts
 from webhook.server.tls import Certificates, ServingPair, describe_wrong_period, validity_of_certificate
-from webhook.server.warm_up_samples import SAMPLES
 from webhook.server.warning_events import WarningEvents
 from webhook.settings.serving import ServerSettings
 
@@ -218,25 +218,6 @@ class StartLines:
         )
 
 
-async def warm_up(state: ServedState, scheduler: Scheduler) -> None:
-    """Compile all expressions and review an object of each common kind in both phases, in a thread.
-
-    Meanwhile a review may run longer on the event loop, because a worker would first compile the policies itself.
-    """
-
-    def work() -> None:
-        state.policies.current.compile_ahead_of_requests()
-        for phase in Phase:
-            for sample in SAMPLES:
-                state.review(sample, phase, Deadline())
-
-    scheduler.is_warm.clear()
-    try:
-        await asyncio.to_thread(work)
-    finally:
-        scheduler.is_warm.set()
-
-
 class ReloadWatcher:
     """Watches the files and the cluster of a server, and reports, logs and counts each reload."""
 
@@ -371,3 +352,71 @@ class ReloadWatcher:
             self._log.error("reload failed", what=what, error=error)
         else:
             self._log.info("reloaded", what=what, **fields)
+
+
+_POD: Final[dict[str, Any]] = {
+    "spec": {
+        "restartPolicy": "Never",
+        "containers": [
+            {
+                "name": "main",
+                "image": "main",
+                "command": ["sh", "-c", "torchrun train.py"],
+                "env": [{"name": "NCCL_DEBUG", "value": "INFO"}],
+                "resources": {"limits": {"nvidia.com/gpu": 1}},
+            }
+        ],
+    }
+}
+_SELECTOR: Final = {"cel": {"expression": "device.driver.matches('a')"}}
+
+
+def _sample(api_version: str, kind: str, **spec: JSON) -> Attributes:
+    obj = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "warm-up", "namespace": "default"}}
+    return attributes_of_object({**obj, "spec": spec})
+
+
+_SAMPLES: Final = (
+    _sample("v1", "Pod", containers=[{"name": "main"}]),
+    _sample(
+        "resource.k8s.io/v1",
+        "ResourceClaim",
+        devices={"requests": [{"name": "a", "exactly": {"selectors": [_SELECTOR]}}]},
+    ),
+    _sample("batch/v1", "Job", template=_POD),
+    _sample("batch.volcano.sh/v1alpha1", "Job", tasks=[{"name": "main", "replicas": 1, "template": _POD}]),
+    _sample(
+        "jobset.x-k8s.io/v1alpha2",
+        "JobSet",
+        replicatedJobs=[{"name": "main", "template": {"spec": {"template": _POD}}}],
+    ),
+    _sample(
+        "trainer.kubeflow.org/v1alpha1",
+        "TrainJob",
+        runtimeRef={"name": "torch-distributed"},
+        trainer={"image": "main", "command": ["sh", "-c", "torchrun train.py"], "numNodes": 2},
+    ),
+    _sample("kubeflow.org/v1", "PyTorchJob", pytorchReplicaSpecs={"Worker": {"replicas": 1, "template": _POD}}),
+)
+"""Objects that are reviewed once before a server is ready. The reviews build the types of fields, the tables that are
+read from files, and the compiler for selectors of devices, so that no review of a user waits for them.
+"""
+
+
+async def warm_up(state: ServedState, scheduler: Scheduler) -> None:
+    """Compile all expressions and review an object of each common kind in both phases, in a thread.
+
+    Meanwhile a review may run longer on the event loop, because a worker would first compile the policies itself.
+    """
+
+    def work() -> None:
+        state.policies.current.compile_ahead_of_requests()
+        for phase in Phase:
+            for sample in _SAMPLES:
+                state.review(sample, phase, Deadline())
+
+    scheduler.is_warm.clear()
+    try:
+        await asyncio.to_thread(work)
+    finally:
+        scheduler.is_warm.set()
