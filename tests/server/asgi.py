@@ -18,7 +18,7 @@ from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.logs.structured import Log
 from webhook.rules.decisions import DenialStatus, Verdict
-from webhook.server.application import ReviewEndpointOptions, create_application
+from webhook.server.application import create_application
 from webhook.server.client_clock import CLOCK, ClientClock
 from webhook.server.counters import Counters
 from webhook.server.server_parts import Readiness, ServerParts
@@ -81,16 +81,21 @@ class Running:
 
     def __post_init__(self) -> None:
         self.log = Log(stream=self.stream, clock=lambda: 0.0)
-        self.parts = ServerParts(log=self.log, counters=self.counters, readiness=self.readiness)
-        options = ReviewEndpointOptions(
-            settings=self.settings, authority=self.authority, view=self.view, events=self.events
+        self.parts = ServerParts(
+            settings=self.settings,
+            log=self.log,
+            counters=self.counters,
+            readiness=self.readiness,
+            authority=self.authority,
+            view=self.view,
+            events=self.events,
         )
         gauges = {
             "policies": ("Policies in service.", lambda: 3.0),
             "log_lines_dropped_total": ("Lines.", lambda: 0.0),
         }
         self.app, self.probes = create_application(
-            Given(self.reviewer, self.asks), self.parts, options, gauges=gauges, about={"kubernetes": "1.36"}
+            Given(self.reviewer, self.asks), self.parts, gauges=gauges, about={"kubernetes": "1.36"}
         )
         self.scheduler = self.parts.scheduler
 

@@ -75,8 +75,7 @@ def listening(
 
     listener = Listener(
         running.app,
-        replace(running.settings, host="127.0.0.1", port=0, **place),
-        running.parts,
+        replace(running.parts, settings=replace(running.settings, host="127.0.0.1", port=0, **place)),
         tls=certificates,
         probes=running.probes,
         on_start=on_start,

@@ -11,7 +11,7 @@ import pytest
 
 from webhook.server.counters import Counters
 from webhook.server.fair_queue import FairSlots
-from webhook.server.scheduler import Scheduler
+from webhook.server.server_parts import ServerParts
 from webhook.server.usage import Tenant
 from webhook.server.worker_lane import Job, OutOfTime, WorkerDied, WorkerLane, receive
 from webhook.settings.serving import ServerSettings
@@ -27,9 +27,7 @@ def job(work: Callable[[], bytes]) -> Job:
 
 def lane_of(workers: int, counters: Counters | None = None) -> WorkerLane:
     return WorkerLane(
-        ServerSettings(workers=workers),
-        Scheduler(),
-        counters or Counters(),
+        ServerParts(settings=ServerSettings(workers=workers), counters=counters or Counters()),
         lambda channel: WORKS[int(receive(channel)[0])](),
         lambda: len(WORKS),
     )

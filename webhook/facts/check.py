@@ -1,4 +1,8 @@
-"""Runs the checks of a group for an object, and says which objects checks skip. subject.py declares the type of checks."""
+"""Runs the checks of a group for an object. subject.py declares the type of checks.
+
+The module also says which objects are of no concern to some checks: objects of controllers, and updates that change
+nothing that the checks read.
+"""
 
 from __future__ import annotations
 

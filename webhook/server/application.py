@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from time import thread_time
 from typing import Final
 
 from webhook import __version__
-from webhook.cluster import Cluster
 from webhook.logs.structured import LEVELS
 from webhook.policy.compiled import Policy
-from webhook.server.access_reviews import AccessReviews
 from webhook.server.counters import Counters
 from webhook.server.http_exchange import AsgiApp, Receive, Scope, Send, client_address
 from webhook.server.metrics import Exposition, Gauges
@@ -25,9 +22,8 @@ from webhook.server.served_state import ReviewEvaluation, ServedState
 from webhook.server.server_parts import ServerParts
 from webhook.server.slow_reviews import SlowReviews
 from webhook.server.usage import page_tenant
-from webhook.server.warning_events import WarningEvents
 from webhook.server.worker_lane import WorkerLane
-from webhook.settings.serving import DEFAULTS, ServerSettings
+from webhook.settings.serving import ServerSettings
 from webhook.text.caches import bytes_of_all_caches
 
 _MOST_PAGE_S: Final = 0.005
@@ -75,31 +71,9 @@ class LazyPages:
             self._scheduler.worked(tenant, min(thread_time() - begun, _MOST_PAGE_S))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewEndpointOptions:
-    """How reviews are answered.
-
-    Attributes:
-        settings: the limits of a call, and of workers.
-        authority: answers what policies ask `authorizer`.
-        observer: gets the log line of each review.
-        events: writes Events about warnings; None if Events are off.
-        view: the view of the cluster in which reviews wait for their namespace; None if they do not wait.
-        why_not_started: returns why reviews cannot be judged yet, or "".
-    """
-
-    settings: ServerSettings = DEFAULTS
-    authority: AccessReviews | None = None
-    observer: Callable[[dict[str, object]], None] | None = None
-    events: WarningEvents | None = None
-    view: Callable[[], Cluster] | None = None
-    why_not_started: Callable[[], str] = str
-
-
 def create_application(
     state: ServedState,
     parts: ServerParts,
-    options: ReviewEndpointOptions,
     *,
     gauges: Gauges,
     about: Mapping[str, str],
@@ -110,16 +84,14 @@ def create_application(
     Args:
         state: evaluates reviews.
         parts: what the parts of the server share.
-        options: how reviews are answered.
         gauges: more figures for /metrics.
         about: more fields for /version.
         policies: the policies of /debug/policies.
     """
-    scheduler, counters, settings = parts.scheduler, parts.counters, options.settings
     evaluation = ReviewEvaluation(
-        state, logs_denials=_logs_denials(settings), notes_warnings=options.events is not None
+        state, logs_denials=_logs_denials(parts.settings), notes_warnings=parts.events is not None
     )
-    lane = WorkerLane(settings, scheduler, counters, evaluation.evaluate_in_worker, state.version)
+    lane = WorkerLane(parts, evaluation.evaluate_in_worker, state.version)
     version = {"name": "claimgate", "version": __version__, "python": platform.python_version(), **about}
 
     def create() -> AsgiApp:
@@ -127,14 +99,12 @@ def create_application(
 
         # the first text imports modules for 80 ms, so this thread makes one text in advance
         asyncio.run(Exposition(Counters(), gauges, version="").text())
-        shown = {**gauges, **_gauges_of_server(scheduler, lane, endpoint)}
-        metrics = Exposition(counters, shown, version=__version__).text
+        shown = {**gauges, **_gauges_of_server(parts.scheduler, lane, endpoint)}
+        metrics = Exposition(parts.counters, shown, version=__version__).text
         return create_pages(metrics, version, policies)
 
-    pages = LazyPages(create, scheduler, create_probes(parts.readiness))
-    log = ReviewLog(parts, options.observer, options.events)
-    slow = SlowReviews(evaluation, lane, parts, log, authority=options.authority, view=options.view)
-    endpoint = ReviewEndpoint(pages, slow, parts, settings, options.why_not_started)
+    pages = LazyPages(create, parts.scheduler, create_probes(parts.readiness))
+    endpoint = ReviewEndpoint(pages, SlowReviews(evaluation, lane, parts, ReviewLog(parts)), parts)
     return endpoint, pages
 
 

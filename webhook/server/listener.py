@@ -57,7 +57,6 @@ class Listener(uvicorn.Server):
     def __init__(
         self,
         app: AsgiApp,
-        settings: ServerSettings,
         parts: ServerParts,
         *,
         tls: Certificates | None,
@@ -71,9 +70,9 @@ class Listener(uvicorn.Server):
         `app` answers on the port of the reviews, and `probes` on the port of the probes. `tls` is None for plain HTTP,
         in tests only. `on_start` gets the host and both ports once the server accepts clients.
         """
-        super().__init__(_uvicorn_configuration(app, settings))
+        super().__init__(_uvicorn_configuration(app, parts.settings))
         self._application = app
-        self._settings = settings
+        self._settings = parts.settings
         self._tls = tls
         self._timeouts = timeouts
         self._parts = parts

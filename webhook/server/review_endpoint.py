@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
 from functools import lru_cache
 from time import monotonic
 from typing import Final
@@ -38,7 +37,6 @@ from webhook.server.scheduler import SMALL_BYTES, InlineTimeSlice
 from webhook.server.served_state import Known
 from webhook.server.server_parts import ServerParts
 from webhook.server.slow_reviews import ReviewCall, SlowReviews
-from webhook.settings.serving import ServerSettings
 
 _ANSWER_SHARE: Final = 0.05
 """The share of a call's time that is kept for an error answer if the body does not arrive."""
@@ -53,14 +51,7 @@ _SHOWN: Final = 100
 class ReviewEndpoint:
     """Answers reviews; all other requests go to `application`."""
 
-    def __init__(
-        self,
-        application: AsgiApp,
-        slow: SlowReviews,
-        parts: ServerParts,
-        settings: ServerSettings,
-        why_not_started: Callable[[], str] = str,
-    ) -> None:
+    def __init__(self, application: AsgiApp, slow: SlowReviews, parts: ServerParts) -> None:
         self._application = application
         self._slow = slow
         self._evaluation = slow.evaluation
@@ -68,10 +59,10 @@ class ReviewEndpoint:
         self._scheduler = parts.scheduler
         self._counters = parts.counters
         self._readiness = parts.readiness
-        self._settings = settings
-        self._why_not_started = why_not_started
-        self._free_bytes = min(FREE_BYTES, settings.max_body_bytes)
-        self.bodies = BodyBudget(settings.max_inflight_body_bytes)
+        self._settings = parts.settings
+        self._why_not_started = parts.why_not_started
+        self._free_bytes = min(FREE_BYTES, parts.settings.max_body_bytes)
+        self.bodies = BodyBudget(parts.settings.max_inflight_body_bytes)
         self.in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -6,7 +6,7 @@ quotes values of the object: a line has the message only if the operator asks fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec import structs
@@ -17,23 +17,18 @@ from webhook.logs.structured import Level, LimitedLog
 from webhook.rules.decisions import Decision, DenialStatus, Verdict
 from webhook.rules.text import shorten_text
 from webhook.server.server_parts import ServerParts
-from webhook.server.warning_events import WARNED, WarningEvents
+from webhook.server.warning_events import WARNED
 from webhook.server.worker_lane import WorkerFault
 
 
 class ReviewLog:
-    """Writes the lines of one server; `observer` and `events` get the fields of each review."""
+    """Writes the lines of one server; its observer and its Events get the fields of each review."""
 
-    def __init__(
-        self,
-        parts: ServerParts,
-        observer: Callable[[dict[str, object]], None] | None,
-        events: WarningEvents | None,
-    ) -> None:
+    def __init__(self, parts: ServerParts) -> None:
         self._log = parts.log
         self._counters = parts.counters
-        self._observer = observer
-        self._events = events
+        self._observer = parts.observer
+        self._events = parts.events
         self._refusals = LimitedLog(self._write, "call refused")
 
     def write_review(self, level: Level, message: str, fields: dict[str, object]) -> None:

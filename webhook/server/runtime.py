@@ -20,7 +20,7 @@ from webhook.live_policies.combine import LivePolicies
 from webhook.logs.structured import Log
 from webhook.policy.policy_set import PolicySet
 from webhook.server.access_reviews import AccessReviews
-from webhook.server.application import ReviewEndpointOptions, create_application
+from webhook.server.application import create_application
 from webhook.server.background_tasks import Supervisor, Work
 from webhook.server.counters import Counters
 from webhook.server.exception_notices import EndingExceptions, StoredExceptions, exceptions_in_effect
@@ -86,21 +86,21 @@ def serve(
         "log": log.describe_dropped_lines,
         **({"events": events.describe_error} if events else {}),
     }
-    parts = ServerParts(log=log, counters=counters, readiness=Readiness(remarks=remarks, notes=watching.notes()))
-    first_view = FirstView(watching.cluster_checks())
-    options = ReviewEndpointOptions(
+    parts = ServerParts(
         settings=settings,
+        log=log,
+        counters=counters,
+        readiness=Readiness(remarks=remarks, notes=watching.notes()),
         authority=AccessReviews(held.connection) if settings.authorizer and held.connection is not None else None,
         observer=tracing.reviewed if tracing is not None else None,
         events=events,
         view=held.cluster if held.watched else None,
-        why_not_started=first_view.describe_missing,
+        why_not_started=FirstView(watching.cluster_checks()).describe_missing,
     )
     is_ready = "1 if /readyz answers 200, 0 otherwise.", lambda: int(not parts.readiness.failing())
     endpoint, pages = create_application(
         held,
         parts,
-        options,
         gauges={**watching.gauges(most_bytes), "ready": is_ready},
         about={"kubernetes": release_as_text(held.settings.kubernetes_version), "engine": held.settings.cel_engine},
         policies=lambda: held.policies.current.policies,
@@ -127,7 +127,6 @@ def serve(
     background = tuple(supervisor.restart_after_failures(name, each) for name, each in work.items())
     Listener(
         served,
-        settings,
         parts,
         tls=certificates,
         probes=pages,

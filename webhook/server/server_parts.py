@@ -1,4 +1,4 @@
-"""The shared parts of one serving process: its log, its counters, its readiness and its scheduler.
+"""The shared parts of one serving process, and its readiness.
 
 The text of readiness follows the API server's /readyz?verbose.
 """
@@ -9,11 +9,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from webhook.cluster import Cluster
 from webhook.cluster.freshness import NOT_ANSWERED
 from webhook.logs.structured import Log
 from webhook.rules.text import shorten_text
+from webhook.server.access_reviews import AccessReviews
 from webhook.server.counters import Counters
 from webhook.server.scheduler import Scheduler
+from webhook.server.warning_events import WarningEvents
+from webhook.settings.serving import DEFAULTS, ServerSettings
 from webhook.text.wording import counted
 
 Check: TypeAlias = Callable[[], str]
@@ -92,13 +96,25 @@ class ServerParts:
     """The shared parts.
 
     Attributes:
+        settings: the limits of a call, of connections and of workers.
         log: for lines of reviews and faults.
         counters: for /metrics.
         readiness: its checks; the listener sets `draining`.
         scheduler: gives turns on the event loop.
+        authority: answers what policies ask `authorizer`; None if they may not ask.
+        observer: gets the log line of each review.
+        events: writes Events about warnings; None if they are off.
+        view: returns the view of the cluster in which reviews wait for their namespace; None if they do not wait.
+        why_not_started: returns why reviews cannot be judged yet, or "".
     """
 
+    settings: ServerSettings = DEFAULTS
     log: Log = field(default_factory=Log)
     counters: Counters = field(default_factory=Counters)
     readiness: Readiness = field(default_factory=Readiness)
     scheduler: Scheduler = field(default_factory=Scheduler)
+    authority: AccessReviews | None = None
+    observer: Callable[[dict[str, object]], None] | None = None
+    events: WarningEvents | None = None
+    view: Callable[[], Cluster] | None = None
+    why_not_started: Callable[[], str] = str

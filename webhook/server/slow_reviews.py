@@ -19,7 +19,6 @@ from webhook.apimachinery.attributes import NAMESPACE, Attributes, Phase, UserIn
 from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion
 from webhook.cluster import Cluster
 from webhook.errors import CallError, LookupFailed
-from webhook.server.access_reviews import AccessReviews
 from webhook.server.request_body import LargeBody
 from webhook.server.review_log import ReviewLog
 from webhook.server.served_state import NOTHING_KNOWN, Known, ReviewEvaluation, instructions_for_worker
@@ -92,23 +91,14 @@ class SlowReviews:
         arrivals: the reviews that wait for their namespace.
     """
 
-    def __init__(
-        self,
-        evaluation: ReviewEvaluation,
-        lane: WorkerLane,
-        parts: ServerParts,
-        log: ReviewLog,
-        *,
-        authority: AccessReviews | None = None,
-        view: Callable[[], Cluster] | None = None,
-    ) -> None:
+    def __init__(self, evaluation: ReviewEvaluation, lane: WorkerLane, parts: ServerParts, log: ReviewLog) -> None:
         self.evaluation = evaluation
         self._lane = lane
         self._scheduler = parts.scheduler
         self._counters = parts.counters
         self.log = log
-        self._authority = authority
-        self.arrivals = NamespaceArrivals(view)
+        self._authority = parts.authority
+        self.arrivals = NamespaceArrivals(parts.view)
         self._giving_up = asyncio.Lock()
 
     def read_head(self, body: bytes | LargeBody, address: str) -> Attributes | None:

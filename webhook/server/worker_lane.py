@@ -31,9 +31,8 @@ from webhook.server.counters import Counters
 from webhook.server.fair_queue import FairSlots
 from webhook.server.fork_server import ForkServer, Work, Worker
 from webhook.server.request_body import LargeBody
-from webhook.server.scheduler import Scheduler
+from webhook.server.server_parts import ServerParts
 from webhook.server.usage import Tenant
-from webhook.settings.serving import ServerSettings
 
 _LENGTHS: Final = struct.Struct("!II")
 
@@ -211,19 +210,12 @@ class WorkerFault(Exception):
 class WorkerLane:
     """Runs jobs in a limited number of worker processes; for one event loop."""
 
-    def __init__(
-        self,
-        settings: ServerSettings,
-        scheduler: Scheduler,
-        counters: Counters,
-        work: Work,
-        version: Callable[[], object | None],
-    ) -> None:
+    def __init__(self, parts: ServerParts, work: Work, version: Callable[[], object | None]) -> None:
         """See WorkerStarter for `work` and `version`."""
-        self._starter = WorkerStarter(work, settings.worker_memory, version)
-        self._scheduler = scheduler
-        self._counters = counters
-        self._slots = FairSlots(settings.workers, START_S, _MOST_DEBT_S, keeps_one_for_others=True)
+        self._starter = WorkerStarter(work, parts.settings.worker_memory, version)
+        self._scheduler = parts.scheduler
+        self._counters = parts.counters
+        self._slots = FairSlots(parts.settings.workers, START_S, _MOST_DEBT_S, keeps_one_for_others=True)
 
     @property
     def busy_worker_count(self) -> int:
