@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from webhook.policy.load import Options, refusal_of_manifest
-from webhook.suites.recorded import RecordedCase, mismatches, read_recorded_cases
+from webhook.suites.recorded import RecordedCase, mismatches
 from webhook.workloads import table
 
 DATA = Path(__file__).parent.parent / "data" / "policies"
@@ -26,7 +26,8 @@ def options():
 
 
 def cases(suite):
-    return list(read_recorded_cases((DATA / f"{suite}.cases.jsonl").read_text(encoding="utf-8").splitlines()))
+    lines = (DATA / f"{suite}.cases.jsonl").read_text(encoding="utf-8").splitlines()
+    return [RecordedCase(json.loads(line)) for line in lines]
 
 
 @pytest.mark.parametrize("suite", SUITES)

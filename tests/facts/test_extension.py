@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.facts import facts_page
 from tests.literals import job, policies, request, validating
 from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.errors import PolicyError
 from webhook.evaluation.request_context import request_context
 from webhook.evaluation.validating import validating_decisions
-from webhook.facts import reference
 from webhook.facts.packages import FactPackage
 from webhook.facts.subject import SHIPPED, FactRegistry
 from webhook.policy.interests import interests_of_policies
@@ -71,7 +71,7 @@ def test_a_policy_reads_a_new_fact(registry: FactRegistry) -> None:
         )
         assert decision.action == action
     assert "example.com" in {each.gvk.group for each in interests_of_policies(found.policies, registry)}
-    assert "## quota" in reference.facts_as_markdown(registry)
+    assert "## quota" in facts_page.facts_as_markdown(registry)
 
 
 def test_a_misspelt_field_of_a_new_fact_is_found_when_the_policy_is_loaded(registry: FactRegistry) -> None:

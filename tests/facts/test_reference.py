@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.facts import facts_page
 from tests.rows import all_rows
 from webhook.cel import Environment, compiled_engine
 from webhook.cel.types import Type
-from webhook.facts import reference
 from webhook.facts.subject import SHIPPED
 
 PAGE = Path(__file__).parents[2] / "docs" / "facts.md"
@@ -18,8 +18,8 @@ FACTS = [SHIPPED.fact(name) for name in SHIPPED.fact_names]
 
 def test_the_page_is_up_to_date(request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--update-golden"):
-        PAGE.write_text(reference.facts_as_markdown(SHIPPED))
-    assert PAGE.read_text() == reference.facts_as_markdown(SHIPPED), "the facts changed: run make docs"
+        PAGE.write_text(facts_page.facts_as_markdown(SHIPPED))
+    assert PAGE.read_text() == facts_page.facts_as_markdown(SHIPPED), "the facts changed: run make docs"
 
 
 @all_rows(

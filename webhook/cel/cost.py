@@ -77,10 +77,6 @@ class CostMeter:
         self.spent = 0
         self.cost = 0
 
-    @property
-    def is_exhausted(self) -> bool:
-        return self.budget < 0
-
     def start_expression(self, step: int) -> int:
         """Begin an expression. Return the cost at which the expression must call `check`.
 

@@ -265,11 +265,6 @@ class Policy:
         return self.body().rules
 
     @property
-    def message_expression_count(self) -> int:
-        """Return the number of validations with a messageExpression."""
-        return self.body().messages
-
-    @property
     def audits(self) -> tuple[AuditAnnotation, ...]:
         return self.body().audits
 

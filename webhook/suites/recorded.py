@@ -94,11 +94,6 @@ class RecordedCase:
         return list(self.value.get(key) or ())
 
 
-def read_recorded_cases(lines: Iterable[str]) -> Iterator[RecordedCase]:
-    """Yield the cases in the lines of a file."""
-    return (RecordedCase(json.loads(line)) for line in lines if line.strip())
-
-
 def mismatches(case: RecordedCase, options: Options) -> tuple[str, ...]:
     """Return the differences between the answer and the expected answer."""
     expect = case.value["expect"]
