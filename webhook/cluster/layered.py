@@ -17,7 +17,7 @@ from typing import Final
 
 from webhook.apimachinery.attributes import JSON, NAME_LABEL, NAMESPACE, Attributes, GroupVersionKind, Operation
 from webhook.cluster.interest import Index
-from webhook.cluster.lookup import Cluster, namespace_and_name
+from webhook.cluster.lookup import Cluster, ClusterOverView, namespace_and_name
 from webhook.cluster.packed import replace_object
 from webhook.errors import LookupFailed
 
@@ -84,20 +84,15 @@ class AssumedNamespace(dict[str, JSON]):
     __slots__ = ()
 
 
-class ClusterWithAssumedNamespaces:
-    """A view with a Namespace for every name. Namespaces in `known` replace Namespaces of the view."""
+class ClusterWithAssumedNamespaces(ClusterOverView):
+    """A view with a Namespace for every name. Namespaces in `known` replace Namespaces of the view.
+
+    Assumed namespaces cannot be listed.
+    """
 
     def __init__(self, view: Cluster, known: Mapping[str, JSON] | None = None) -> None:
-        self._view = view
+        super().__init__(view)
         self._known: Mapping[str, JSON] = {} if known is None else known
-        self.list = view.list  # assumed namespaces cannot be listed
-        self.list_indexed = view.list_indexed
-        self.is_namespaced = view.is_namespaced
-        self.is_synced = view.is_synced
-        self.revision = view.revision
-        self.is_whole = view.is_whole
-        self.file_of_object = view.file_of_object
-        self.objects_in_other_files = view.objects_in_other_files
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
         """Return the object of the view, or an assumed Namespace with the name."""
@@ -130,14 +125,14 @@ def view_before_request(cluster: Cluster, attributes: Attributes) -> Cluster:
     return ClusterBeforeChange(cluster, (kind.group, kind.kind), (namespace, name), current, old)
 
 
-class ClusterBeforeChange:
+class ClusterBeforeChange(ClusterOverView):
     """A view in which one object has another value, or does not exist."""
 
     def __init__(
         self, view: Cluster, kind: tuple[str, str], place: tuple[str, str], current: JSON | None, old: JSON | None
     ) -> None:
         """`current` is the object in the view, and `old` is the object before the request."""
-        self._view = view
+        super().__init__(view)
         self._kind = kind
         self._place = place
         self._current = current
@@ -163,21 +158,6 @@ class ClusterBeforeChange:
             return matching
         has_key = self._old is not None and key in index.keys(self._old)
         return replace_object(matching, self._place, self._current, self._old if has_key else None)
-
-    def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
-        return self._view.is_namespaced(gvk)
-
-    def is_synced(self, gvk: GroupVersionKind) -> bool:
-        return self._view.is_synced(gvk)
-
-    def is_whole(self) -> bool:
-        return self._view.is_whole()
-
-    def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        return self._view.objects_in_other_files(gvk)
-
-    def file_of_object(self, obj: JSON) -> str:
-        return self._view.file_of_object(obj)
 
     def revision(self, gvk: GroupVersionKind) -> object:
         """Return the view's revision. For the kind of the changed object, return this view, which never changes."""

@@ -65,6 +65,40 @@ class Cluster(Protocol):
         ...
 
 
+class ClusterOverView:
+    """A cluster with the answers of another view; a subclass gives other answers to some lookups."""
+
+    def __init__(self, view: Cluster) -> None:
+        self._view: Final = view
+
+    def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
+        return self._view.get(gvk, namespace, name)
+
+    def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
+        return self._view.list(gvk, namespace, labels)
+
+    def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
+        return self._view.list_indexed(gvk, namespace, index, key)
+
+    def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
+        return self._view.is_namespaced(gvk)
+
+    def is_synced(self, gvk: GroupVersionKind) -> bool:
+        return self._view.is_synced(gvk)
+
+    def revision(self, gvk: GroupVersionKind) -> object:
+        return self._view.revision(gvk)
+
+    def is_whole(self) -> bool:
+        return self._view.is_whole()
+
+    def file_of_object(self, obj: JSON) -> str:
+        return self._view.file_of_object(obj)
+
+    def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
+        return self._view.objects_in_other_files(gvk)
+
+
 def namespace_and_name(obj: JSON) -> tuple[str, str]:
     """Return namespace and name of an object, "" if not set; other types become text."""
     namespace, name = at(obj, ("metadata", "namespace"), ""), at(obj, ("metadata", "name"), "")

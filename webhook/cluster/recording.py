@@ -7,14 +7,14 @@ from typing import Final
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import Index
-from webhook.cluster.lookup import Cluster, namespace_and_name
+from webhook.cluster.lookup import Cluster, ClusterOverView, namespace_and_name
 from webhook.errors import LookupFailed
 
 Found = tuple[GroupVersionKind, str, str]
 """An object's kind, namespace and name."""
 
 
-class RecordingCluster:
+class RecordingCluster(ClusterOverView):
     """Answers from another view, and records the lookups. Raises the LookupFailed of the other view.
 
     Attributes:
@@ -24,7 +24,7 @@ class RecordingCluster:
     """
 
     def __init__(self, view: Cluster) -> None:
-        self._view: Final = view
+        super().__init__(view)
         self.objects: Final[dict[Found, JSON]] = {}
         self.counts: Final[dict[GroupVersionKind, int]] = {}
         self.failures: Final[dict[GroupVersionKind, str]] = {}
@@ -71,22 +71,3 @@ class RecordingCluster:
         known.update(self.objects)
         for gvk, namespace, name in sorted(known, key=lambda key: (key[0].kind, key[0].group, *key[1:])):
             yield gvk, namespace, known[gvk, namespace, name]
-
-    def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
-        return self._view.is_namespaced(gvk)
-
-    def is_synced(self, gvk: GroupVersionKind) -> bool:
-        return self._view.is_synced(gvk)
-
-    def revision(self, gvk: GroupVersionKind) -> object:
-        return self._view.revision(gvk)
-
-    def is_whole(self) -> bool:
-        return self._view.is_whole()
-
-    def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """Return objects of other files, which are not recorded."""
-        return self._view.objects_in_other_files(gvk)
-
-    def file_of_object(self, obj: JSON) -> str:
-        return self._view.file_of_object(obj)
