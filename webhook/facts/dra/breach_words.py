@@ -10,6 +10,8 @@ from typing import Final, NamedTuple
 
 from webhook.apimachinery.paths import path_as_text
 from webhook.facts.dra.requests import CheckedSelector
+from webhook.rules.problem import Problem
+from webhook.rules.rule import Rule
 from webhook.schema.values import Breach, fault_of_name
 from webhook.text.wording import counted, shown
 
@@ -25,6 +27,12 @@ class BreachWords(NamedTuple):
 def message_and_fix(breach: Breach) -> BreachWords:
     """Return the message and the fix for a breach of the API server's validation."""
     return _WORDS[breach.what](breach)
+
+
+def problem_of_breach(breach: Breach, rules: Mapping[str, Rule]) -> Problem:
+    """Return the problem for a breach, under the rule that it breaks. `rules` has the rule for each kind of breach."""
+    message, fix, value = message_and_fix(breach)
+    return rules[breach.what].problem(breach.at, message, fix, shown=value)
 
 
 def _shown_value(breach: Breach) -> str:

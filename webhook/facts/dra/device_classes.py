@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from webhook.facts.dra.breach_words import describe_feature_gate, describe_refusal, message_and_fix
+from webhook.facts.dra.breach_words import describe_feature_gate, describe_refusal, problem_of_breach
 from webhook.facts.dra.claim_values import is_version_declared, parameter_breaches, shape_breaches
 from webhook.facts.dra.requests import read_selectors
 from webhook.facts.dra.types import DEVICE_CLASSES, DeviceClass, DeviceTaintRule, version_fault
@@ -124,24 +124,19 @@ def _check_api_version(device_class: DeviceClass, subject: Subject) -> Iterator[
         yield SERVED_VERSION.problem("apiVersion", fault.message, fault.fix, device_class.api_version)
 
 
+_RULES_OF_BREACHES: Final = {
+    "missing": REQUIRED,
+    "tooMany": TOO_LARGE,
+    "tooLong": TOO_LARGE,
+    "badName": NAME_FORMAT,
+    "notOneOf": UNSUPPORTED_VALUE,
+    "parameters": PARAMETERS,
+    "unknownField": UNKNOWN_FIELD,
+}
+
+
 def _check_breaches(breaches: Iterable[Breach]) -> Iterator[Problem]:
-    for breach in breaches:
-        message, fix, shown = message_and_fix(breach)
-        match breach.what:
-            case "missing":
-                yield REQUIRED.problem(breach.at, message, fix)
-            case "tooMany" | "tooLong":
-                yield TOO_LARGE.problem(breach.at, message, fix)
-            case "badName":
-                yield NAME_FORMAT.problem(breach.at, message, fix, shown=shown)
-            case "notOneOf":
-                yield UNSUPPORTED_VALUE.problem(breach.at, message, fix, shown=shown)
-            case "parameters":
-                yield PARAMETERS.problem(breach.at, message, fix, shown=shown)
-            case "unknownField":
-                yield UNKNOWN_FIELD.problem(breach.at, message, fix)
-            case _:
-                raise KeyError(breach.what)
+    return (problem_of_breach(breach, _RULES_OF_BREACHES) for breach in breaches)
 
 
 def _check_selectors(device_class: DeviceClass) -> Iterator[Problem]:

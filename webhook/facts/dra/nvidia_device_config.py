@@ -254,6 +254,18 @@ def _check_feature_gate(parameters: NvidiaParameters, gates: frozenset[str]) -> 
             yield FEATURE_GATE.problem(path, message, fix, chosen[place], for_administrators=True)
 
 
+_RULES_OF_BREACHES: Final = {
+    "wrongType": TYPE,
+    "notQuantity": QUANTITY,
+    "missing": REQUIRED,
+    "badName": NAME_FORMAT,
+    "notOneOf": UNSUPPORTED_VALUE,
+    "outOfRange": OUT_OF_RANGE,
+    "forbidden": FORBIDDEN,
+    "excluded": EXCLUDED,
+}
+
+
 def _check_breach(breach: Breach, kind: str) -> Iterator[Problem]:
     """Yield the problem of an invalid value. For the kind of _YOUNG, only unknown fields, wrong types and unsupported
     values are reported.
@@ -269,26 +281,7 @@ def _check_breach(breach: Breach, kind: str) -> Iterator[Problem]:
         if breach.what in ("wrongType", "notOneOf"):
             yield PASSTHROUGH.problem(breach.at, message, fix, shown=value)
         return
-    message = _add_refusal_reason(message)
-    match breach.what:
-        case "wrongType":
-            yield TYPE.problem(breach.at, message, fix, shown=value)
-        case "notQuantity":
-            yield QUANTITY.problem(breach.at, message, fix, shown=value)
-        case "missing":
-            yield REQUIRED.problem(breach.at, message, fix)
-        case "badName":
-            yield NAME_FORMAT.problem(breach.at, message, fix, shown=value)
-        case "notOneOf":
-            yield UNSUPPORTED_VALUE.problem(breach.at, message, fix, shown=value)
-        case "outOfRange":
-            yield OUT_OF_RANGE.problem(breach.at, message, fix, shown=value)
-        case "forbidden":
-            yield FORBIDDEN.problem(breach.at, message, fix)
-        case "excluded":
-            yield EXCLUDED.problem(breach.at, message, fix)
-        case _:
-            raise KeyError(breach.what)
+    yield _RULES_OF_BREACHES[breach.what].problem(breach.at, _add_refusal_reason(message), fix, shown=value)
 
 
 def _add_refusal_reason(message: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from webhook.apimachinery.attributes import Operation
-from webhook.facts.dra.breach_words import describe_feature_gate, describe_refusal, message_and_fix
+from webhook.facts.dra.breach_words import describe_feature_gate, describe_refusal, problem_of_breach
 from webhook.facts.dra.claim_values import claim_breaches, shape_breaches
 from webhook.facts.dra.pod_claims import allows_admin_access
 from webhook.facts.dra.requests import (
@@ -228,7 +228,7 @@ def validate_resource_claim(subject: Subject) -> Iterator[Problem]:
         yield from _check_immutable_fields(claim, subject.typed_old(type(claim)))
         return
     asked = subject.once(requests_of_reviewed_claim)
-    yield from problems_of_breaches(
+    yield from _problems_of_breaches(
         _breaches_without_misplaced_fields(claim_breaches(claim, asked, subject.cluster_view()), asked)
     )
     yield from validate_requests(asked, claim.version)
@@ -297,43 +297,27 @@ def _check_single_attribute(constraint: DeviceConstraint) -> Iterator[Problem]:
         yield TWO_ATTRIBUTES.problem(constraint.at, message, "write two constraints")
 
 
-def problems_of_breaches(breaches: Iterable[Breach]) -> Iterator[Problem]:
-    """Yield one problem for each breach."""
-    for breach in breaches:
-        yield problem_of_breach(breach)
+_RULES_OF_BREACHES: Final = {
+    "notQuantity": QUANTITY,
+    "missing": REQUIRED,
+    "tooMany": TOO_LARGE,
+    "tooLong": TOO_LARGE,
+    "duplicate": DUPLICATE,
+    "badName": NAME_FORMAT,
+    "notOneOf": UNSUPPORTED_VALUE,
+    "allocationMode": UNSUPPORTED_VALUE,
+    "forbidden": FORBIDDEN,
+    "excluded": EXCLUDED,
+    "parameters": PARAMETERS,
+    "noAttribute": CONSTRAINT_ATTRIBUTE,
+    "unknownRequest": UNKNOWN_REQUEST,
+    "noCapacity": CAPACITY_NAME,
+    "unknownField": UNKNOWN_FIELD,
+}
 
 
-def problem_of_breach(breach: Breach) -> Problem:
-    """Return the problem for a breach, under the rule that it breaks."""
-    message, fix, shown = message_and_fix(breach)
-    match breach.what:
-        case "notQuantity":
-            return QUANTITY.problem(breach.at, message, fix, shown=shown)
-        case "missing":
-            return REQUIRED.problem(breach.at, message, fix)
-        case "tooMany" | "tooLong":
-            return TOO_LARGE.problem(breach.at, message, fix)
-        case "duplicate":
-            return DUPLICATE.problem(breach.at, message, fix, shown=shown)
-        case "badName":
-            return NAME_FORMAT.problem(breach.at, message, fix, shown=shown)
-        case "notOneOf" | "allocationMode":
-            return UNSUPPORTED_VALUE.problem(breach.at, message, fix, shown=shown)
-        case "forbidden":
-            return FORBIDDEN.problem(breach.at, message, fix)
-        case "excluded":
-            return EXCLUDED.problem(breach.at, message, fix)
-        case "parameters":
-            return PARAMETERS.problem(breach.at, message, fix, shown=shown)
-        case "noAttribute":
-            return CONSTRAINT_ATTRIBUTE.problem(breach.at, message, fix)
-        case "unknownRequest":
-            return UNKNOWN_REQUEST.problem(breach.at, message, fix, shown=shown)
-        case "noCapacity":
-            return CAPACITY_NAME.problem(breach.at, message, fix, shown=shown)
-        case "unknownField":
-            return UNKNOWN_FIELD.problem(breach.at, message, fix)
-    raise KeyError(breach.what)
+def _problems_of_breaches(breaches: Iterable[Breach]) -> Iterator[Problem]:
+    return (problem_of_breach(breach, _RULES_OF_BREACHES) for breach in breaches)
 
 
 def validate_requests(asked: Iterable[DeviceRequestOfClaim], version: str) -> Iterator[Problem]:
@@ -371,7 +355,8 @@ def _check_class_required(request: DeviceRequestOfClaim) -> Iterator[Problem]:
 def _check_allocation_mode(request: DeviceRequestOfClaim) -> Iterator[Problem]:
     mode = request.allocation_mode
     if mode not in ("ExactCount", "All") and not is_placeholder(mode):
-        yield problem_of_breach(Breach(what="allocationMode", at=(*request.at, "allocationMode"), given=mode))
+        breach = Breach(what="allocationMode", at=(*request.at, "allocationMode"), given=mode)
+        yield problem_of_breach(breach, _RULES_OF_BREACHES)
 
 
 def _check_device_count(request: DeviceRequestOfClaim) -> Iterator[Problem]:
@@ -396,14 +381,14 @@ def _check_selector(selector: CheckedSelector) -> Iterator[Problem]:
 def validate_pod_group(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the claims of a PodGroup."""
     group = subject.typed(PodGroup)
-    yield from problems_of_breaches(shape_breaches(group))
+    yield from _problems_of_breaches(shape_breaches(group))
     yield from _check_single_claim_source([group.spec])
 
 
 def validate_workload(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the claims of a Workload's PodGroup templates."""
     workload = subject.typed(Workload)
-    yield from problems_of_breaches(shape_breaches(workload))
+    yield from _problems_of_breaches(shape_breaches(workload))
     yield from _check_single_claim_source(workload.spec.pod_group_templates)
 
 
