@@ -274,7 +274,8 @@ def test_export_prints_policies_that_a_cluster_accepts(capsys):
     kaito = ("inference-template", "spec-template-inference-template")
     template = ("template", "spec-template", "spec-jobtemplate-spec-template", *kaito, "spec-podtemplate")
     more = ("spec-jobtargetref-template", "spec-worker-spec", "spec-job-spec-template")
-    parts = ["denies", *(f"denies-{part}" for part in (*template, *more, "templates", "pod-specs"))]
+    several = ("templates", *(f"templates-{number}" for number in range(2, 7)), "pod-specs")
+    parts = ["denies", *(f"denies-{part}" for part in (*template, *more, *several))]
     assert names == [
         *(pair for part in parts for pair in ((kind, part), (f"{kind}Binding", part))),
         (kind, "fails"),
