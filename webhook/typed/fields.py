@@ -29,12 +29,13 @@ Amount: TypeAlias = str | int | float
 
 class Field(Generic[T]):
     """A field. Values of the type `plain` are returned unchanged, without a call of `read`, because a review reads
-    thousands of fields.
+    thousands of fields. An absent field is read as `default`.
     """
 
     plain: ClassVar[type | None] = None
 
-    def __init__(self, *, name: str = "") -> None:
+    def __init__(self, default: Any = None, *, name: str = "") -> None:
+        self.default = default
         self.name = name
         self._attribute = ""
 
@@ -51,7 +52,7 @@ class Field(Generic[T]):
     def __get__(self, owner: Typed | None, kind: type) -> Self | T:
         if owner is None:
             return self
-        value: Any = owner.json.get(self.name)
+        value: Any = owner.json.get(self.name, self.default)
         if type(value) is not self.plain:
             value = self.read(value, owner)
         setattr(owner, self._attribute, value)  # faster than a change of its __dict__
@@ -82,12 +83,11 @@ class Text(Field[str]):
     plain = str
 
     def __init__(self, default: str = "", *, name: str = "") -> None:
-        super().__init__(name=name)
-        self._default = default
+        super().__init__(default, name=name)
 
     def read(self, value: Any, owner: Typed) -> str:  # noqa: ARG002
         """Return the text, or the default."""
-        return value if isinstance(value, str) else self._default
+        return value if isinstance(value, str) else self.default
 
 
 class Number(Field[int]):
@@ -96,13 +96,12 @@ class Number(Field[int]):
     plain = int
 
     def __init__(self, default: int = 0, *, name: str = "") -> None:
-        super().__init__(name=name)
-        self._default = default
+        super().__init__(default, name=name)
 
     def read(self, value: Any, owner: Typed) -> int:  # noqa: ARG002
         """Return the number, or the default."""
         number = read_whole_number(value)
-        return self._default if number is None else number
+        return self.default if number is None else number
 
 
 class OptionalNumber(Field[int | None]):
@@ -121,12 +120,11 @@ class Truth(Field[bool]):
     plain = bool
 
     def __init__(self, *, default: bool = False, name: str = "") -> None:
-        super().__init__(name=name)
-        self._default = default
+        super().__init__(default, name=name)
 
     def read(self, value: Any, owner: Typed) -> bool:  # noqa: ARG002
         """Return the boolean, or the default."""
-        return value if isinstance(value, bool) else self._default
+        return value if isinstance(value, bool) else self.default
 
 
 class OptionalTruth(Field[bool | None]):
