@@ -24,7 +24,7 @@ USE_SUBDOMAIN: Final = "use lower-case letters, digits, dashes and dots, with a 
 USE_KEY: Final = "use letters, digits, dashes, dots and underscores, after a domain and a slash or alone"
 USE_VALUE: Final = "use at most 63 letters, digits, dashes, dots and underscores"
 _SUBDOMAIN_SIGNS: Final = re.compile(r"[-.a-z0-9]+")
-_ENDS_OF_NO_LABEL: Final = ("..", ".-", "-.")
+_EMPTY_OR_DASHED_PART: Final = re.compile(r"\.[.-]|-\.")
 _KEY: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _LABEL_VALUE: Final = re.compile(rf"({_KEY.pattern})?")
 _KEY_TEXT: Final = (
@@ -59,7 +59,7 @@ def has_form_of_subdomain(text: str) -> bool:
     """
     if _SUBDOMAIN_SIGNS.fullmatch(text) is None or not (text[0].isalnum() and text[-1].isalnum()):
         return False
-    return not any(signs in text for signs in _ENDS_OF_NO_LABEL)
+    return _EMPTY_OR_DASHED_PART.search(text) is None
 
 
 def dns1123_subdomain_errors(text: str, unit: str = "bytes") -> list[str]:

@@ -171,8 +171,8 @@ def _check_dns_label(name: str, what: str, path: FieldPath, *, may_begin_with_di
 
     The name of a replicated job may begin with a digit. The name of a Service or a group may not.
     """
-    errors = dns1123_label_errors(name) if may_begin_with_digit else dns1035_label_errors(name)
-    if name and errors and not is_placeholder(name):
+    errors_of = dns1123_label_errors if may_begin_with_digit else dns1035_label_errors
+    if name and errors_of(name) and not is_placeholder(name):
         message = f"cannot be {what} because {label_fault(name, begins_with_letter=not may_begin_with_digit)}"
         fix = _LETTERS if may_begin_with_digit else f"{_LETTERS}, and begin with a letter"
         yield DNS_LABEL.problem(path, message, fix, name)

@@ -147,7 +147,7 @@ def validate_containers(pod: PodSpec) -> Iterator[Problem]:
 
 def _validate_name(named: Container | Volume, what: str, seen: set[str]) -> Sequence[Problem]:
     """Return the problems of the name of a container or volume; add the name to `seen`."""
-    name, path = named.name, named.path("name")
+    name = named.name
     is_known = name in seen
     seen.add(name)
     if not name or is_placeholder_for_name(name):
@@ -155,10 +155,10 @@ def _validate_name(named: Container | Volume, what: str, seen: set[str]) -> Sequ
     named.charge_search(name)
     if dns1123_label_errors(name):
         message = f"cannot be the name of a {what} because {label_fault(name)}"
-        return (NAME.problem(path, message, _LABEL, name),)
+        return (NAME.problem(named.path("name"), message, _LABEL, name),)
     if is_known:
         message = f"is already the name of another {what} of the pod"
-        return (NAME.problem(path, message, f"give each {what} its own name", name),)
+        return (NAME.problem(named.path("name"), message, f"give each {what} its own name", name),)
     return ()
 
 

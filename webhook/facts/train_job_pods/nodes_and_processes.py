@@ -45,7 +45,7 @@ def step_of_job(job: ReplicatedJob) -> str:
 
 def is_trainer_job(job: ReplicatedJob) -> bool:
     """Return whether a replicated job has the label of the trainer step."""
-    return step_of_job(job) == "trainer"
+    return job.template.metadata.labels.get(STEP_LABEL) == "trainer"
 
 
 def job_named(jobs: Iterable[ReplicatedJob], name: str) -> ReplicatedJob | None:

@@ -160,12 +160,14 @@ class PluginInput(Struct, frozen=True, kw_only=True):
     @property
     def number_of_training_pods(self) -> int:
         """Return the number of pods that train."""
-        return self.trainer_pod_set.count if self.trainer_pod_set else 1
+        pods = self.trainer_pod_set
+        return 1 if pods is None else pods.count
 
     @property
     def node_container(self) -> dict[str, Any] | None:
         """Return the container `node`; None without spec.trainer, because plugins then change nothing."""
-        return self.trainer_pod_set.container("node") if self.trainer_pod_set and self.trainer is not None else None
+        pods = None if self.trainer is None else self.trainer_pod_set
+        return None if pods is None else pods.container("node")
 
     def set_env_of_node_container(self, own: Sequence[JSON] = ()) -> None:
         """Set the variables of spec.trainer in `node_container`, and then the variables of a plugin."""

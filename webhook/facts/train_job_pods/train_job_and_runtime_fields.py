@@ -282,7 +282,9 @@ class _FieldPruner(NamedTuple):
         return cls(release, deadline, has_no_null_or_dollar_key(value, deadline))
 
     def pruned_value(self, value: JSON, shape: ObjectShape | None) -> JSON:
-        """Return a value without dropped fields. If its shape is not known, only nulls and directives are removed."""
+        """Return a value without dropped fields; the same value if nothing is dropped. If its shape is not known, only
+        nulls and directives are removed.
+        """
         if shape is None and (self.is_bare or not isinstance(value, dict | list)):
             return value
         if shape is None:
@@ -291,10 +293,8 @@ class _FieldPruner(NamedTuple):
         if isinstance(value, list):
             items = [self.pruned_value(each, shape) for each in value]
             return value if all(map(is_, items, value)) else items
-        return self._pruned_object(value, shape) if isinstance(value, dict) else value
-
-    def _pruned_object(self, value: dict[str, JSON], shape: ObjectShape) -> JSON:
-        """Return one object without dropped fields; the same object if nothing is dropped."""
+        if not isinstance(value, dict):
+            return value
         made: dict[str, JSON] = {}
         is_whole, kept = True, shape.field_names_of_release(self.release)
         for name, held in value.items():
