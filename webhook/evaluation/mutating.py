@@ -84,10 +84,11 @@ def apply_mutating_policies(context: RequestContext) -> tuple[JSON, tuple[Decisi
     candidates = policies.mutating_for(attributes)
     if context.options.trace is not None:
         context.options.trace.record_skipped_policies(policies.mutating, candidates, attributes)
-    if not candidates:
+    concerned = policies_that_may_concern(candidates, context)
+    if not concerned:
         return attributes.object, ()
     run = MutationRun(attributes.object)
-    run.run_round(policies_that_may_concern(candidates, context), context)
+    run.run_round(concerned, context)
     if run.is_dirty and run.reinvocable and not run.is_denied:
         again = replace(attributes, object=run.object)
         run.only = frozenset(run.reinvocable)
