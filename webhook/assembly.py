@@ -17,7 +17,6 @@ from webhook.cluster.files import FilesCluster
 from webhook.errors import ConfigurationError, InputError, InputProblem
 from webhook.evaluation.review_options import DEFAULT, ReviewOptions
 from webhook.input import documents, shipped
-from webhook.manifests.authorizer_answers import read_authorizer_file
 from webhook.manifests.configuration import ConfigurationFile
 from webhook.manifests.leave_alone import describe_end
 from webhook.policy.configured_rules import apply_configuration_to_policies, refuse_unknown_rules
@@ -229,10 +228,14 @@ def review_options_of_settings(chosen: Settings, policies: PolicySet) -> ReviewO
         for flag, names in (("--rule", chosen.rule), ("--skip", chosen.skip)):
             refuse_unknown_rules(flag, names, policies)
         converted = {
-            "authorizer": read_authorizer_file(chosen.authorizer) if chosen.authorizer else None,
+            "authorizer": None,
             "rules": frozenset(chosen.rule),
             "skip": frozenset(chosen.skip),
         }
+        if chosen.authorizer is not None:
+            from webhook.manifests.authorizer_answers import read_authorizer_file
+
+            converted["authorizer"] = read_authorizer_file(chosen.authorizer)
     shared = {each.name for each in declared_settings(type(chosen))} & {field.name for field in fields(ReviewOptions)}
     return ReviewOptions(**{**{name: getattr(chosen, name) for name in shared}, **converted})
 
