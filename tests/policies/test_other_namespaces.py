@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.literals import OPTIONS, shipped_policies
 from webhook.admission.respond import encode_response

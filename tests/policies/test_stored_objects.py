@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from tests.literals import OPTIONS
 from tests.rows import some_quickly
@@ -80,7 +81,7 @@ def updated(request: Request, now: JSON, old: JSON, sub_resource: str = "") -> R
     made = replace(
         given, operation=Operation.UPDATE, object=deepcopy(now), old_object=deepcopy(old), sub_resource=sub_resource
     )
-    return replace(request, attributes=made)
+    return structs.replace(request, attributes=made)
 
 
 def denials(name: str, request: Request, change: str, obj: JSON) -> Iterator[str]:

@@ -12,8 +12,10 @@ are reviewed. A pod template that a controller completes is also a PartialObject
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON, POD, Attributes
 from webhook.apimachinery.paths import FieldPath, get, path_as_text
@@ -36,8 +38,7 @@ if TYPE_CHECKING:
     from webhook.facts.train_job_pods.virtual_pods import VirtualPod
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergedPod:
+class MergedPod(Struct, frozen=True, kw_only=True):
     """The pod of one replicated job of a TrainJob. `path` is the place of the TrainJob in the request's object; ()
     means the object itself.
     """
@@ -77,8 +78,7 @@ class MergedPod:
         return place, f"{place}: in replicated job `{self.virtual.name}` of {runtime}{', ' if path else ': '}{where}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartialPod:
+class PartialPod(Struct, frozen=True, kw_only=True):
     """A pod that a controller creates from single fields of an object of kind `kind`. `path` is the path of this object
     in the request's object.
     """
@@ -180,8 +180,7 @@ def pod_of_partial_template(pod: JSON, partial: PartialTemplate, deadline: Deadl
     return _KnownParts(deadline, "").of({**sent, "metadata": metadata}).with_field("spec", known)
 
 
-@dataclass(frozen=True, slots=True)
-class _KnownParts:
+class _KnownParts(Struct, frozen=True):
     """Makes the PartialObject of an object in a template. `where` is the path of the object in the Pod, with a dot at
     the end.
 
@@ -210,8 +209,7 @@ class _KnownParts:
         return PartialObject(fields, is_known, f"{self.where}{at}", error_text)
 
 
-@dataclass(frozen=True, slots=True)
-class PodsOutsideObject:
+class PodsOutsideObject(Struct, frozen=True):
     """The pods outside of a request's object, and the pods outside of its old object (`before`). Without the `missing`
     objects, some pods are unknown.
     """

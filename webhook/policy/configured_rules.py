@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import CORE_GROUP
 from webhook.apimachinery.paths import FieldPath
@@ -155,8 +157,7 @@ def _describe_ambiguous_kind(kind: str, known: Collection[tuple[str, str]]) -> s
     return f"`{kind}` is a kind of {len(groups)} groups: write {listed}, or several of them"
 
 
-@dataclass(frozen=True, slots=True)
-class KnownNames:
+class KnownNames(Struct, frozen=True):
     """The names that PolicyExceptions may use: `rules` has rules, groups and policies, `kinds` has group and kind."""
 
     rules: frozenset[str]

@@ -19,10 +19,12 @@ import socket
 import struct
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import inf
 from time import monotonic, thread_time
 from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import structs
 
 from webhook.apimachinery.attributes import UserInfo
 from webhook.cel.library.authorizer import AuthorizationQuestion
@@ -118,7 +120,7 @@ def unpack(packed: bytes, counters: Counters) -> WorkerResult:
 
 def question_as_json(question: AuthorizationQuestion, user: UserInfo) -> dict[str, object]:
     """Return a question as JSON, for a child to send to its parent."""
-    return {"question": asdict(question), "user": user._asdict()}
+    return {"question": structs.asdict(question), "user": user._asdict()}
 
 
 def question_from_json(fields: Mapping[str, Any]) -> tuple[AuthorizationQuestion, UserInfo]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from msgspec import Struct
+
 from webhook.errors import ConfigurationError
 from webhook.settings.values import ValueType
 from webhook.yamltext import input_files
@@ -24,8 +26,7 @@ REQUIRED: Final = "required"
 _KEY: Final = "setting"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(Struct, frozen=True, kw_only=True):
     """A setting with its texts for users.
 
     Attributes:

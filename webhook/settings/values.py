@@ -10,9 +10,10 @@ import math
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from webhook.apimachinery import releases
 from webhook.apimachinery.names import dns1123_label_errors
@@ -24,8 +25,7 @@ EnforcementAction: TypeAlias = Literal["deny", "warn", "audit"]
 _UNITS: Final = {"": 0, "Ki": 10, "Mi": 20, "Gi": 30}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValueType:
+class ValueType(Struct, frozen=True, kw_only=True):
     """The type of the value of a setting.
 
     Attributes:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, run_phases
 from webhook.apimachinery.attributes import JSON, Attributes
@@ -26,8 +28,7 @@ _ADVICE: Final = ReviewOptions(advice=True)
 """The options of cases, which may expect advice."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Case(Struct, frozen=True, kw_only=True):
     """A case that can be run.
 
     Attributes:
@@ -52,8 +53,7 @@ class Case:
     undecided: Callable[[], Sequence[str]] = tuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SkippedCase:
+class SkippedCase(Struct, frozen=True, kw_only=True):
     """A case that is not run, with the reason. Equal reasons have the same text in all suites."""
 
     id: str
@@ -62,8 +62,7 @@ class SkippedCase:
     line: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnreadableCase:
+class UnreadableCase(Struct, frozen=True, kw_only=True):
     """A case or a whole suite with mistakes, which cannot be run."""
 
     id: str
@@ -109,8 +108,7 @@ def run_case(entry: Entry) -> CaseResult:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(Struct, frozen=True, kw_only=True):
     """The request of a case. `context` are objects of the cluster, including params; all if `context_is_whole`."""
 
     attributes: Attributes

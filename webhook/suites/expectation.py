@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from webhook.admission.phases import PhasesOutcome
 from webhook.apimachinery import paths
@@ -14,8 +15,7 @@ from webhook.text.terminal import one_line
 from webhook.yamltext import yamlfile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expectation:
+class Expectation(Struct, frozen=True, kw_only=True):
     """The expected parts of an answer. Parts that are None are not compared.
 
     Attributes:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from webhook import assembly
 from webhook.apimachinery.attributes import JSON
@@ -19,8 +20,7 @@ from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import FoundFile, InputFile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suite:
+class Suite(Struct, frozen=True, kw_only=True):
     """A suite file.
 
     Attributes:

@@ -13,6 +13,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from msgspec import structs
+
 from webhook.admission import fixtures
 from webhook.admission.phases import PhasesOutcome
 from webhook.apimachinery.attributes import JSON, Attributes, UserInfo
@@ -85,7 +87,7 @@ def _cases(
             continue
         name, reason = f"{prefix}/{case.get('name', '')}", why or _reason_of_skip(case.get("skip"))
         entry = SkippedCase(id=name, suite=file, why=reason) if reason else _case(name, test, case, suite, how)
-        yield replace(entry, line=document.position(at)[0])
+        yield structs.replace(entry, line=document.position(at)[0])
 
 
 def _reason_of_skip(skip: Any) -> str:

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast, get_args
+
+from msgspec import Struct
 
 from webhook.admission import fixtures
 from webhook.admission.decode import review_of_attributes
@@ -104,8 +106,7 @@ def _outcome_as_json(outcome: PhasesOutcome, request: Request) -> dict[str, Any]
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Recorder:
+class Recorder(Struct, frozen=True):
     """Writes golden folders below a folder."""
 
     folder: Path

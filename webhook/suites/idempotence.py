@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec import structs
+
 from webhook.admission import fixtures
 from webhook.apimachinery.attributes import Operation
 from webhook.cel.library.authorizer import ListedAuthorizer
@@ -77,6 +79,6 @@ def _requests_of_suite(policy: Policy, loaded: PolicySet, how: Options) -> Itera
         for case in own.cases(suite):
             asked = own.request_of_case(case, suite, lambda: loaded, how)
             if asked.attributes.object is not None:
-                yield replace(asked, context=(*loaded.params, *asked.context))
+                yield structs.replace(asked, context=(*loaded.params, *asked.context))
     except ClaimgateError:
         return

@@ -8,9 +8,11 @@ must be the expected one (kyverno_results.py). Cases of policies without a nativ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, Final
+
+from msgspec import structs
 
 from webhook.apimachinery.attributes import JSON, NAME_LABEL, Operation, UserInfo
 from webhook.apimachinery.paths import get
@@ -92,7 +94,7 @@ def read_kyverno_cases(suite: Suite, documents: Sequence[yamlfile.Document], how
                 yield unreadable_case(document, path, mistake)
             else:
                 line, _ = document.position(path)
-                yield from (replace(entry, line=line) for entry in _entries(result, test))
+                yield from (structs.replace(entry, line=line) for entry in _entries(result, test))
 
 
 def _mistake(result: JSON) -> str:

@@ -87,9 +87,10 @@ kubernetes.authorization.Decision.error() -> string
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
 from math import ceil
 from typing import Any, ClassVar, Final, Protocol
+
+from msgspec import Struct, structs
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.names import dns1123_label_errors, dns1123_subdomain_errors
@@ -108,8 +109,7 @@ CHECK_COST = 350_000
 """The cost of a check (cost.go). The limit of an expression, 1,000,000, allows two checks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthorizationQuestion:
+class AuthorizationQuestion(Struct, frozen=True, kw_only=True):
     """Whether a user may do something; either `path` or `resource` is set.
 
     `user` is the name of the sender of the request. With `is_service_account`, `user` is the name of a service account
@@ -133,8 +133,7 @@ class AuthorizationQuestion:
         return " ".join(f"{name} `{value}`" for name, value in texts if value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthorizationDecision:
+class AuthorizationDecision(Struct, frozen=True, kw_only=True):
     """The answer to a question; `error` is None if the authorizer reported no error."""
 
     cel_type: ClassVar[Type] = DECISION
@@ -151,7 +150,7 @@ class Authorizer(Protocol):
         """Return the decision on one question."""
 
 
-_TEXTS = tuple(each.name for each in fields(AuthorizationQuestion) if each.type == "str")
+_TEXTS = tuple(each.name for each in structs.fields(AuthorizationQuestion) if each.type is str)
 _KEYS = {
     **{name: name for name in _TEXTS},
     "fieldSelector": "field_selector",
@@ -238,8 +237,7 @@ NO_DECISIONS: Authorizer = ListedAuthorizer(())
 """An Authorizer without any decision: every check fails."""
 
 
-@dataclass(frozen=True, slots=True)
-class AuthorizerValue:
+class AuthorizerValue(Struct, frozen=True):
     """The variable `authorizer`, about one user."""
 
     cel_type: ClassVar[Type] = AUTHORIZER
@@ -248,27 +246,24 @@ class AuthorizerValue:
     question: AuthorizationQuestion
 
     def with_question_fields(self, **parts: str) -> AuthorizationQuestion:
-        return replace(self.question, **parts)  # type: ignore[arg-type]  # never is_service_account, the only bool
+        return structs.replace(self.question, **parts)
 
 
-class PathCheck(AuthorizerValue):
+class PathCheck(AuthorizerValue, frozen=True):
     """A question about a path of the API server."""
 
-    __slots__ = ()
     cel_type: ClassVar[Type] = PATH_CHECK
 
 
-class GroupCheck(AuthorizerValue):
+class GroupCheck(AuthorizerValue, frozen=True):
     """A question about an API group."""
 
-    __slots__ = ()
     cel_type: ClassVar[Type] = GROUP_CHECK
 
 
-class ResourceCheck(AuthorizerValue):
+class ResourceCheck(AuthorizerValue, frozen=True):
     """A question about a resource."""
 
-    __slots__ = ()
     cel_type: ClassVar[Type] = RESOURCE_CHECK
 
 

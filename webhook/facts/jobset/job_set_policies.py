@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.names import dns1123_subdomain_errors, subdomain_fault
 from webhook.apimachinery.paths import FieldPath
@@ -231,8 +232,7 @@ def _check_volume_conflict(metadata: Metadata, volumes: _VolumeNames) -> Iterato
         yield VOLUME_CONFLICT.problem(metadata.path("name"), message, fix, metadata.name)
 
 
-@dataclass(frozen=True, slots=True)
-class _VolumeNames:
+class _VolumeNames(Struct, frozen=True):
     """For each volume name, the replicated jobs that have the volume; and the names that containers mount."""
 
     jobs: dict[str, list[str]]

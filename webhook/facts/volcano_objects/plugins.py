@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from webhook.text.wording import either
 
@@ -24,8 +25,7 @@ _EXAMPLES: Final = {
 _NUMBER: Final = re.compile(r"[-+]?([0-9][0-9_]*|0[xXoObB][0-9a-fA-F_]+)")
 
 
-@dataclass(slots=True)
-class ParsedFlags:
+class ParsedFlags(Struct):
     """The parsed flags. `error` says why parsing ended early, at argument `at`; later flags keep their defaults.
 
     `fix` says what to write instead of this argument.
@@ -83,8 +83,7 @@ def _fault_of_value(name: str, value: str, kind: Kind) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VolcanoPlugin:
+class VolcanoPlugin(Struct, frozen=True, kw_only=True):
     """One plugin: its options, and the roles of the tasks that it looks for, each with the default name of the task."""
 
     options: Mapping[str, Kind] = field(default_factory=dict)
