@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -13,11 +12,11 @@ from webhook.apimachinery.paths import get, path_as_text
 from webhook.conversion import cluster_policy, gatekeeper, kubewarden, kyverno
 from webhook.errors import InputProblem, NotConverted, PolicyError
 from webhook.manifests.foreign_kinds import project_of_policy
+from webhook.policy.expressions import UNDECLARED
 from webhook.policy.load import Options, load_documents
 from webhook.policy.policy_set import PolicySet
 from webhook.yamltext.yamlfile import Document
 
-_UNDECLARED: Final = re.compile(r"undeclared reference to '([^']*)'")
 _KYVERNOS: Final = frozenset(
     (
         "exceptions",
@@ -196,7 +195,7 @@ def compile_converted(manifests: Sequence[JSON], options: Options) -> PolicySet:
 
 def _reason_of_refusal(problems: Sequence[InputProblem]) -> str:
     """Return the names of Kyverno's functions in the policy; without any, the first problem."""
-    undeclared = dict.fromkeys(name for each in problems for name in _UNDECLARED.findall(each.message))
+    undeclared = dict.fromkeys(name for each in problems for name in UNDECLARED.findall(each.message))
     names = [name for name in undeclared if name in _KYVERNOS]
     if names:
         return f"uses {' and '.join(f'`{name}`' for name in names)}, which only Kyverno has"

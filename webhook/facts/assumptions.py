@@ -25,9 +25,9 @@ KUEUE: Final[Release] = (0, 19)
 TRAINER: Final[Release] = (2, 3)
 """The releases that are assumed if the param sets no release."""
 _RESOURCES: Final = ("resource.", "vendor.")
-_CONFIGURATION: Final = "controller_manager_config.yaml"
+CONFIGURATION_FILE: Final = "controller_manager_config.yaml"
 _WORDS: Final = frozenset(
-    ("kubernetes", "trainer", "kueue", _CONFIGURATION, "dynamicResourceAllocation", "featureGates", "resource")
+    ("kubernetes", "trainer", "kueue", CONFIGURATION_FILE, "dynamicResourceAllocation", "featureGates", "resource")
 )
 _EXAMPLES: Final = {"kubernetes": releases.DEFAULT, "trainer": TRAINER, "kueue": KUEUE}
 
@@ -114,7 +114,7 @@ def _assumptions_from_texts(settings: tuple[tuple[str, str], ...], name: str) ->
         feature_gates=frozenset(_enabled_feature_gates(texts.get("featureGates", ""))),
         kueue=kueue or _DEFAULTS.kueue,
         knows_kueue=kueue is not None,
-        kueue_configuration=texts.get(_CONFIGURATION, ""),
+        kueue_configuration=texts.get(CONFIGURATION_FILE, ""),
     )
 
 

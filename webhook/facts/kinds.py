@@ -8,6 +8,12 @@ from webhook.apimachinery.attributes import GroupVersionKind
 
 NODE: Final = GroupVersionKind("", "v1", "Node")
 POD: Final = ("", "Pod")
+DEPLOYMENT: Final = ("apps", "Deployment")
+STATEFUL_SET: Final = ("apps", "StatefulSet")
+JOB: Final = ("batch", "Job")
+CRON_JOB: Final = ("batch", "CronJob")
+JOB_SET: Final = ("jobset.x-k8s.io", "JobSet")
+RAY_JOB: Final = ("ray.io", "RayJob")
 PRIORITY_CLASS: Final = GroupVersionKind("scheduling.k8s.io", "v1", "PriorityClass")
 RUNTIME_CLASS: Final = GroupVersionKind("node.k8s.io", "v1", "RuntimeClass")
 TRAINER: Final = "trainer.kubeflow.org"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kinds import TRAIN_JOB
+from webhook.facts.kinds import RAY_JOB, TRAIN_JOB
 from webhook.facts.subject import Check, Subject
 from webhook.facts.train_job_pods.types import RUNTIMES
 from webhook.rules.problem import Problem
@@ -54,7 +54,6 @@ DEFAULT_SUBMITTER: Final = MESH.rule(
     function="GetDefaultSubmitterTemplate",
 )
 
-_RAY_JOB: Final = ("ray.io", "RayJob")
 _INJECT: Final = "sidecar.istio.io/inject"
 _NATIVE: Final = "sidecar.istio.io/nativeSidecar"
 _SUBMITTER: Final = "submitter"
@@ -67,7 +66,7 @@ def advise_sidecar(subject: Subject) -> Iterator[Problem]:
     """Warn of pod sets that get a sidecar. In a RayJob, only the submitter pod is checked, because only this pod must
     end.
     """
-    is_train_job, is_ray_job = subject.group_kind == TRAIN_JOB, subject.group_kind == _RAY_JOB
+    is_train_job, is_ray_job = subject.group_kind == TRAIN_JOB, subject.group_kind == RAY_JOB
     if is_ray_job:
         yield from _warn_of_sidecar_on_default_submitter(subject.typed(RayJob).spec)
     pod_sets = subject.fact_result("podSets")

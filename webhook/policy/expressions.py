@@ -151,7 +151,7 @@ HABITS: Final[Mapping[str, str]] = {
 """The hint for each habit. The tokens of a habit are separated by spaces."""
 _LONGEST: Final = max(len(habit.split()) for habit in HABITS)
 _LITERALS: Final[Mapping[str, str]] = {"string": "STRING", "int": "INT"}
-_UNDECLARED: Final = re.compile(r"undeclared reference to '([^']*)'")
+UNDECLARED: Final = re.compile(r"undeclared reference to '([^']*)'")
 _UNDEFINED: Final = re.compile(r"undefined field '([^']*)'")
 
 
@@ -175,7 +175,7 @@ def hints_for_issues(
 
 def _hint_for_message(message: str, place: Environment, facts: frozenset[str], explained: frozenset[str]) -> str:
     """Return the hint for one issue; "" for a name that already has a hint."""
-    if match := _UNDECLARED.match(message):
+    if match := UNDECLARED.match(message):
         if match[1] in explained:
             return ""
         return _hint_for_name(match[1], place, facts)

@@ -14,12 +14,12 @@ from webhook.facts.kueue.configuration import may_concern_kueue
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
+from webhook.facts.volcano_objects.types import QUEUE_NAME
 from webhook.policy.policy_set import PolicySet
 from webhook.schema import decode_object
 
 VOLCANO: Final = "volcano"
 _VOLCANO: Final = ("batch.volcano.sh", "scheduling.volcano.sh")
-_QUEUE_ANNOTATION: Final = "scheduling.volcano.sh/queue-name"
 _UNMANAGED: Final = {"managed": False, "queue": "", "clusterQueue": "", "cohort": "", "verdict": "", "podSets": []}
 
 
@@ -99,7 +99,7 @@ def _volcano_queue(subject: Subject) -> str:
     if subject.group_kind[0] in _VOLCANO:
         named = [get(subject.object, ("spec", "queue"), "")]
     elif VOLCANO in scheduler_names(subject):
-        named = [get(each, ("metadata", "annotations", _QUEUE_ANNOTATION), "") for each in (subject.object, *templates)]
+        named = [get(each, ("metadata", "annotations", QUEUE_NAME), "") for each in (subject.object, *templates)]
     else:
         return ""
     return next((each for each in named if isinstance(each, str) and each), "default")

@@ -32,6 +32,7 @@ from webhook.facts.gpu.device_pods import (
     is_training_container,
     read_device_workload,
 )
+from webhook.facts.kinds import POD
 from webhook.facts.subject import Check, Subject
 from webhook.facts.view import NAMESPACES
 from webhook.rules.problem import Problem
@@ -91,7 +92,6 @@ IMAGE_PULL: Final = DEVICE_FAILURES.rule(
 NAME_TAINTS: Final = "write one toleration, with a key, for each taint that the pods should tolerate"
 _EVICTING: Final = ("", "NoExecute")
 _NODE_FAILURES: Final = frozenset(("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"))
-_POD: Final = ("", "Pod")
 
 
 def advise_tolerations(subject: Subject) -> Iterator[Problem]:
@@ -133,7 +133,7 @@ def advise_device_tolerations(subject: Subject) -> Iterator[Problem]:
 
 def advise_bare_pods(subject: Subject) -> Iterator[Problem]:
     """Advise against a Pod that trains and has no controller to replace it."""
-    for pods in subject.once(read_device_workload).device_pods if subject.group_kind == _POD else ():
+    for pods in subject.once(read_device_workload).device_pods if subject.group_kind == POD else ():
         training = [container for container in pods.containers if is_training_container(container, subject)]
         if training and not any(_only_tries_devices(container, subject) for container in training):
             message = "the pod trains without a controller, so nothing replaces the pod when its node or device fails"
@@ -157,7 +157,7 @@ def advise_reused_claims_of_single_pods(subject: Subject) -> Iterator[Problem]:
         for pods in subject.once(read_device_workload).device_pods
         if pods.pod_count == 1 and _any_pod_names_claim(pods)
     ]
-    if not using or subject.group_kind == _POD:
+    if not using or subject.group_kind == POD:
         return
     names = {pods.podset.name for pods in using}
     for claim in subject.once(pod_claims).claims:

@@ -22,7 +22,8 @@ from typing import Final
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.facts.command_lines.command import cached_launch_of_container, node_count_range_of_launch
 from webhook.facts.device_failures.types import DEVICE_FAILURES, IS_TEST, RUNS_TEST, VolcanoJobOrTask
-from webhook.facts.gpu.device_pods import DevicePods, is_training_container, read_device_workload
+from webhook.facts.gpu.device_pods import SERVING, DevicePods, is_training_container, read_device_workload
+from webhook.facts.kinds import CRON_JOB, JOB, JOB_SET, RAY_JOB
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import types
 from webhook.rules.problem import Problem
@@ -109,13 +110,9 @@ EVICTIONS_COUNT: Final = DEVICE_FAILURES.rule(
     source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy",
     level="advice",
 )
-_JOB_SET: Final = ("jobset.x-k8s.io", "JobSet")
-_RAY_JOB: Final = ("ray.io", "RayJob")
 _WITHOUT_BACKOFF_LIMIT: Final = "v1alpha1"
 """The version of RayJob without backoffLimit: ray-operator/apis/ray/v1alpha1/rayjob_types.go."""
 _SEVERAL: Final = 2
-_JOB: Final = ("batch", "Job")
-_CRON_JOB: Final = ("batch", "CronJob")
 _SAYS_TRAINING: Final = re.compile(r"(?i)(?<![a-z])(pre)?train(ing|er)?(?![a-z])|fine[-_]?tun|\baccelerate launch\b")
 _SAYS_TRIAL: Final = re.compile(r"(?i)(?<![a-z])(smoke|preflight|nccl|rccl|mnist|cifar[-_]?10)(?![a-z])")
 """Names of jobs and containers that run only for a minute, so that a second run costs nothing: tests of devices or the
@@ -133,7 +130,6 @@ _BACKOFF_LIMIT: Final = 6
 """The default of backoffLimit in a Job without backoffLimitPerIndex: pkg/apis/batch/v1/defaults.go SetDefaults_Job."""
 
 
-_SERVERS: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
 _RAY_START: Final = re.compile(
     r"\A(?:(?:/\S{1,40}/)?(?:ba|da)?sh -[a-z]{0,3}c (?:--? )?)?(?:exec )?(?:/\S{1,40}/)?ray start\b"
 )
@@ -155,11 +151,11 @@ def advise_job_set_restarts(subject: Subject) -> Iterator[Problem]:
 
 def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
     """Warn of a training of several pods that does not handle the loss of a pod."""
-    if subject.group_kind == _RAY_JOB:
+    if subject.group_kind == RAY_JOB:
         yield from _check_ray_job_retries(subject)
         return
     at = types.SPECS.get(subject.group_kind)
-    if at is None and subject.group_kind != _JOB_SET:
+    if at is None and subject.group_kind != JOB_SET:
         return
     training = [
         pods for pods in subject.once(read_device_workload).device_pods if _trains_as_fixed_group(pods, subject)
@@ -171,7 +167,7 @@ def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
 
 def advise_ray_start(subject: Subject) -> Iterator[Problem]:
     """Warn of a server that only runs `ray start` without --block, so that its container ends at once."""
-    for pods in subject.once(read_device_workload).device_pods if subject.group_kind in _SERVERS else ():
+    for pods in subject.once(read_device_workload).device_pods if subject.group_kind in SERVING else ():
         for container in pods.containers:
             if container.runs(_RAY_START) and not container.runs(_STAYS):
                 message = "runs `ray start` without --block, so the container ends at once and restarts for ever"
@@ -266,16 +262,16 @@ def advise_job_policies(subject: Subject) -> Iterator[Problem]:
         if job.pod_failure_policy.json:
             yield from _check_restart_policy(job, pods, subject)
             yield from validate_fail_index(job)
-        elif subject.group_kind != _JOB_SET and job.backoff_limit_per_index is None:
+        elif subject.group_kind != JOB_SET and job.backoff_limit_per_index is None:
             yield from _check_pod_failure_policy(job, pods, subject)
 
 
 def _job_specs(subject: Subject) -> Iterator[JobSpec]:
-    if subject.group_kind == _JOB:
+    if subject.group_kind == JOB:
         yield subject.typed(Job).spec
-    elif subject.group_kind == _CRON_JOB:
+    elif subject.group_kind == CRON_JOB:
         yield subject.typed(CronJob).spec.job_template.spec
-    elif subject.group_kind == _JOB_SET:
+    elif subject.group_kind == JOB_SET:
         yield from (job.template.spec for job in subject.typed(JobSet).spec.replicated_jobs)
 
 
@@ -325,7 +321,7 @@ def _check_pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) 
 
 def _check_restart_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
     written = pods.spec.restart_policy
-    policy = written or ("OnFailure" if subject.group_kind == _JOB_SET else "")
+    policy = written or ("OnFailure" if subject.group_kind == JOB_SET else "")
     if policy == "OnFailure":
         at = job.path("template", "spec", "restartPolicy")
         message = "must be Never because the API server otherwise refuses a Job with a podFailurePolicy"

@@ -15,7 +15,7 @@ from webhook.apimachinery import quantity
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.command_lines.command import cached_launch_of_container, may_start_launcher
 from webhook.facts.gpu import devices
-from webhook.facts.kinds import LEADER_WORKER_SET, TRAIN_JOB
+from webhook.facts.kinds import DEPLOYMENT, LEADER_WORKER_SET, STATEFUL_SET, TRAIN_JOB
 from webhook.facts.pods.pod_sets import pod_set_located_in_runtime, pod_sets, relocate_problem_to_train_job, template_of
 from webhook.facts.subject import Subject
 from webhook.rules.problem import MissingObject, Problem
@@ -36,7 +36,7 @@ BATCH: Final = frozenset(
     )
 )
 """Kinds of jobs: their pods run until the work is done."""
-SERVING: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
+SERVING: Final = frozenset((DEPLOYMENT, STATEFUL_SET))
 """Kinds with pods that run without an end and are replaced one by one."""
 WORKLOADS: Final = BATCH | SERVING | {("", "Pod"), LEADER_WORKER_SET}
 """Kinds that get advice about devices. A DaemonSet gets no advice, because it manages the devices of its nodes."""

@@ -20,7 +20,7 @@ from webhook.apimachinery import quantity
 from webhook.apimachinery.attributes import JSON, NAME_LABEL, GroupVersionKind
 from webhook.apimachinery.releases import Release
 from webhook.errors import InputError
-from webhook.facts.assumptions import KUEUE
+from webhook.facts.assumptions import CONFIGURATION_FILE, KUEUE
 from webhook.facts.kinds import POD, TRAIN_JOB
 from webhook.facts.kueue.job_types import pod_templates
 from webhook.facts.kueue.objects import CONFIGURATION, GROUP, LOCAL_QUEUE
@@ -34,7 +34,6 @@ from webhook.typed.pods import Pod
 from webhook.typed.view import Typed
 from webhook.yamltext import yamlfile
 
-CONFIGURATION_FILE: Final = "controller_manager_config.yaml"
 """The key of the ConfigMap and of a param that contains the Configuration."""
 FRAMEWORK_OF_KIND: Final[Mapping[tuple[str, str], str]] = {
     ("batch", "Job"): "batch/job",

@@ -15,6 +15,7 @@ from msgspec import structs
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.apimachinery.releases import release_as_text
 from webhook.facts.check import is_made_by_controller
+from webhook.facts.kinds import CRON_JOB, DEPLOYMENT
 from webhook.facts.kueue.configuration import (
     UNSEEN_CONFIGURATION,
     default_integrations,
@@ -107,8 +108,6 @@ NO_QUEUE_NAME_IN_FILES: Final = KUEUE_UNMANAGED.rule(
 
 Rule: TypeAlias = Callable[[Subject, KueueManagement], Iterator[Problem]]
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
-_CRON_JOB: Final = ("batch", "CronJob")
-_DEPLOYMENT: Final = ("apps", "Deployment")
 _RAY_CLUSTER: Final = ("ray.io", "RayCluster")
 _COPIES_LABELS: Final = frozenset((("kubeflow.org", "Notebook"), ("serving.kserve.io", "InferenceService")))
 """Kinds with controllers that copy the labels to StatefulSets and Deployments, which Kueue manages.
@@ -117,7 +116,7 @@ Source: kubeflow/kubeflow components/notebook-controller/controllers/notebook_co
 kserve/kserve pkg/controller/v1beta1/inferenceservice/components/predictor.go.
 """
 _QUEUE_LABEL_INSIDE: Final[Mapping[tuple[str, str], FieldPath]] = {
-    _CRON_JOB: ("spec", "jobTemplate", "metadata", "labels", QUEUE_NAME),
+    CRON_JOB: ("spec", "jobTemplate", "metadata", "labels", QUEUE_NAME),
 }
 """The path of the queue label in kinds that create an object of an integrated kind."""
 
@@ -191,7 +190,7 @@ def _check_queue_name_elsewhere(subject: Subject, how: KueueManagement) -> Itera
         yield from templates
         if not templates and not _is_scaled_by_ray(subject):
             yield from _check_missing_queue_name(subject, how)
-    elif subject.group_kind == _CRON_JOB:
+    elif subject.group_kind == CRON_JOB:
         yield from _check_queue_on_pods_of_cron_job(subject)
 
 
@@ -236,7 +235,7 @@ def _check_queue_on_templates(subject: Subject) -> Iterator[Problem]:
     (pkg/controller/jobs/raycluster/raycluster_webhook.go validateCreate).
     """
     has_pods = "pod" in subject.once(read_kueue_configuration).frameworks
-    if has_pods and (subject.group_kind == _DEPLOYMENT or _is_scaled_by_ray(subject)):
+    if has_pods and (subject.group_kind == DEPLOYMENT or _is_scaled_by_ray(subject)):
         return
     for pod_set, template in zip(subject.once(pod_sets).all, subject.once(pod_templates), strict=True):
         queue = template.metadata.labels.get(QUEUE_NAME)

@@ -25,7 +25,7 @@ from typing import Final
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.facts.gpu.device_pods import SERVING
-from webhook.facts.kinds import LEADER_WORKER_SET
+from webhook.facts.kinds import LEADER_WORKER_SET, STATEFUL_SET
 from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.facts.model_servers.servers_of_object import ServerContainer, pods_of_template_in_group
 from webhook.facts.model_servers.services import AlphaInferencePool, InferencePool
@@ -184,7 +184,6 @@ _HOST_FLAG: Final = {
     LMDEPLOY: "--server-name 0.0.0.0",
     DYNAMO_FRONTEND: "--http-host 0.0.0.0",
 }
-_STATEFUL_SET: Final = ("apps", "StatefulSet")
 _KSERVE: Final = "KServe"
 _ADDS_PROBE: Final = {
     ("serving.kserve.io", "InferenceService"): _KSERVE,
@@ -559,7 +558,7 @@ def _labels_of_pods(member: ServerContainer, subject: Subject) -> Mapping[str, J
     labels, name = written if isinstance(written, dict) else {}, subject.metadata.name
     if not name:
         return labels
-    if subject.group_kind == _STATEFUL_SET:
+    if subject.group_kind == STATEFUL_SET:
         return {**labels, "statefulset.kubernetes.io/pod-name": f"{name}-0", "apps.kubernetes.io/pod-index": "0"}
     if subject.group_kind == LEADER_WORKER_SET:
         has_leader = pods_of_template_in_group(member.pod_set, subject) == 1

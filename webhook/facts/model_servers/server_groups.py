@@ -15,7 +15,7 @@ from typing import Final
 
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.facts.gpu.device_pods import BATCH
-from webhook.facts.kinds import LEADER_WORKER_SET
+from webhook.facts.kinds import LEADER_WORKER_SET, STATEFUL_SET
 from webhook.facts.model_servers.gpus import gpus_of_container
 from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.facts.model_servers.servers_of_object import (
@@ -106,8 +106,7 @@ SIDECAR_IN_GROUP: Final = MODEL_SERVER.rule(
     level="advice",
 )
 _INJECT: Final = "sidecar.istio.io/inject"
-_STATEFUL_SET: Final = ("apps", "StatefulSet")
-_WITH_ALL_PODS: Final = BATCH | {_STATEFUL_SET}
+_WITH_ALL_PODS: Final = BATCH | {STATEFUL_SET}
 """Kinds in which one object usually creates all pods of a server."""
 _ADDRESS: Final = {VLLM: "--master-addr", SGLANG: "--dist-init-addr"}
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]", "::1")
@@ -337,7 +336,7 @@ def _subdomain(subject: Subject) -> str:
     if subject.group_kind == LEADER_WORKER_SET:
         policy = subject.typed(LeaderWorkerSet).spec.network_config.subdomain_policy
         return subject.metadata.name if policy in ("", "Shared") else ""
-    name = get(subject.object, ("spec", "serviceName")) if subject.group_kind == _STATEFUL_SET else ""
+    name = get(subject.object, ("spec", "serviceName")) if subject.group_kind == STATEFUL_SET else ""
     return name if isinstance(name, str) else ""
 
 
@@ -405,7 +404,7 @@ def check_pods_that_wait_for_each_other(member: ServerContainer, subject: Subjec
                 "is LeaderReady, so workers start only when the leader is ready, but the leader waits for the workers"
             )
             yield _problem_of_waiting(at, message, "set startupPolicy: LeaderCreated")
-    elif subject.group_kind == _STATEFUL_SET and (nodes or 1) > 1 and (member.pod_set.count or 0) > 1:
+    elif subject.group_kind == STATEFUL_SET and (nodes or 1) > 1 and (member.pod_set.count or 0) > 1:
         policy = get(subject.object, ("spec", "podManagementPolicy"), "OrderedReady")
         if policy != "OrderedReady":
             yield from _check_published_addresses(member, subject)

@@ -21,7 +21,7 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import path_as_text
 from webhook.facts.gpu.device_pods import BATCH, PLACED, without_repeated_problems
 from webhook.facts.gpu.devices import device_of_resource_name
-from webhook.facts.kinds import LEADER_WORKER_SET, TRAIN_JOB
+from webhook.facts.kinds import JOB_SET, LEADER_WORKER_SET, TRAIN_JOB
 from webhook.facts.nodes.node_offers import NodeOffer, PodNeeds, PodsAndNodes, largest_amounts, pods_and_nodes
 from webhook.facts.nodes.node_pool_types import Requirement, read_requirement, requirements_of_pod
 from webhook.facts.nodes.node_pools import judge_new_nodes
@@ -113,7 +113,6 @@ _AMD_PARTITION: Final = re.compile(r"amd\.com/[a-z]{2,4}_nps[0-9]")
 """A resource of a partition, which a plugin with the naming strategy `single` offers as amd.com/gpu."""
 _NEURON: Final = "aws.amazon.com/"
 _VOLCANO_JOB: Final = ("batch.volcano.sh", "Job")
-_JOB_SET: Final = ("jobset.x-k8s.io", "JobSet")
 _TRAINING_OPERATOR: Final = "kubeflow.org"
 _RAY: Final = "ray.io"
 _RAY_GANG: Final = "ray.io/gang-scheduling-enabled"
@@ -271,7 +270,7 @@ def _has_gang_of_kai(subject: Subject) -> bool:
     """
     spec = _spec_of_object(subject)
     has_order = "startupPolicy" in spec or any("dependsOn" in each for each in spec.get("replicatedJobs") or ())
-    return subject.group_kind == _JOB_SET and not has_order
+    return subject.group_kind == JOB_SET and not has_order
 
 
 def _shortage(pods: Sequence[PodsAndNodes], counts: Sequence[int]) -> Shortage | None:

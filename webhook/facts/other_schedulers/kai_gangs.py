@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.apimachinery.paths import FieldPath, get
-from webhook.facts.kinds import LEADER_WORKER_SET
+from webhook.facts.kinds import JOB, JOB_SET, LEADER_WORKER_SET
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
@@ -46,8 +46,6 @@ _DECIMAL: Final = re.compile(r"\+?(?:[0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})(?:
 _LEAST_PART: Final = 1e-6
 """The fraction of a GPU that is assumed for a request of GPU memory. The real fraction is not known."""
 TRAINING_JOBS: Final = frozenset(("kubeflow.org", f"{name}Job") for name in ("PyTorch", "TF", "XGBoost", "JAX", "MPI"))
-JOB: Final = ("batch", "Job")
-JOB_SET: Final = ("jobset.x-k8s.io", "JobSet")
 _RAY: Final = frozenset(("ray.io", kind) for kind in ("RayCluster", "RayJob", "RayService"))
 _WORKER_GROUPS: Final = "workerGroupSpecs"
 _MIN_AVAILABLE: Final = ("spec", "runPolicy", "schedulingPolicy", "minAvailable")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
+from webhook.facts.kinds import CRON_JOB, JOB, TRAIN_JOB, TRAINING_RUNTIMES
 from webhook.facts.shapes.manifest_shape import check_fields_of_object, check_fields_of_pod
 from webhook.facts.shapes.object_shape import (
     POD_KIND,
@@ -14,8 +14,6 @@ from webhook.facts.shapes.object_shape import (
     check_values_of_volcano_object,
 )
 from webhook.facts.shapes.selectors import (
-    CRON_JOB,
-    JOB,
     SELECTING_KINDS,
     SERVICES,
     check_labels_of_template,

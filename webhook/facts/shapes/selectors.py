@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import Index, interest_in_fields
+from webhook.facts.kinds import CRON_JOB, JOB
 from webhook.facts.pods.node_selection import labels_meet_requirement
 from webhook.facts.shapes.manifest_shape import MANIFEST_SHAPE
 from webhook.facts.shapes.object_shape import OBJECT_SHAPE
@@ -63,8 +64,6 @@ TARGET_PORT: Final = MANIFEST_SHAPE.rule(
 SELECTING_KINDS: Final = frozenset(
     (("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job"))
 )
-JOB: Final = ("batch", "Job")
-CRON_JOB: Final = ("batch", "CronJob")
 _AT: Final = ("spec", "template", "metadata", "labels")
 _SELECTOR_FIELDS: Final = frozenset(("matchLabels", "matchExpressions"))
 _OPERATORS: Final = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}

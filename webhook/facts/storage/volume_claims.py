@@ -29,6 +29,7 @@ from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import read_device_workload
+from webhook.facts.kinds import DEPLOYMENT, STATEFUL_SET
 from webhook.facts.storage.mounts import STORAGE, VolumeMountInObject, number_of_pods_with, read_mounts
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
@@ -119,8 +120,6 @@ CLAIM_LOOKUPS: Final = (
     interest_in_fields(PersistentVolumeClaim.gvk, "spec.accessModes", "spec.storageClassName", "status.phase"),
     interest_in_fields(StorageClass.gvk, "provisioner", "metadata.annotations"),
 )
-_DEPLOYMENT: Final = ("apps", "Deployment")
-_STATEFUL_SET: Final = ("apps", "StatefulSet")
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 _PERCENT: Final = re.compile("([0-9]{1,4})%", re.ASCII)
 _ALONE: Final = ({"ReadWriteOnce"}, {"ReadWriteOncePod"})
@@ -205,7 +204,7 @@ def check_classes_of_claim_templates(subject: Subject) -> Iterator[Problem]:
     A claim without a class needs a default class or a volume that exists. Volumes are not looked up, so without a
     default class it is not known whether the claim gets a volume.
     """
-    if subject.group_kind != _STATEFUL_SET or not subject.once(read_device_workload).device_pods:
+    if subject.group_kind != STATEFUL_SET or not subject.once(read_device_workload).device_pods:
         return
     view = subject.cluster_view()
     for template in subject.typed(StatefulSet).spec.volume_claim_templates:
@@ -329,7 +328,7 @@ def is_storage_class_absent(name: str, view: ClusterView) -> bool:
 
 def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
     """Warn about a Deployment of one pod with devices if the old and new pod cannot mount a claim at the same time."""
-    if subject.group_kind != _DEPLOYMENT or not subject.namespace:
+    if subject.group_kind != DEPLOYMENT or not subject.namespace:
         return
     spec = subject.typed(Deployment).spec
     if (

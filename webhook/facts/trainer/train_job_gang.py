@@ -17,6 +17,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
 from webhook.facts.train_job_pods.releases import GANG_RESOURCES, QUEUES
 from webhook.facts.train_job_pods.types import TRAIN_JOB, TRAIN_JOB_ADVICE
+from webhook.facts.volcano_objects.types import QUEUE_NAME
 from webhook.rules.problem import MissingObject, Problem
 from webhook.typed.collections import Items
 
@@ -63,7 +64,6 @@ _NEEDS_A_POD: Final = "coscheduling"
 apis/scheduling/v1alpha1/types.go). In PodGroups of Volcano, minMember may be 0 (volcano-sh/volcano@ed72c7c8
 scheduling.volcano.sh_podgroups.yaml).
 """
-_QUEUE: Final = "scheduling.volcano.sh/queue-name"
 
 
 def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
@@ -95,13 +95,13 @@ def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
 
 def validate_volcano_queue(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield the problem of an empty annotation for the Volcano queue of the gang (volcano.go, since Trainer 2.1)."""
-    if job.scheduler == "volcano" and job.release >= QUEUES and job.merged.annotations.get(_QUEUE) == "":
+    if job.scheduler == "volcano" and job.release >= QUEUES and job.merged.annotations.get(QUEUE_NAME) == "":
         message = (
-            f"must not set the annotation {_QUEUE} to an empty string because Trainer refuses an empty queue name for "
-            f"{job.runtime}"
+            f"must not set the annotation {QUEUE_NAME} to an empty string because Trainer refuses an empty queue name "
+            f"for {job.runtime}"
         )
         yield VOLCANO_QUEUE.problem(
-            job.merged.annotated[_QUEUE], message, "name a queue of Volcano, or remove the annotation"
+            job.merged.annotated[QUEUE_NAME], message, "name a queue of Volcano, or remove the annotation"
         )
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON
-from webhook.cluster.interest import interest_in_fields
 from webhook.facts.command_lines.command import cached_launch_of_container, node_count_range_of_launch
 from webhook.facts.subject import Subject
 from webhook.facts.training_jobs.typed_job import TRAINING_JOB, TRAINING_JOB_ADVICE, PyTorchJob, TrainingJobOfKind
@@ -34,7 +33,6 @@ AUTOSCALER_REQUESTS: Final = TRAINING_JOB_ADVICE.rule(
     fails="silent",
 )
 
-LOOKUPS: Final = (interest_in_fields(LimitRange.gvk, "spec.limits"),)
 _POLICY: Final = ("spec", "elasticPolicy")
 _NODES_OF_OPERATOR: Final = "PET_NNODES"
 """The operator sets this variable to `minReplicas:maxReplicas`: pkg/controller.v1/pytorch/elastic.go."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.facts.pods.pod_requests import LIMIT_RANGE_LOOKUPS
 from webhook.facts.subject import Check, Subject
 from webhook.facts.training_jobs import (
     autoscaler,
@@ -53,6 +54,6 @@ CHECKS: Final = (
         group="training-job",
         run=validate_training_job,
         kinds=frozenset((GROUP, kind) for kind in KINDS),
-        lookups=autoscaler.LOOKUPS,
+        lookups=LIMIT_RANGE_LOOKUPS,
     ),
 )

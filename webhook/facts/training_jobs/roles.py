@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from webhook.facts.launch.commands_of_kinds import message_of_overwritten_variables
+from webhook.facts.launch.commands_of_kinds import PYTORCH_VARIABLES, message_of_overwritten_variables
 from webhook.facts.storage.shared_memory import MORE_SHARED_MEMORY
 from webhook.facts.training_jobs.training_job import (
     check_null_gpu_amounts,
@@ -133,7 +133,6 @@ SHARED_MEMORY: Final = TRAINING_JOB_ADVICE.rule(
 _WATCHED: Final = frozenset(("ps", "worker", "chief", "master", "evaluator"))
 _MOST_NAMES: Final = 3
 """The most containers that a message names."""
-_RENDEZVOUS: Final = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
 _OF_TORCH: Final = ("PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NODE_RANK")
 _OF_PADDLE: Final = ("PADDLE_MASTER", "PADDLE_NNODES", "PADDLE_JOB_ID")
 _OF_JAX: Final = ("COORDINATOR_ADDRESS", "COORDINATOR_PORT", "NUM_PROCESSES", "PROCESS_ID")
@@ -295,9 +294,9 @@ def _variables_decided_by_roles(job: TrainingJobOfKind) -> Sequence[str]:
     has_several_pods, has_master = job.count_pods() not in (None, 1), "Master" in job.roles
     match job.kind:
         case "PyTorchJob":
-            return (*_RENDEZVOUS, *_OF_TORCH) if has_master else ()
+            return (*PYTORCH_VARIABLES, *_OF_TORCH) if has_master else ()
         case "XGBoostJob":
-            return (*_RENDEZVOUS, *(_OF_LIGHT_GBM if has_several_pods else ())) if has_master else ()
+            return (*PYTORCH_VARIABLES, *(_OF_LIGHT_GBM if has_several_pods else ())) if has_master else ()
         case "TFJob":
             return ("TF_CONFIG",) if has_several_pods else ()
         case "PaddleJob":
