@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
 
 from msgspec import Struct
@@ -37,28 +37,15 @@ from webhook.schema.api_defaults import with_api_defaults
 from webhook.schema.sent import as_sent_by_api_server
 from webhook.settings.shared import Settings
 from webhook.text.wording import shown
+from webhook.workloads.rows import Row
 
 DEFAULT_NAMESPACE: Final = "default"
 """kubectl's namespace for an object without a namespace."""
 
 
-class KindRow(Protocol):
-    """A kind in the workload table."""
-
-    @property
-    def resource(self) -> str:
-        """Return the plural in lower case."""
-        ...
-
-    @property
-    def namespaced(self) -> bool:
-        """Return whether objects have a namespace."""
-        ...
-
-
 _BETA: Final = f"{wire.GROUP}/v1beta1"
 
-RowOf = Callable[[str, str], KindRow | None]
+RowOf = Callable[[str, str], Row | None]
 """Returns the entry of a group and kind, as `Table.row`; None for unknown kinds."""
 
 

@@ -18,7 +18,7 @@ from webhook import assembly
 from webhook.commands import live_options, options, output, ray_audit, report_options
 from webhook.commands.audit_files import FilesAudit, assemble_policies_and_files, create_process_auditor
 from webhook.commands.audit_index import KFCTL, AuditIndex, Indexer
-from webhook.commands.audit_part import FindingLineEncoder, PartAudit, PartOptions, PartResult, Reviewed, StopSignal
+from webhook.commands.audit_part import FindingLineEncoder, PartAudit, PartOptions, PartResult, Reviewed
 from webhook.commands.audit_totals import AuditTotals
 from webhook.commands.progress import EXIT_CODE, Interrupts, Progress
 from webhook.evaluation.review_options import ReviewOptions
@@ -252,7 +252,7 @@ class AuditSource(Protocol):
         """Return the bytes of all input; 0 if unknown."""
         ...
 
-    def parts_with_findings(self, stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
+    def parts_with_findings(self, stop: Interrupts) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         """Yield each part with its findings. The caller must read the findings before the next part."""
         ...
 

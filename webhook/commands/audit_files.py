@@ -10,8 +10,9 @@ from webhook.admission import fixtures
 from webhook.assembly import ReviewAssembly
 from webhook.cluster.files import FilesCluster
 from webhook.commands.audit_index import AuditIndex, Indexer, indexer_of
-from webhook.commands.audit_part import PartAudit, PartResult, StopSignal
+from webhook.commands.audit_part import PartAudit, PartResult
 from webhook.commands.audit_totals import AuditTotals
+from webhook.commands.progress import Interrupts
 from webhook.input.document_stream import DocumentStream
 from webhook.input.documents import IGNORE_FILE
 from webhook.report.finding import Finding
@@ -22,19 +23,19 @@ from webhook.text.wording import counted
 
 Index: TypeAlias = Callable[[Indexer], AuditIndex]
 """Runs an indexer on all files."""
-Results: TypeAlias = Callable[[StopSignal], Iterable[tuple[PartResult, Iterable[Finding]]]]
+Results: TypeAlias = Callable[[Interrupts], Iterable[tuple[PartResult, Iterable[Finding]]]]
 """Audits all parts of the files. The findings of a part must be read before the next part."""
 
 
 def create_process_auditor(audit: PartAudit, stream: DocumentStream, jobs: int) -> Results:
     """Return a function that audits files in `jobs` processes of this machine."""
 
-    def in_this_process(stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
+    def in_this_process(stop: Interrupts) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         for part in stream.parts():
             result = PartResult()
             yield result, audit.findings(part, result, stop)
 
-    def in_several(_stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
+    def in_several(_stop: Interrupts) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         from webhook.commands.ordered_work import results_in_order
 
         return ((result, result.findings) for result in results_in_order(audit.audit_part, stream.parts(), jobs))
@@ -70,7 +71,7 @@ class FilesAudit:
     def size_bytes(self) -> int:
         return self._stream.size_bytes()
 
-    def parts_with_findings(self, stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
+    def parts_with_findings(self, stop: Interrupts) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         """Yield each part with its findings. The caller must read the findings before the next part."""
         for result, findings in self._results(stop):
             yield result, findings

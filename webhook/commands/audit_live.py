@@ -28,13 +28,13 @@ from webhook.commands.audit_part import (
     ObjectAudit,
     PartResult,
     Reviewed,
-    StopSignal,
     decisions_of,
     has_unread_pods,
     qualified_kind,
 )
 from webhook.commands.audit_totals import AuditTotals
 from webhook.commands.job_demands import add_demand, queue_trees
+from webhook.commands.progress import Interrupts
 from webhook.errors import CallError, ConfigurationError, InputProblem, LookupFailed
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.export.webhook_rules import matched_resources_of_policies
@@ -117,7 +117,7 @@ class LiveAudit:
         self.read: set[tuple[str, str]] = set()
         self._is_list_cut = False
 
-    def parts_with_findings(self, stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
+    def parts_with_findings(self, stop: Interrupts) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         """Yield groups of objects of one kind with their findings, which must be read before the next group."""
         phases = (Phase.VALIDATE,) if self._audit.reviewed == "stored" else tuple(Phase)
         wanted = {pair for phase in phases for pair in _resources_of_policies(self._audit.policies, phase)}
@@ -138,7 +138,7 @@ class LiveAudit:
             totals.report_lack_of_objects((CLUSTER,), "the cluster has no objects in this scope")
         totals.finish((), is_interrupted=is_interrupted)
 
-    def _audit_kind(self, kind: ServedKind, stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
+    def _audit_kind(self, kind: ServedKind, stop: Interrupts) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         read, has_problems, self._is_list_cut = self._list_objects_in_scope(kind), False, False
         while True:
             result = PartResult()

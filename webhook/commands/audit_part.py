@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Struct, field, structs
 
@@ -22,6 +22,7 @@ from webhook.apimachinery.attributes import JSON, POD, Attributes, GroupVersionK
 from webhook.cluster import Cluster
 from webhook.cluster.file_tree import is_assertion, reason_not_applied
 from webhook.cluster.lookup import namespace_and_name
+from webhook.commands.progress import Interrupts
 from webhook.commands.repeated_keys import RULE, RepeatedKeys
 from webhook.deadline import Deadline
 from webhook.errors import CallError, InputProblem
@@ -106,15 +107,6 @@ class PartResult(Struct):
     counts: ObjectCounts = field(default_factory=ObjectCounts)
 
 
-class StopSignal(Protocol):
-    """Says whether to stop the audit, for example after Ctrl-C."""
-
-    @property
-    def is_set(self) -> bool:
-        """Return whether to stop after the current object."""
-        ...
-
-
 class FindingLineEncoder(Struct, frozen=True):
     """Writes findings as lines in the worker process. The main process only copies the text.
 
@@ -190,7 +182,7 @@ class PartAudit:
             self._encoder.encode(result)
         return result
 
-    def findings(self, part: SourcePart, result: PartResult, stop: StopSignal | None = None) -> Iterator[Finding]:
+    def findings(self, part: SourcePart, result: PartResult, stop: Interrupts | None = None) -> Iterator[Finding]:
         """Yield the findings of a part and fill `result`, until `stop` is set."""
         by_kustomize = self._files.is_read_by_kustomize(part.source)
         inputs = document_stream.read_documents_of_part(

@@ -10,7 +10,8 @@ import typer
 
 from webhook.commands.audit_files import Index, Results
 from webhook.commands.audit_index import AuditIndex, Indexer
-from webhook.commands.audit_part import PartOptions, PartResult, StopSignal
+from webhook.commands.audit_part import PartOptions, PartResult
+from webhook.commands.progress import Interrupts
 from webhook.errors import ConfigurationError
 from webhook.input import object_store
 from webhook.input.document_stream import DocumentStream
@@ -97,7 +98,7 @@ def create_ray_auditor(
 
     work = AuditWork(assembled, how)
 
-    def results(_stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
+    def results(_stop: Interrupts) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         return ((each, each.findings) for each in cluster.results_in_order(work, stream.input_files()))
 
     return results
