@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -96,16 +95,18 @@ class AuditTotals:
             self.demands.setdefault(key, Demand()).add(demand)
         self._templates.update((each.file, each) for each in part.templates)
         self.add_problems(part.problems)
-        self._print_to_stderr(f"warning: {warning}" for warning in part.warnings)
+        terminal.print_to_stderr(f"warning: {warning}" for warning in part.warnings)
         for mistake, places in part.mistaken_kinds.items():
             self._mistaken_kinds.setdefault(mistake, []).extend(places)
-        self._print_to_stderr(f"note: {place}: {note}" for note, place in part.notes.items() if note not in self._noted)
+        terminal.print_to_stderr(
+            f"note: {place}: {note}" for note, place in part.notes.items() if note not in self._noted
+        )
         self._noted.update(part.notes)
 
     def add_problems(self, problems: Sequence[InputProblem]) -> None:
         """Count and report problems of input that cannot be read."""
         self._problems += problems
-        self._print_to_stderr(f"error: {problem}" for problem in problems)
+        terminal.print_to_stderr(f"error: {problem}" for problem in problems)
 
     def add_ignored_files(self, count: int) -> None:
         """Count the files that `.claimgateignore` leaves out."""
@@ -120,7 +121,7 @@ class AuditTotals:
         if files:
             some = counted(len(files), "file or folder is", "files or folders are")
             fix = ": name a folder that contains the file and the link" if "outside" in files[0].reason else ""
-            self._print_to_stderr([f"note: {some} not read, first {files[0].file}: {files[0].reason}{fix}"])
+            terminal.print_to_stderr([f"note: {some} not read, first {files[0].file}: {files[0].reason}{fix}"])
 
     def report_lack_of_objects(self, named: Sequence[str], otherwise: str) -> None:
         """If no object was audited, report why. With --require-input, this is an error.
@@ -139,35 +140,35 @@ class AuditTotals:
         if self._requires_input:
             self.add_problems([structs.replace(problem, message=f"--require-input: {problem.message}")])
         else:
-            self._print_to_stderr([f"warning: {problem}"])
+            terminal.print_to_stderr([f"warning: {problem}"])
 
     def finish(self, notes: Iterable[str], *, is_interrupted: bool) -> None:
         """Report notes that are known only after the last part, such as stale entries of the baseline."""
         for mistake, (first, *others) in self._mistaken_kinds.items():
             more = f" (likewise {counted(len(others), 'more object')})" if others else ""
-            self._print_to_stderr([f"warning: {first}: kind: {mistake}{more}"])
+            terminal.print_to_stderr([f"warning: {first}: kind: {mistake}{more}"])
         if self._unchanged:
-            self._print_to_stderr([f"note: {counted(self._unchanged, 'object')} unchanged and not audited"])
+            terminal.print_to_stderr([f"note: {counted(self._unchanged, 'object')} unchanged and not audited"])
         if self._not_compared:
             file, reason = next(iter(self._not_compared.items()))
             some = counted(len(self._not_compared), "file")
             told = f"{some} could not be compared with the revision, so all objects are audited"
-            self._print_to_stderr([f"note: {told}; first {file}: {reason}"])
+            terminal.print_to_stderr([f"note: {told}; first {file}: {reason}"])
         if not self._unchanged and not is_interrupted:
-            self._print_to_stderr(f"note: {each}" for each in self._stale_baseline_and_exceptions())
+            terminal.print_to_stderr(f"note: {each}" for each in self._stale_baseline_and_exceptions())
         failed = {each.file for each in self._problems}
         # a chart that failed is reported as a problem
         left = [each for each in self._templates.values() if each.chart not in failed]
         if template := templates.summarize_templates(left):
-            self._print_to_stderr([f"note: {template}"])
-        self._print_to_stderr(f"note: {each}" for each in notes)
+            terminal.print_to_stderr([f"note: {template}"])
+        terminal.print_to_stderr(f"note: {each}" for each in notes)
 
     def exit_code(self) -> int:
         """Return the exit code: 2 for unreadable input, otherwise by the results and --fail-on."""
         denied, warned = self._found.is_denied, self._found.results[Result.WARN]
         if self._problems:
             if count := self._found.with_findings:
-                self._print_to_stderr([f"note: {counted(count, 'object')} with findings in what could be read"])
+                terminal.print_to_stderr([f"note: {counted(count, 'object')} with findings in what could be read"])
             return _UNREADABLE
         return exit_code_of_results(self._fail_on, denied=denied, warned=warned > 0, undecided=self._found.is_undecided)
 
@@ -206,7 +207,3 @@ class AuditTotals:
             unreported=self._filtering.hidden + self._hidden,
             params=tuple(self._params),
         )
-
-    @staticmethod
-    def _print_to_stderr(lines: Iterable[str]) -> None:
-        sys.stderr.write(terminal.lines(lines))

@@ -90,7 +90,7 @@ def command(
     sets = _policy_sets_to_compare(settings, against or ())
     backtest = PartBacktester(sets)
     total = backtest.count_part(LogPart(""))  # zero counts, to which the counts of the parts are added
-    _print_problems(problems)
+    terminal.print_to_stderr(f"error: {each}" for each in problems)
     with (
         ray_audit.connect_to_ray_if_given(ray if files else "", jobs) as cluster,
         Progress(_size_of_files(files), "requests") as bar,
@@ -100,7 +100,7 @@ def command(
         for counts in parts:
             printed = len(total.broken_lines)
             total.add(counts)
-            _print_problems((*counts.problems, *total.broken_lines[printed:]))
+            terminal.print_to_stderr(f"error: {each}" for each in (*counts.problems, *total.broken_lines[printed:]))
             bar.advance(counts.read_bytes, counts.requests)
             if interrupts.is_set:
                 break
@@ -108,7 +108,7 @@ def command(
         lines = counted(further, "further line is not an audit event", "further lines are not audit events")
         sys.stderr.write(f"error: {lines}\n")
     problems = (*problems, *total.problems, *total.broken_lines, *_problem_of_nothing_reviewed(files, total))
-    _print_problems(_problem_of_nothing_reviewed(files, total))
+    terminal.print_to_stderr(f"error: {each}" for each in _problem_of_nothing_reviewed(files, total))
     if interrupts.is_set:
         sys.stderr.write(f"error: interrupted after {total.events} events; the report has only these\n")
     output.write_to_outputs(outputs, {"text": lambda: backtest_text(total), "json": lambda: backtest_json(total)})
@@ -122,7 +122,7 @@ def _policy_sets_to_compare(settings: ReviewSettings, against: Sequence[Path]) -
     if against:
         other = replace(settings, only=tuple(against))
         sets["against"] = assembly.assemble_policies_and_context(other)
-        sys.stderr.write(terminal.lines([f"note: --against: {assembly.describe_policy_sets_in_use(other)}"]))
+        terminal.print_to_stderr([f"note: --against: {assembly.describe_policy_sets_in_use(other)}"])
         options.warn_of_unbound(sets["against"].policies)
     return sets
 
@@ -152,10 +152,6 @@ def _exit_code_of_counts(failing: frozenset[FailOn], total: PartCounts) -> int:
 
 def _size_of_files(files: Sequence[InputFile]) -> int:
     return sum(file.path.stat().st_size for file in files if file.path.is_file())
-
-
-def _print_problems(problems: Sequence[InputProblem]) -> None:
-    sys.stderr.write(terminal.lines(f"error: {problem}" for problem in problems))
 
 
 def backtest_text(counts: PartCounts) -> str:

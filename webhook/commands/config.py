@@ -99,7 +99,7 @@ def _check_rules_and_exceptions(settings: Settings) -> int:
     policies = assembly.load_policies_of_settings(settings, assembly.create_compile_options(settings))
     ending = assembly.exceptions_at_their_end(settings.configuration, current_day(), notice_days=NOTICE_DAYS)
     unused = unused_params(settings.configuration, policies)
-    sys.stderr.write(terminal.lines(f"warning: {each}" for each in (*ending, *unused)))
+    terminal.print_to_stderr(f"warning: {each}" for each in (*ending, *unused))
     return 0
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
@@ -75,13 +74,13 @@ def print_policy_notes(settings: Settings, policies: PolicySet) -> None:
     """Print the sets of policies, expired exceptions and unbound policies on stderr."""
     notes = [f"note: {sets}"] if (sets := assembly.describe_policy_sets_unless_default(settings)) else []
     warnings = (f"warning: {each}" for each in assembly.exceptions_at_their_end(settings.configuration, current_day()))
-    sys.stderr.write(terminal.lines((*notes, *warnings)))
+    terminal.print_to_stderr((*notes, *warnings))
     warn_of_unbound(policies)
 
 
 def warn_of_unbound(policies: PolicySet) -> None:
     """Print the policies that are never evaluated on stderr."""
-    sys.stderr.write(terminal.lines(f"warning: {each}" for each in unbound.warnings_about_unbound(policies)))
+    terminal.print_to_stderr(f"warning: {each}" for each in unbound.warnings_about_unbound(policies))
 
 
 _ONE: Mapping[str, Any] = {"text": str | None, "path": Path | None, "switch": bool | None}

@@ -186,7 +186,7 @@ def check(
         },
     )
     if loaded.foreign:
-        sys.stderr.write(terminal.lines([f"warning: {loaded.foreign}"]))
+        terminal.print_to_stderr([f"warning: {loaded.foreign}"])
     is_wrong = loaded.unbound_policy_names or any(map(policy_details.has_certain_mistakes, described))
     return 1 if is_wrong or any(each["mistakes"] for each in exceptions) else 0
 
@@ -209,7 +209,7 @@ def export(folder: Folders = None, *, settings: Settings) -> int:
 
     made = collect(_load_named_policies(folder, settings), settings.kubernetes_version)
     sys.stdout.write("---\n".join(yamlfile.dump(value) for value in made.manifests))
-    sys.stderr.write(terminal.lines(made.lacking))
+    terminal.print_to_stderr(made.lacking)
     return 0
 
 
@@ -246,7 +246,7 @@ def convert(
         raise InputError(InputProblem(message="no policy of Kyverno, Gatekeeper or Kubewarden found", file=where))
     sys.stdout.write("---\n".join(yamlfile.dump(value) for value in made.manifests))
     converted = made.policy_count - len(made.problems)
-    sys.stderr.write(terminal.lines([*map(str, made.problems), *(f"note: {each}" for each in made.notes)]))
+    terminal.print_to_stderr([*map(str, made.problems), *(f"note: {each}" for each in made.notes)])
     sys.stderr.write(
         terminal.lines(
             [f"{counted(made.policy_count, 'policy', 'policies')}: {converted} converted, {len(made.problems)} not"]

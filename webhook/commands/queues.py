@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -77,7 +76,7 @@ def command(
         else _overview_of_cluster(_cluster_of_files(named, context_is_whole=context_is_whole))
     )
     if not made.rows:
-        sys.stderr.write(terminal.lines(["note: there are no queues"]))
+        terminal.print_to_stderr(["note: there are no queues"])
     output.write_to_outputs(
         outputs, {"text": lambda: queue_text(made), "json": lambda: queue_json(made), "svg": lambda: queue_svg(made)}
     )
@@ -108,6 +107,6 @@ def _cluster_of_files(named: list[str], *, context_is_whole: bool) -> FilesClust
     problems = (*inputs.problems, *documents.problem_of_nothing_read(named, inputs, "object"))
     if problems:
         raise InputError(*problems)
-    sys.stderr.write(terminal.lines(f"warning: {each}" for each in inputs.repeated))
+    terminal.print_to_stderr(f"warning: {each}" for each in inputs.repeated)
     objects = (each.value for each in inputs.documents)
     return FilesCluster(objects, is_whole=context_is_whole and not inputs.templates)

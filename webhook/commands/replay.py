@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -117,7 +116,7 @@ def command(
             for answer in replay.answers():
                 report.write_entry(answer)
             report.end(replay.totals(about))
-    sys.stderr.write(terminal.lines(replay.notes()))
+    terminal.print_to_stderr(replay.notes())
     return replay.exit_code(failing, documents.problem_of_nothing_read(named, inputs, "review"))
 
 

@@ -12,7 +12,6 @@ A rule that a request breaks in both phases counts once.
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -85,7 +84,7 @@ def command(
     if not (problems or counts.lines or counts.old or counts.undated):
         expected = "expected metrics, lines of the server's log in JSON, or events of an audit log"
         problems.append(InputProblem(message=f"nothing of claimgate was found; {expected}", file=" ".join(source)))
-    _print_problems(problems)
+    terminal.print_to_stderr(f"error: {problem}" for problem in problems)
     output.write_to_outputs(
         outputs, {"text": lambda: terminal.lines(lines_of_counts(counts)), "json": lambda: _as_json(counts)}
     )
@@ -121,10 +120,6 @@ def _as_json(counts: WithheldCounts) -> str:
         "linesWithoutTime": counts.undated,
     }
     return f"{terminal.escape_json_text(json.dumps(made, ensure_ascii=False, indent=2))}\n"
-
-
-def _print_problems(problems: Sequence[InputProblem]) -> None:
-    sys.stderr.write(terminal.lines(f"error: {problem}" for problem in problems))
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,7 @@ def _simulations(
                 yield simulate_job(
                     sent.attributes, located, RecordingCluster(cluster), assembled.policies, assembled.options
                 )
-    sys.stderr.write(terminal.lines(f"note: {each}" for each in fixtures.notes_on_context(assembled.files, settings)))
+    terminal.print_to_stderr(f"note: {each}" for each in fixtures.notes_on_context(assembled.files, settings))
 
 
 @contextmanager

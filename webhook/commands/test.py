@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -113,17 +112,19 @@ def command(
             for result in tests.results():
                 report.write_entry(result)
             report.end(tests.totals(output.describe_run(command_line, policies="those of each suite")))
-        _print_lines([f"note: {counted(count, 'case')}: {note}" for note, count in tests.notes.items()])
+        terminal.print_to_stderr([f"note: {counted(count, 'case')}: {note}" for note, count in tests.notes.items()])
         if undecided := tests.undecided:
-            _print_lines([f"note: {each}" for each in undecided[:_MOST_UNDECIDED]])
+            terminal.print_to_stderr([f"note: {each}" for each in undecided[:_MOST_UNDECIDED]])
             passed = counted(len(undecided), "case passes although a rule is", "cases pass although a rule is")
-            _print_lines([f"note: {passed} not evaluated: add what the rule needs to context, or expect it in unknown"])
+            terminal.print_to_stderr(
+                [f"note: {passed} not evaluated: add what the rule needs to context, or expect it in unknown"]
+            )
         if chainsaw := [*find.find_chainsaw_tests(named)]:
             one, more = (
                 "test of Chainsaw needs a cluster and is not run",
                 "tests of Chainsaw need a cluster and are not run",
             )
-            _print_lines([f"note: {counted(len(chainsaw), one, more)}, first {chainsaw[0]}"])
+            terminal.print_to_stderr([f"note: {counted(len(chainsaw), one, more)}, first {chainsaw[0]}"])
         if problems := tests.problems():
             raise InputError(*problems)
         return tests.exit_code(given or None, require_tests=require_tests)
@@ -140,9 +141,9 @@ def _run_after_each_change(run_suites: Callable[[], int], named: Sequence[Path])
             try:
                 code = run_suites()
             except ClaimgateError as error:
-                _print_lines([f"error: {line}" for line in str(error).splitlines()])
+                terminal.print_to_stderr([f"error: {line}" for line in str(error).splitlines()])
                 code = _NO_CASE
-            _print_lines([f"note: waiting for a change of {counted(len(before), 'file')}; Ctrl-C ends"])
+            terminal.print_to_stderr([f"note: waiting for a change of {counted(len(before), 'file')}; Ctrl-C ends"])
             wait_for_change(named, before, time.sleep)
     return code
 
@@ -231,7 +232,7 @@ class _TestRun:
         told = f"--run: no case has a match of `{self._how.run.pattern}`" if self._left_out else told
         accepts = are_skipped and not self._left_out and not require_tests
         flag = "--require-tests: " if require_tests and are_skipped else ""
-        _print_lines([f"{'warning' if accepts else 'error'}: {flag}{where}: {told}"])
+        terminal.print_to_stderr([f"{'warning' if accepts else 'error'}: {flag}{where}: {told}"])
         return 0 if accepts else _NO_CASE
 
 
@@ -257,10 +258,6 @@ def _notes_of_advice(case: Case) -> Iterator[str]:
 def _problem_of_no_case(suite: Suite) -> InputProblem:
     message = "no case of this file was run; name its folder to skip files without cases to run"
     return InputProblem(message=message, file=str(suite.file))
-
-
-def _print_lines(lines: Sequence[str]) -> None:
-    sys.stderr.write(terminal.lines(lines))
 
 
 def wait_for_change(places: Sequence[Path], before: Mapping[str, object], sleep: Callable[[float], None]) -> None:

@@ -224,8 +224,8 @@ def command(
     if not manifests:
         raise ConfigurationError(_NEVER)
     ended = assembly.exceptions_at_their_end(settings.configuration, current_day())
-    sys.stderr.write(terminal.lines(f"warning: {each}" for each in ended))
-    sys.stderr.write(terminal.lines(_note_of_rules_skipped_for_pods(wanted)))
+    terminal.print_to_stderr(f"warning: {each}" for each in ended)
+    terminal.print_to_stderr(_note_of_rules_skipped_for_pods(wanted))
     sys.stdout.write("---\n".join(dump(manifest) for manifest in manifests))
     return 0
 
@@ -246,7 +246,7 @@ def _exempt_conditions_of_file(settings: Settings) -> Callable[[], tuple[tuple[s
 
     def conditions() -> tuple[tuple[str, str], ...]:
         if file.poll() and file.error:
-            sys.stderr.write(terminal.lines([file.error]))
+            terminal.print_to_stderr([file.error])
         return _exempt_conditions(file.current)
 
     return conditions

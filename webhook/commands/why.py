@@ -113,7 +113,7 @@ def command(
         "json": lambda: indented_json([why_as_json(answer)]) + "\n",
     }
     output.write_to_outputs(outputs, texts)
-    sys.stderr.write(terminal.lines(f"note: {each}" for each in fixtures.notes_on_context(assembled.files, settings)))
+    terminal.print_to_stderr(f"note: {each}" for each in fixtures.notes_on_context(assembled.files, settings))
     return answer.exit_code
 
 

@@ -9,6 +9,7 @@ escapes: `\x1b`, `\u202e`, `\n`. Backslashes stay, because the text is for peopl
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from collections.abc import Iterable
 from typing import Final, Literal, TypeAlias
@@ -37,6 +38,11 @@ def message_lines(text: str) -> list[str]:
 def lines(texts: Iterable[str]) -> str:
     """Join texts, each on a separate line."""
     return "".join(f"{one_line(text)}\n" for text in texts)
+
+
+def print_to_stderr(texts: Iterable[str]) -> None:
+    """Write each text to stderr as one line, as `lines` does."""
+    sys.stderr.write(lines(texts))
 
 
 def escape_json_text(text: str) -> str:
