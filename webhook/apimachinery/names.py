@@ -35,6 +35,11 @@ _UNKNOWN: Final = "it is not a valid name"
 _SPACES: Final = {" ": "a space", "\t": "a tab", "\n": "a line break", "`": "a backtick"}
 
 
+def object_as_text(kind: str, namespace: str, name: str) -> str:
+    """Name an object for a message: `ResourceClaimTemplate team-a/x`; without a namespace `Node a`."""
+    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+
+
 def dns1123_label_errors(text: str, unit: str = "bytes") -> list[str]:
     """Return what is wrong with a lowercase RFC 1123 label, such as the name of a namespace or a container."""
     is_label = DNS_LABEL.fullmatch(text) is not None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.names import object_as_text
 from webhook.apimachinery.paths import get as at
 from webhook.cluster.interest import Index
 
@@ -109,4 +110,4 @@ def namespace_and_name(obj: JSON) -> tuple[str, str]:
 
 def describe_lookup(gvk: GroupVersionKind, namespace: str, name: str) -> str:
     """Return a lookup in messages: `ResourceClaimTemplate team-a/x`."""
-    return f"{gvk.kind} {namespace}/{name}" if namespace else f"{gvk.kind} {name}"
+    return object_as_text(gvk.kind, namespace, name)

@@ -44,9 +44,9 @@ def is_site(obj: JSON, own_namespace: str) -> bool:
     return is_config_map and namespace_and_name(obj) == (own_namespace, NAME)
 
 
-def data_of_site(site: JSON) -> Mapping[str, JSON]:
-    """Return the values of the site's ConfigMap by key; empty if `data` is not an object."""
-    data = site.get("data") if isinstance(site, dict) else None
+def data_of_config_map(obj: JSON) -> Mapping[str, JSON]:
+    """Return the values of a ConfigMap by key; empty if `data` is not an object."""
+    data = obj.get("data") if isinstance(obj, dict) else None
     return data if isinstance(data, dict) else {}
 
 
@@ -55,7 +55,7 @@ def site_keys_of(site: JSON, name: str) -> dict[str, JSON]:
     prefix = f"{name}."
     return {
         key.removeprefix(prefix): value
-        for key, value in data_of_site(site).items()
+        for key, value in data_of_config_map(site).items()
         if isinstance(key, str) and key.startswith(prefix)
     }
 

@@ -24,7 +24,7 @@ from webhook.apimachinery.paths import get, path_as_text
 from webhook.assembly import exceptions_at_their_end
 from webhook.cluster.connection import ServerRefused
 from webhook.cluster.lookup import namespace_and_name
-from webhook.cluster.site_params import CONFIG_MAP, NAME, data_of_site, is_below_site
+from webhook.cluster.site_params import CONFIG_MAP, NAME, data_of_config_map, is_below_site
 from webhook.errors import InputError, LookupFailed
 from webhook.manifests.claimgate_kinds import API_VERSION, GROUP, POLICY_EXCEPTION, VERSION
 from webhook.manifests.configuration import EMPTY, FileConfiguration, configuration_of_documents
@@ -168,7 +168,7 @@ def edited_params(cluster: ClusterReader, loaded: PolicySet, namespace: str) -> 
     Raises:
         LookupFailed: the cluster cannot be read.
     """
-    site = data_of_site(cluster.get_or_none(f"/api/v1/namespaces/{namespace}/configmaps/{NAME}"))
+    site = data_of_config_map(cluster.get_or_none(f"/api/v1/namespaces/{namespace}/configmaps/{NAME}"))
     for shipped in loaded.params:
         place, name = namespace_and_name(shipped)
         if not is_below_site(CONFIG_MAP, place, name, loaded.own_namespace):

@@ -107,14 +107,15 @@ def _problems_of_params(file: ConfigurationFile, policies: PolicySet) -> Iterato
     """
     if not file.value.params:
         return
-    rules = _param_rules(policies)
+    rules = param_rules_of_policies(policies)
     for name in sorted(file.value.params.keys() & rules.names):
         keys = file.value.params[name]
         for key, sentence in rules.mistakes_of_keys(name, keys):
             yield file.problem(("params", name, *([key] if key in keys else ())), sentence)
 
 
-def _param_rules(policies: PolicySet) -> ParamRuleChecker:
+def param_rules_of_policies(policies: PolicySet) -> ParamRuleChecker:
+    """Return the checker of the params that a policy set reads."""
     return ParamRuleChecker(policies.policies, policies.registry, policies.params, own_namespace=policies.own_namespace)
 
 
@@ -124,7 +125,7 @@ def unused_params(file: ConfigurationFile, policies: PolicySet) -> Iterator[Inpu
     """
     if file.document is None or not file.value.params:
         return
-    known = _param_rules(policies).names
+    known = param_rules_of_policies(policies).names
     for name in file.value.params:
         if name not in known:
             close = get_close_matches(name, sorted(known), n=1)

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.cluster.lookup import Cluster, namespace_and_name
-from webhook.cluster.site_params import OWN_NAMESPACE, SITE, data_of_site, is_below_site, is_site, site_keys_of
+from webhook.cluster.site_params import OWN_NAMESPACE, SITE, data_of_config_map, is_below_site, is_site, site_keys_of
 from webhook.errors import LookupFailed
 from webhook.facts.assumptions import is_setting
 from webhook.facts.subject import FactRegistry
@@ -51,7 +51,7 @@ class ParamRuleChecker:
             if policy.param_kind is not None
             and is_below_site(policy.param_kind, source.namespace, source.name, own_namespace)
         )
-        self._shipped_keys = {namespace_and_name(each): data_of_site(each) for each in shipped}
+        self._shipped_keys = {namespace_and_name(each): data_of_config_map(each) for each in shipped}
         self._others = [
             policy
             for policy in every
@@ -86,7 +86,7 @@ class ParamRuleChecker:
     def mistakes_of_site(self, site: JSON) -> Iterator[Mistake]:
         """Yield the mistakes in the keys of a site's ConfigMap."""
         known = sorted(self._names_below_site)
-        for key in data_of_site(site):
+        for key in data_of_config_map(site):
             name, dot, _ = str(key).partition(".")
             if not dot or name not in known:
                 close = get_close_matches(name, known, n=1)
@@ -121,7 +121,7 @@ class ParamRuleChecker:
         if shipped is None:
             return
         families = {str(key).partition(".")[0] for key in shipped}
-        for key in data_of_site(param):
+        for key in data_of_config_map(param):
             if str(key) in shipped or str(key) in actions.OTHER_LISTS or is_setting(str(key)):
                 continue
             if "." in str(key) and str(key).partition(".")[0] in families:  # keys such as `resource.<namespace>`

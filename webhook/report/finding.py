@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import Attributes, Phase
+from webhook.apimachinery.names import object_as_text
 from webhook.report.rule import Rule, Rules, rule_of
 from webhook.rules.decisions import Decision
 from webhook.rules.problem import MissingObject, Problem
@@ -47,8 +48,7 @@ class Subject(Struct, frozen=True, kw_only=True):
     has_unread_pods: bool = False
 
     def __str__(self) -> str:
-        name = self.name or "(no name)"
-        return f"{self.kind} {self.namespace}/{name}" if self.namespace else f"{self.kind} {name}"
+        return object_as_text(self.kind, self.namespace, self.name or "(no name)")
 
 
 class Copy(Struct, frozen=True):

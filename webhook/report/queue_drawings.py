@@ -15,6 +15,7 @@ from textwrap import wrap
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.names import object_as_text
 from webhook.facts.queue_overview import QueueOverview, QueueResourceAmounts, QueueRow
 from webhook.text import terminal
 from webhook.text.wording import counted, named
@@ -74,7 +75,7 @@ def _source_of_usage(made: QueueOverview) -> str:
 
 def title(row: QueueRow) -> str:
     """Return the title of a row, such as `LocalQueue team-a/main`, `ClusterQueue gpus` or `Cohort research`."""
-    return f"{row.kind} {row.namespace}/{row.name}" if row.namespace else f"{row.kind} {row.name}"
+    return object_as_text(row.kind, row.namespace, row.name)
 
 
 def _quota_table_of_row(row: QueueRow) -> Iterator[str]:

@@ -13,9 +13,10 @@ from typing import Final
 from unicodedata import east_asian_width
 
 from webhook.report.counts import FINDINGS
-from webhook.report.finding import Finding, Subject
+from webhook.report.finding import Finding
 from webhook.report.rule import Rule, Rules
 from webhook.report.screen import PLAIN, Screen, result_word
+from webhook.report.spool import file_and_object_of_finding
 from webhook.report.writer import Totals
 from webhook.rules.decisions import severity_rank
 from webhook.text import terminal
@@ -55,8 +56,9 @@ class TextFindingsWriter:
         if entry.result in FINDINGS:
             severity = entry.rule.severity or entry.decision.severity
             self._rules[_result_word_of_finding(entry), severity, rule_or_policy(entry.rule)] += 1
-        if self._object and (
-            _file_and_subject(self._object[0]) != _file_and_subject(entry) or len(self._object) == _MOST_HELD
+        held = self._object
+        if held and (
+            file_and_object_of_finding(held[0]) != file_and_object_of_finding(entry) or len(held) == _MOST_HELD
         ):
             yield self._flush_object_findings()
         self._object.append(entry)
@@ -165,10 +167,6 @@ def _source_line_with_mark(line: SourceLine, number: int, screen: Screen) -> Ite
 def _width_in_columns(text: str) -> int:
     """East Asian wide letters need two columns (Unicode Standard Annex 11)."""
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
-
-
-def _file_and_subject(finding: Finding) -> tuple[str, Subject]:
-    return finding.place.file, finding.subject
 
 
 def _result_word_of_finding(finding: Finding) -> str:

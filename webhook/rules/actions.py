@@ -24,6 +24,7 @@ from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
+from webhook.cluster.site_params import data_of_config_map
 from webhook.deadline import Deadline
 from webhook.rules.decisions import ValidationAction
 from webhook.text.caches import TwoGenerationCache
@@ -83,7 +84,7 @@ def actions_of_param(param: JSON, deadline: Deadline) -> Chosen:
     Raises:
         Exception: the error of the deadline, if the time does not suffice for the lists.
     """
-    data = _data_of_param(param)
+    data = data_of_config_map(param)
     lists = tuple([str(data.get(level) or "") for level in reversed(LEVELS)])
     if not any(lists):
         return _NONE
@@ -93,11 +94,6 @@ def actions_of_param(param: JSON, deadline: Deadline) -> Chosen:
         named = _actions_of_lists(lists)
         _KEPT.put(lists, named, sum(map(getsizeof, lists)) + _ID_BYTES * len(named))
     return named
-
-
-def _data_of_param(param: JSON) -> Mapping[str, JSON]:
-    data = param.get("data") if isinstance(param, dict) else None
-    return data if isinstance(data, dict) else {}
 
 
 def _actions_of_lists(lists: tuple[str, ...]) -> Chosen:
@@ -135,7 +131,7 @@ def actions_without_denial(allowed: tuple[ValidationAction, ...]) -> tuple[Valid
 
 def mistakes_in_param(param: JSON, known: Collection[str]) -> Iterator[tuple[FieldPath, str]]:
     """Yield field and text of mistakes in a param: unknown rules, and unknown names of lists."""
-    data = _data_of_param(param)
+    data = data_of_config_map(param)
     yield from (
         (("data", name), f"unknown list of rules `{name}`: {fix}") for name, fix in OTHER_LISTS.items() if name in data
     )

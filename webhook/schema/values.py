@@ -232,6 +232,11 @@ class Breach(Struct, frozen=True, kw_only=True):
     expected: str = ""
     nearest: str = ""
 
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Return the kind, the place and the value, which are equal in an object and its update."""
+        return self.what, str(self.at), str(self.given)
+
 
 class ValueDeclarations(Struct, frozen=True):
     """The declarations of one file, for the objects of one version of an API."""

@@ -29,6 +29,7 @@ from webhook.live_policies.status_writer import ObjectApplier, StatusWriter
 from webhook.logs.structured import Log
 from webhook.manifests.claimgate_kinds import GROUP, KINDS, POLICY_EXCEPTION
 from webhook.manifests.leave_alone import current_day
+from webhook.policy.configured_rules import param_rules_of_policies
 from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Decision, ValidationAction
@@ -200,12 +201,12 @@ class LiveParamsChecker:
 
     def has_changed(self) -> bool:
         policies, cluster = self._policies(), self._cluster()
-        seen = policies, {kind: cluster.revision(kind) for kind in _checker_of_policies(policies).param_kinds()}
+        seen = policies, {kind: cluster.revision(kind) for kind in param_rules_of_policies(policies).param_kinds()}
         before, self._seen = self._seen, seen
         return seen != before
 
     def find_mistakes(self) -> Sequence[str]:
-        checker = _checker_of_policies(self._policies())
+        checker = param_rules_of_policies(self._policies())
         return tuple(islice(_distinct_mistakes_in_params(checker, self._cluster()), MOST))
 
     def note(self, mistakes: Sequence[str]) -> None:
@@ -216,10 +217,6 @@ class LiveParamsChecker:
             self._counters.param_mistakes[()] += len(added)
             meanwhile = "answered, as if the keys and rules that do not exist were not set: defaults apply"
             self._log.warning("mistakes in params", mistakes="; ".join(mistakes), reviews=meanwhile)
-
-
-def _checker_of_policies(policies: PolicySet) -> ParamRuleChecker:
-    return ParamRuleChecker(policies.policies, policies.registry, policies.params, own_namespace=policies.own_namespace)
 
 
 def _distinct_mistakes_in_params(rules: ParamRuleChecker, cluster: Cluster) -> Iterator[str]:

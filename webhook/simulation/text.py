@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from webhook.apimachinery.names import object_as_text
 from webhook.report import records
 from webhook.report.finding import Finding
 from webhook.report.screen import Screen
@@ -187,7 +188,7 @@ def looked_at_names(simulation: Simulation) -> tuple[str, ...]:
     seen, about = simulation.looked_at, simulation.about
     own = about.kind, about.namespace, about.name
     named = [
-        f"{gvk.kind} {namespace}/{name}" if namespace else f"{gvk.kind} {name}"
+        object_as_text(gvk.kind, namespace, name)
         for gvk, namespace, name in seen.objects
         if gvk.kind not in _HIDDEN and (gvk.kind, namespace, name) != own
     ]

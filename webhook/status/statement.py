@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.names import object_as_text
 from webhook.apimachinery.paths import FieldPath, get
 
 Standing: TypeAlias = Literal["failed", "stuck", "waits", "starting", "done"]
@@ -50,7 +51,7 @@ class ObjectName(Struct, frozen=True, kw_only=True):
     name: str
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+        return object_as_text(self.kind, self.namespace, self.name)
 
 
 class Statement(Struct, frozen=True, kw_only=True):

@@ -110,6 +110,12 @@ class _FlavorSearch(Struct):
             self.used[flavor, name] = self.used.get((flavor, name), 0) + value * times
 
 
+def fit_capacity(wanted: Sequence[PodSetQuotaRequest], capacity: Capacity) -> bool:
+    """Return whether there is enough quota for each pod set, and for all pod sets together."""
+    is_enough_for_each = all(pods.flavors_with_capacity(capacity) for pods in wanted)
+    return is_enough_for_each and not pod_sets_not_fitting_together(wanted, capacity)
+
+
 def pod_sets_not_fitting_together(
     wanted: Sequence[PodSetQuotaRequest], capacity: Capacity
 ) -> Sequence[PodSetQuotaRequest]:

@@ -21,7 +21,7 @@ from webhook.apimachinery.attributes import JSON
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of, map_of
 from webhook.facts.fact import FactResult, declare_structure
 from webhook.facts.kueue import never, never_pod_groups, not_now, not_now_claims_and_pods
-from webhook.facts.kueue.assignment import Capacity, PodSetQuotaRequest, pod_sets_not_fitting_together
+from webhook.facts.kueue.assignment import Capacity, PodSetQuotaRequest, fit_capacity, pod_sets_not_fitting_together
 from webhook.facts.kueue.managed import KueueManagement, QueuePlace, how_kueue_manages, queue_place_of_job
 from webhook.facts.kueue.never import JobInClusterQueue, exceeds_max_quota_problem, no_matching_flavor_problem
 from webhook.facts.kueue.never_topology_placement import advise_unplaceable_pods, check_placement_together
@@ -60,12 +60,6 @@ def _first_kind_of_problems(fitting: JobInClusterQueue) -> Iterator[Problem]:
         yield from _problems_of_wanted_quota(fitting, wanted)
 
 
-def _fits_capacity(wanted: Sequence[PodSetQuotaRequest], capacity: Capacity) -> bool:
-    return all(pods.flavors_with_capacity(capacity) for pods in wanted) and not pod_sets_not_fitting_together(
-        wanted, capacity
-    )
-
-
 def _problems_independent_of_lending(
     fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest], potential: Capacity
 ) -> Iterator[Problem]:
@@ -82,7 +76,7 @@ def _problems_independent_of_lending(
 
 def _problems_of_wanted_quota(fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest]) -> Iterator[Problem]:
     potential = partial(fitting.tree.potential_available_quota, fitting.node)
-    if not fitting.are_all_lenders_known() and not _fits_capacity(wanted, potential):
+    if not fitting.are_all_lenders_known() and not fit_capacity(wanted, potential):
         yield from _problems_independent_of_lending(fitting, wanted, potential)
         return
     hopeless = [pods for pods in wanted if not pods.flavors_with_capacity(potential)]

@@ -24,7 +24,12 @@ from webhook.facts.kueue.admission_checks import (
     may_run_in_other_cluster,
     why_checks_keep_queue_inactive,
 )
-from webhook.facts.kueue.assignment import Capacity, PodSetQuotaRequest, RejectedFlavor, pod_sets_not_fitting_together
+from webhook.facts.kueue.assignment import (
+    PodSetQuotaRequest,
+    RejectedFlavor,
+    fit_capacity,
+    pod_sets_not_fitting_together,
+)
 from webhook.facts.kueue.configuration import read_kueue_configuration
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
 from webhook.facts.kueue.managed import (
@@ -225,14 +230,8 @@ def advise_waiting_for_quota(fitting: JobInClusterQueue, wanted: Sequence[PodSet
     available = partial(fitting.tree.available_quota, fitting.node)
     if before > 0:
         yield _queue_order_problem(fitting, before)
-    elif not _fits_capacity(wanted, available) and not _may_preemption_free_enough(fitting, wanted):
+    elif not fit_capacity(wanted, available) and not _may_preemption_free_enough(fitting, wanted):
         yield _waiting_for_quota_problem(fitting, wanted)
-
-
-def _fits_capacity(wanted: Sequence[PodSetQuotaRequest], capacity: Capacity) -> bool:
-    return all(pods.flavors_with_capacity(capacity) for pods in wanted) and not pod_sets_not_fitting_together(
-        wanted, capacity
-    )
 
 
 def _queue_order_problem(fitting: JobInClusterQueue, before: int) -> Problem:

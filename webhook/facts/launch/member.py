@@ -21,6 +21,7 @@ from webhook.facts.gpu.resources import count_gpus_of_resources
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
 from webhook.rules.rule import RuleGroup
+from webhook.text.wording import counted
 from webhook.typed.collections import Items
 from webhook.typed.fields import Part, Raw, ValueMap
 from webhook.typed.job_sets import JobSet
@@ -210,3 +211,8 @@ class PodsTrainingTogether(Struct, frozen=True, kw_only=True):
     may_train_with_other_objects: bool
     is_ranked: bool
     index: str
+
+
+def pod_count_with_verb(pods: int) -> str:
+    """Write a number of pods for the place after `there`: `is 1 pod`, `are 2 pods`."""
+    return f"{'is' if pods == 1 else 'are'} {counted(pods, 'pod')}"

@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 from webhook.apimachinery.paths import FieldPath
 from webhook.deadline import Deadline
 from webhook.facts.command_lines.command import MPI, LaunchedProgram
-from webhook.facts.launch.member import LAUNCH, LaunchedContainer, PodsTrainingTogether
+from webhook.facts.launch.member import LAUNCH, LaunchedContainer, PodsTrainingTogether, pod_count_with_verb
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 from webhook.typed.collections import Items
@@ -152,13 +152,9 @@ def _check_number_of_nodes(member: LaunchedContainer, nodes: int, together: Pods
         return
     if nodes > pods or together.is_one:
         outcome = "so the trainer waits for nodes that never join" if nodes > pods else "so the data is divided wrongly"
-        message = f"passes {counted(nodes, 'node')} to the trainer, but there {_pod_count_with_verb(pods)}, {outcome}"
+        message = f"passes {counted(nodes, 'node')} to the trainer, but there {pod_count_with_verb(pods)}, {outcome}"
         words = ("trainer.num_nodes", "--num_nodes")
         yield TRAINER_NODES.problem(member.path, message, f"set num_nodes to {pods}", words=words)
-
-
-def _pod_count_with_verb(pods: int) -> str:
-    return f"{'is' if pods == 1 else 'are'} {counted(pods, 'pod')}"
 
 
 def _read_trainer_number_options(member: LaunchedContainer) -> dict[str, int]:

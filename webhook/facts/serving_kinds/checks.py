@@ -46,19 +46,15 @@ def check_field_values(subject: Subject) -> Iterator[Problem]:
     """
     if subject.group_kind in _INFERENCE_SERVICE and subject.attributes.kind.version != "v1beta1":
         return
-    known = set() if subject.old_object is None else set(map(_key, _breaches(subject.old_object, subject)))
+    known = set() if subject.old_object is None else {each.key for each in _breaches(subject.old_object, subject)}
     for each in _breaches(subject.object, subject):
-        if _key(each) not in known:
+        if each.key not in known:
             yield problem_of_breach(each, FIELD_VALUE)
 
 
 def _breaches(obj: JSON, subject: Subject) -> Iterator[Breach]:
     breaches = declarations_of_file(_DECLARATIONS).breaches(obj, subject.group_kind[1], (), subject.deadline)
     return (each for each in breaches if each.at not in subject.omitted)
-
-
-def _key(breach: Breach) -> tuple[str, str, str]:
-    return breach.what, str(breach.at), str(breach.given)
 
 
 _INFERENCE_SERVICE: Final = frozenset((("serving.kserve.io", "InferenceService"),))

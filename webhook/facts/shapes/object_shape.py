@@ -193,11 +193,11 @@ def _check_values_against_schema_file(subject: Subject, obj: JSON, file: Path) -
     if subject.mismatches:
         return
     known = (
-        set(map(_key_of_breach, _breaches_of_values(subject.old_object, subject, file)))
+        {each.key for each in _breaches_of_values(subject.old_object, subject, file)}
         if subject.old_object is not None
         else set()
     )
-    new = [each for each in _breaches_of_values(obj, subject, file) if _key_of_breach(each) not in known]
+    new = [each for each in _breaches_of_values(obj, subject, file) if each.key not in known]
     for each in _joined_unknown_fields(new):
         if not (each.at == _TEMPLATE and subject.group_kind == VOLCANO_JOB and not obj["spec"].get("tasks")):
             yield problem_of_breach(each)
@@ -227,10 +227,6 @@ def _breaches_of_values(obj: JSON, subject: Subject, file: Path) -> Iterator[Bre
     for each in breaches:
         if each.at not in subject.omitted and (release is None or _is_in_release_schema(each, release)):
             yield each
-
-
-def _key_of_breach(breach: Breach) -> tuple[str, str, str]:
-    return breach.what, str(breach.at), str(breach.given)
 
 
 def problem_of_breach(breach: Breach, rule: Rule | None = None) -> Problem:

@@ -13,7 +13,7 @@ syncParallelCount; release-2.0 for resourcesPerNode.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import Struct, field
 
@@ -31,6 +31,7 @@ from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
 from webhook.typed.objects import Metadata
 from webhook.typed.pods import Container, Resources
 
+Named = TypeVar("Named", ReplicatedJob, Container)
 STEP_LABEL: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
 POD_PATH: Final = ("template", "spec", "template", "spec")
 """The path of the PodSpec in a replicated job."""
@@ -48,9 +49,9 @@ def is_trainer_job(job: ReplicatedJob) -> bool:
     return job.template.metadata.labels.get(STEP_LABEL) == "trainer"
 
 
-def job_named(jobs: Iterable[ReplicatedJob], name: str) -> ReplicatedJob | None:
-    """Return the replicated job of a name, or None."""
-    return next((job for job in jobs if job.name == name), None)
+def find_by_name(listed: Iterable[Named], name: str) -> Named | None:
+    """Return the first replicated job or container of a name, or None."""
+    return next((each for each in listed if each.name == name), None)
 
 
 def find_trainer_job(jobs: Iterable[ReplicatedJob]) -> ReplicatedJob | None:
@@ -60,16 +61,12 @@ def find_trainer_job(jobs: Iterable[ReplicatedJob]) -> ReplicatedJob | None:
 
 def container_named(job: ReplicatedJob | None, name: str) -> Container | None:
     """Return a container of a replicated job, or None; init containers do not count."""
-    return None if job is None else _find_by_name(job.pod.containers, name)
+    return None if job is None else find_by_name(job.pod.containers, name)
 
 
 def init_container_of(job: ReplicatedJob | None, name: str) -> Container | None:
     """Return an init container of a replicated job, or None."""
-    return None if job is None else _find_by_name(job.pod.init_containers, name)
-
-
-def _find_by_name(containers: Iterable[Container], name: str) -> Container | None:
-    return next((container for container in containers if container.name == name), None)
+    return None if job is None else find_by_name(job.pod.init_containers, name)
 
 
 def first_node_job(job_set: JobSetSpec) -> ReplicatedJob | None:
@@ -92,7 +89,7 @@ def node_count(job: TrainJob, policy: MLPolicy, jobs: Sequence[ReplicatedJob]) -
     if nodes is not None:
         return nodes
     if policy.mpi:
-        return _parallelism_of_job(job_named(jobs, "node")) + policy.mpi.run_launcher_as_node
+        return _parallelism_of_job(find_by_name(jobs, "node")) + policy.mpi.run_launcher_as_node
     return _parallelism_of_job(find_trainer_job(jobs))
 
 

@@ -20,9 +20,9 @@ from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.nodes_and_processes import (
     container_named,
+    find_by_name,
     find_trainer_job,
     is_trainer_job,
-    job_named,
 )
 from webhook.facts.train_job_pods.releases import IMAGE_EVERYWHERE
 from webhook.facts.train_job_pods.types import TRAIN_JOB, TRAIN_JOB_ADVICE
@@ -171,7 +171,7 @@ def validate_launcher_as_node(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield numNodes above 1 if the launcher is a node and the runtime lacks job `launcher` or `node` (mpi.go)."""
     nodes = job.trainer.num_nodes
     for name in ("launcher", "node") if nodes is not None and nodes > 1 and is_launcher_node(job) else ():
-        if job_named(job.replicated_jobs, name) is None:
+        if find_by_name(job.replicated_jobs, name) is None:
             message = f"must be 1 because {job.runtime} runs the launcher as a node and has no replicated job `{name}`"
             yield LAUNCHER_AS_NODE.problem("spec.trainer.numNodes", message, "set 1, or use another runtime", nodes)
 
@@ -183,7 +183,7 @@ def is_launcher_node(job: MergedTrainJob) -> bool:
 
 def validate_workers(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield fields of spec.trainer that the workers of an MPI runtime do not get, or do not use."""
-    worker = job_named(job.replicated_jobs, "node") if job.plugin == "mpi" else None
+    worker = find_by_name(job.replicated_jobs, "node") if job.plugin == "mpi" else None
     if worker is None:
         return
     if is_trainer_job(worker):

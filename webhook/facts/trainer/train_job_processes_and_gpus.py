@@ -17,7 +17,7 @@ from typing import Final
 from webhook.apimachinery.releases import release_as_text
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
-from webhook.facts.train_job_pods.nodes_and_processes import find_trainer_job, job_named
+from webhook.facts.train_job_pods.nodes_and_processes import find_by_name, find_trainer_job
 from webhook.facts.train_job_pods.releases import FLUX_NODES, INJECTION, NUMBERS_ONLY, REFUSES_ZERO
 from webhook.facts.train_job_pods.types import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.trainer.train_job import NUM_NODES
@@ -143,7 +143,7 @@ def validate_flux_nodes(job: MergedTrainJob) -> Iterator[Problem]:
 
 def check_launcher_as_second_node(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield numNodes 1 if two nodes start because the launcher is a node too (kubeflow/trainer#3954)."""
-    worker = job_named(job.replicated_jobs, "node")
+    worker = find_by_name(job.replicated_jobs, "node")
     has_worker = worker is not None and find_trainer_job(job.replicated_jobs) is not worker
     if job.trainer.num_nodes == 1 and has_worker and is_launcher_node(job):
         message = (

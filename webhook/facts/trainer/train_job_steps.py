@@ -17,9 +17,9 @@ from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
 from webhook.facts.train_job_pods.nodes_and_processes import (
     STEP_LABEL,
     container_named,
+    find_by_name,
     find_trainer_job,
     init_container_of,
-    job_named,
 )
 from webhook.facts.train_job_pods.releases import INITIALIZER_MOUNT
 from webhook.facts.train_job_pods.types import TRAIN_JOB, TRAIN_JOB_ADVICE
@@ -99,7 +99,7 @@ def validate_initializer_step(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def _missing_part_of_initializer(job: MergedTrainJob, name: str) -> str:
-    step = job_named(job.replicated_jobs, name)
+    step = find_by_name(job.replicated_jobs, name)
     if step is None:
         return f"a replicated job `{name}`"
     container = container_named(step, name)
@@ -144,7 +144,7 @@ def reason_for_missing_node_container(job: MergedTrainJob, step: ReplicatedJob |
     """Return why spec.trainer reaches no container: the trainer step or its container `node` is missing."""
     if step is None:
         reached = ""
-        if job.plugin == "mpi" and job_named(job.replicated_jobs, "node") is not None:
+        if job.plugin == "mpi" and find_by_name(job.replicated_jobs, "node") is not None:
             reached = ", and its MPI job `node` accepts only numNodes and numProcPerNode"
             if _is_launcher_a_node(job):
                 reached = ", and its MPI job `node` accepts only numNodes, numProcPerNode, env and resourcesPerNode"
@@ -155,12 +155,12 @@ def reason_for_missing_node_container(job: MergedTrainJob, step: ReplicatedJob |
 def _is_launcher_a_node(job: MergedTrainJob) -> bool:
     """Return whether the launcher of an MPI job is a node, so that job `node` gets the fields of _SHARED."""
     is_node = job.runtime.spec.ml_policy.mpi.run_launcher_as_node
-    return is_node and container_named(job_named(job.replicated_jobs, "node"), "node") is not None
+    return is_node and container_named(find_by_name(job.replicated_jobs, "node"), "node") is not None
 
 
 def is_num_nodes_ignored(job: MergedTrainJob) -> bool:
     """Return whether no replicated job gets the numNodes that the TrainJob sets."""
-    has_worker = job.plugin == "mpi" and job_named(job.replicated_jobs, "node") is not None
+    has_worker = job.plugin == "mpi" and find_by_name(job.replicated_jobs, "node") is not None
     return find_trainer_job(job.replicated_jobs) is None and not has_worker and job.trainer.num_nodes is not None
 
 

@@ -20,10 +20,10 @@ from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
 from webhook.facts.train_job_pods.nodes_and_processes import (
     container_named,
+    find_by_name,
     find_trainer_job,
     init_container_of,
     is_trainer_job,
-    job_named,
 )
 from webhook.facts.train_job_pods.releases import (
     FLUX_AND_MORE,
@@ -192,7 +192,7 @@ def validate_plugins(policy: MLPolicy, job_set: JobSetSpec, release: Release) ->
 def _check_mpi_implementation(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Problem]:
     """Yield an MPI implementation other than OpenMPI. mpi.go checks the implementation only if there is a launcher."""
     implementation = policy.mpi.mpi_implementation
-    is_used = container_named(job_named(job_set.replicated_jobs, "launcher"), "node") is not None
+    is_used = container_named(find_by_name(job_set.replicated_jobs, "launcher"), "node") is not None
     if implementation != "OpenMPI" and is_used and not is_placeholder(implementation):
         message = "must be OpenMPI because Trainer knows no other implementation"
         fix = "set the field to OpenMPI, or remove the field"
@@ -294,7 +294,7 @@ def warn_of_missing_ml_policy(runtime: RuntimeSpec, release: Release) -> Iterato
 
 def validate_flux_installer(job_set: JobSetSpec) -> Iterator[Problem]:
     """Yield an init container `flux-installer`, because the plugin adds an init container of this name (flux.go)."""
-    if init_container_of(job_named(job_set.replicated_jobs, "node"), "flux-installer") is not None:
+    if init_container_of(find_by_name(job_set.replicated_jobs, "node"), "flux-installer") is not None:
         message = "must not have an init container `flux-installer` in job `node` because Trainer adds one of this name"
         yield FLUX_INSTALLER.problem(job_set.path("replicatedJobs"), message, "give that init container another name")
 

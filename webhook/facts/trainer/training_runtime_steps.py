@@ -14,8 +14,8 @@ from webhook.apimachinery.releases import Release, release_as_text
 from webhook.facts.train_job_pods.nodes_and_processes import (
     STEP_LABEL,
     container_named,
+    find_by_name,
     find_trainer_job,
-    job_named,
     step_of_job,
 )
 from webhook.facts.train_job_pods.releases import INITIALIZER_MOUNT, SHORT_NAMES, STEP_CONTAINERS
@@ -137,9 +137,9 @@ def warn_of_missing_trainer_step(runtime: RuntimeSpec) -> Iterator[Problem]:
     if jobs and find_trainer_job(jobs) is None and not (runtime.ml_policy.has("mpi") and _has_all_commands(jobs)):
         what = "spec.trainer of TrainJobs has no effect"
         policy = runtime.ml_policy
-        if policy.has("mpi") and job_named(jobs, "node") is not None:
+        if policy.has("mpi") and find_by_name(jobs, "node") is not None:
             what = "image, command, args, env and resourcesPerNode in spec.trainer of TrainJobs have no effect"
-            if policy.mpi.run_launcher_as_node and container_named(job_named(jobs, "node"), "node") is not None:
+            if policy.mpi.run_launcher_as_node and container_named(find_by_name(jobs, "node"), "node") is not None:
                 what = "image, command and args in spec.trainer of TrainJobs have no effect"
         message = f"has no template with the label `{STEP_LABEL}: trainer`, so {what}"
         yield TRAINER_STEP.problem(path, message, "add the label to template.metadata.labels of the job that trains")
