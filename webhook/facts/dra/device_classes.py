@@ -12,7 +12,7 @@ from typing import Final
 from webhook.facts.dra.breach_words import describe_feature_gate, describe_refusal, problem_of_breach
 from webhook.facts.dra.claim_values import is_version_declared, parameter_breaches, shape_breaches
 from webhook.facts.dra.requests import read_selectors
-from webhook.facts.dra.types import DEVICE_CLASSES, DeviceClass, DeviceTaintRule, version_fault
+from webhook.facts.dra.types import DEVICE_CLASSES, DeviceClass, DeviceTaintRule, check_api_version
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.schema.values import Breach
@@ -100,7 +100,7 @@ EVERY_DEVICE: Final = DEVICE_CLASSES.rule(
 def validate_device_class(subject: Subject) -> Iterator[Problem]:
     """Yield the problems that ValidateDeviceClass would report."""
     device_class = subject.typed(DeviceClass)
-    yield from _check_api_version(device_class, subject)
+    yield from check_api_version(device_class, subject, SERVED_VERSION, DEPRECATED_VERSION)
     if is_version_declared(device_class.version):
         yield from _check_breaches(shape_breaches(device_class))
         yield from _check_breaches(parameter_breaches(config.opaque for config in device_class.spec.config))
@@ -113,15 +113,6 @@ def validate_device_taint_rule(subject: Subject) -> Iterator[Problem]:
     if is_version_declared(rule.version):
         yield from _check_breaches(shape_breaches(rule))
     yield from _check_taint_on_every_device(rule)
-
-
-def _check_api_version(device_class: DeviceClass, subject: Subject) -> Iterator[Problem]:
-    """Report an API version that is not served, or deprecated: rules served-version and deprecated-version."""
-    fault = version_fault(device_class.version, subject.assumptions.kubernetes[1])
-    if fault and fault.is_deprecated:
-        yield DEPRECATED_VERSION.problem("apiVersion", fault.message, fault.fix, device_class.api_version)
-    elif fault:
-        yield SERVED_VERSION.problem("apiVersion", fault.message, fault.fix, device_class.api_version)
 
 
 _RULES_OF_BREACHES: Final = {

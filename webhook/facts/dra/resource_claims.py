@@ -32,7 +32,7 @@ from webhook.facts.dra.types import (
     ResourceClaim,
     ResourceClaimTemplate,
     Workload,
-    version_fault,
+    check_api_version,
 )
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
@@ -223,7 +223,7 @@ def validate_resource_claim(subject: Subject) -> Iterator[Problem]:
     claim = reviewed_claim(subject)
     if claim is None:
         return
-    yield from _check_api_version(claim, subject)
+    yield from check_api_version(claim, subject, SERVED_VERSION, DEPRECATED_VERSION)
     if subject.attributes.operation is Operation.UPDATE:
         yield from _check_immutable_fields(claim, subject.typed_old(type(claim)))
         return
@@ -252,15 +252,6 @@ def _breaches_without_misplaced_fields(
         is_moved = breach.what == "unknownField" and breach.expected != ""
         if not (is_moved and breach.at[:-1] in reported_requests):
             yield breach
-
-
-def _check_api_version(claim: ResourceClaim | ResourceClaimTemplate, subject: Subject) -> Iterator[Problem]:
-    """Report an API version that is not served, or deprecated: rules served-version and deprecated-version."""
-    fault = version_fault(claim.version, subject.assumptions.kubernetes[1])
-    if fault and fault.is_deprecated:
-        yield DEPRECATED_VERSION.problem("apiVersion", fault.message, fault.fix, claim.api_version)
-    elif fault:
-        yield SERVED_VERSION.problem("apiVersion", fault.message, fault.fix, claim.api_version)
 
 
 def _check_immutable_fields(

@@ -10,13 +10,13 @@ Source: k8s.io/api v0.36.1 resource and resource/*/zz_generated.prerelease-lifec
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from msgspec import Struct
-
 from webhook.apimachinery.attributes import GroupVersionKind
-from webhook.rules.rule import RuleGroup
+from webhook.facts.subject import Subject
+from webhook.rules.problem import Problem
+from webhook.rules.rule import Rule, RuleGroup
 from webhook.typed.fields import (
     Amounts,
     AnyPart,
@@ -326,32 +326,23 @@ class ComputeDomain(Object):
     spec = Part(ComputeDomainSpec)
 
 
-class VersionFault(Struct, frozen=True):
-    """The fault of an API version: whether the version is only deprecated, a message, and the fix."""
-
-    is_deprecated: bool
-    message: str
-    fix: str
-
-
-def version_fault(version: str, target: int) -> VersionFault | None:
-    """Return the fault of a version in the release Kubernetes 1.`target`; None if the version has no fault or is
-    unknown.
-    """
+def check_api_version(obj: Object, subject: Subject, served: Rule, deprecated: Rule) -> Iterator[Problem]:
+    """Report an API version that the assumed release of Kubernetes does not serve, or that is deprecated."""
+    version, target = obj.version, subject.assumptions.kubernetes[1]
     if version not in _SERVED:
-        return None
-    first, end = _SERVED[version]
-    is_deprecated = first <= target < end
+        return
+    (first, end), rule = _SERVED[version], served
     if target < first:
         message = f"is served from Kubernetes 1.{first} on, but Kubernetes 1.{target} is assumed here"
     elif target >= end:
         message = f"is not served since Kubernetes 1.{end}, but Kubernetes 1.{target} is assumed here"
     elif target >= _DEPRECATED.get(version, end):
-        message = f"is deprecated, and Kubernetes 1.{end} and later do not serve it"
+        message, rule = f"is deprecated, and Kubernetes 1.{end} and later do not serve it", deprecated
     else:
-        return None
+        return
     newest = next((name for name, (since, until) in _SERVED.items() if since <= target < until), "")
-    return VersionFault(is_deprecated, message, f"write the object as resource.k8s.io/{newest}" if newest else "")
+    fix = f"write the object as resource.k8s.io/{newest}" if newest else ""
+    yield rule.problem("apiVersion", message, fix, obj.api_version)
 
 
 class DeviceTaint(Typed):
