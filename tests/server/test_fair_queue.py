@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable, Coroutine
 from math import inf
@@ -215,6 +216,19 @@ def test_outdated_entries_go_when_all_places_are_made_anew(monkeypatch: pytest.M
         assert waiting.queue.would_be_next(OTHER)
         assert len(waiting.queue._heap) == len(waiting.queue._turns) == 2
         assert {len(heap) for heap in waiting.queue._namespaces.values()} == {1}
+
+    run(scenario)
+
+
+def test_tenants_that_may_not_run_keep_their_places_while_time_passes(monkeypatch: pytest.MonkeyPatch):
+    async def scenario(waiting: Waiting) -> None:
+        tenants = [Tenant(f"light-{number}", "lea") for number in range(5)]
+        await waiting.enter(*tenants)
+        moments = itertools.count(time.monotonic(), 0.04)
+        monkeypatch.setattr("webhook.server.fair_queue.monotonic", lambda: next(moments))
+        for _ in range(20):
+            assert waiting.queue.pop(lambda _: False) is None
+        assert await waiting.serve() == tenants
 
     run(scenario)
 

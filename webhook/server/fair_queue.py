@@ -82,6 +82,7 @@ class FairQueue:
         """Return whether a tenant that arrives now would be served before all waiting tenants."""
         if tenant in self:
             return False
+        self._place_anew_if_due()
         if self._first() is None:
             return True
         return (self._usage.rank(tenant, monotonic()), self._virtual_start_s(tenant.namespace)) <= self._heap[0][:2]
@@ -118,6 +119,7 @@ class FairQueue:
             may: returns whether a tenant may be next. A refused light tenant is skipped. A refused heavy tenant ends
                 the search, because the tenants behind it used as much.
         """
+        self._place_anew_if_due()
         passed_over: list[_Waiting] = []
         following = None
         while following is None and (tenant := self._first()) is not None:
@@ -196,7 +198,6 @@ class FairQueue:
 
     def _first(self) -> Tenant | None:
         # heap entries that are out of date are removed or moved back first
-        self._place_anew_if_due()
         while self._heap:
             place = self._heap[0]
             namespace = place[-1]
