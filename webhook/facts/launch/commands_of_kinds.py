@@ -225,7 +225,8 @@ def check_launch_of_train_job(subject: Subject) -> Iterator[Problem]:
 def _check_command_of_train_job(job: MergedTrainJob, started: LaunchedProgram) -> Iterator[Problem]:
     """Report the problems of the command of a TrainJob; the caller sets the paths of the problems."""
     if job.plugin == "torch":
-        member = LaunchedContainer(pod_set="", path=(), launch=started, pods=job.number_of_nodes)
+        words = () if job.node_container is None else job.node_container.words
+        member = LaunchedContainer(pod_set="", path=(), launch=started, pods=job.number_of_nodes, words=words)
         together = PodsTrainingTogether(
             pods=job.number_of_nodes,
             is_one=True,

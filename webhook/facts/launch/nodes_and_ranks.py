@@ -22,7 +22,7 @@ from typing import Final
 from msgspec import Struct
 
 from webhook.facts.command_lines.command import OPTIONS, node_count_range_of_launch
-from webhook.facts.launch.member import LAUNCH, LaunchedContainer, PodsTrainingTogether
+from webhook.facts.launch.member import LAUNCH, LaunchedContainer, PodsTrainingTogether, pod_count_with_verb
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
@@ -80,6 +80,23 @@ FEWER_NODES_THAN_PODS: Final = LAUNCH.rule(
     function="parse_min_max_nnodes",
     fails="silent",
 )
+RENDEZVOUS_ID: Final = LAUNCH.rule(
+    "launch/rendezvous-id",
+    title="Each pod has its own rendezvous id",
+    why=(
+        "The nodes of one training have the same rendezvous id. A shell computes a random number, a time or a host "
+        "name in each pod, so the nodes do not find each other."
+    ),
+    refused_by="nothing; the launcher waits",
+    source="pytorch/pytorch@010929fd torch/distributed/elastic/rendezvous",
+)
+_OWN_ID: Final = re.compile(
+    r"--rdzv[-_]id[ =][\"']?("
+    r"\$\{?(?:RANDOM|SRANDOM|HOSTNAME|EPOCHSECONDS)\b\}?|\$\$"
+    r"|(?:\$\(|`) ?(?:uuidgen|hostname|date|date \+[\"']?%s[\w%.-]{0,9}[\"']?|cat /proc/sys/kernel/random/uuid) ?"
+    r"(?:\)|`))"
+)
+"""Matches an id that a shell computes in each pod. A date without seconds is equal in all pods, and is not matched."""
 _LOCAL: Final = re.compile(r"(localhost|127\.0\.0\.1|\[?::1\]?)(:[0-9]+)?")
 _TORCHRUN_ADDRESS_VARIABLES: Final = frozenset(("PET_MASTER_ADDR", "PET_RDZV_ENDPOINT"))
 _RANK: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
@@ -243,6 +260,20 @@ def _rendezvous_addresses(member: LaunchedContainer) -> Iterator[str]:
     yield from (member.env.get(name) or "" for name in ("MASTER_ADDR", *sorted(_TORCHRUN_ADDRESS_VARIABLES)))
 
 
+def _check_rendezvous_id(member: LaunchedContainer) -> Iterator[Problem]:
+    """Report a rendezvous id of torchrun that a shell computes in each pod. A script is one word with blanks."""
+    if member.launch.by != "torchrun" or member.launch.address == "localhost":
+        return
+    scripts = (word for word in member.words if "torch" in word)
+    own = next((match for script in scripts if (match := _OWN_ID.search(script))), None)
+    if own is not None:
+        message = (
+            f"--rdzv_id is `{own[1].strip('`')}`, which is different in each pod, so the pods do not find each other"
+        )
+        fix = "set one text for all pods, such as the name of the job"
+        yield RENDEZVOUS_ID.problem(member.path, message, fix, words=("--rdzv_id", "--rdzv-id"))
+
+
 def check_duplicate_node_ranks(
     members: Sequence[LaunchedContainer], together: PodsTrainingTogether
 ) -> Iterator[Problem]:
@@ -308,6 +339,8 @@ def check_launcher_nodes_match_pods(
             yield from _check_number_of_nodes(member, limits, group, together)
         if limits is not None and limits[0] > 1 and not together.is_ranked:
             yield from check_torchrun_rendezvous_address(member)
+        if limits is not None and limits[0] > 1:
+            yield from _check_rendezvous_id(member)
     yield from check_duplicate_node_ranks(members, together)
 
 
@@ -317,7 +350,7 @@ def _check_number_of_nodes(
     launch, pods = member.launch, together.pods or 0
     option = OPTIONS[launch.by][0]
     if limits[0] > pods and not (together.may_train_with_other_objects and pods < 2) and launch.by != "deepspeed":
-        message = f"{launch.by} waits for {launch.nodes} nodes, but there {_pod_count_with_verb(pods)}"
+        message = f"{launch.by} waits for {launch.nodes} nodes, but there {pod_count_with_verb(pods)}"
         fix = f"set {option} to {pods}, or create more pods"
         yield MORE_NODES_THAN_PODS.problem(member.path, message, fix, words=(option,))
     elif limits[1] < group and (limits[1] > 1 or together.is_one):
@@ -325,7 +358,3 @@ def _check_number_of_nodes(
         nodes = counted(limits[1], "node")
         message = f"{launch.by} expects {nodes}, but {counted(group, 'pod')} start {launch.by}, so {alone}"
         yield FEWER_NODES_THAN_PODS.problem(member.path, message, f"set {option} to {group}", words=(option,))
-
-
-def _pod_count_with_verb(pods: int) -> str:
-    return f"{'is' if pods == 1 else 'are'} {counted(pods, 'pod')}"
