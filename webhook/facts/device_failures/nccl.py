@@ -49,9 +49,24 @@ NCCL_TOPOLOGY_FILE: Final = DEVICE_FAILURES.rule(
     severity="low",
     fails="silent",
 )
+EFA_DEVICE: Final = DEVICE_FAILURES.rule(
+    "device-failures/efa-device",
+    title="FI_PROVIDER is efa, but the container has no EFA device",
+    why=(
+        "libfabric finds no provider without a device of the Elastic Fabric Adapter. NCCL falls back to TCP sockets, "
+        "or the program stops."
+    ),
+    source="https://docs.aws.amazon.com/eks/latest/userguide/node-efa.html",
+    fails="silent",
+)
 
 FILE: Final = Path(__file__).with_name("rdma.yaml")
-_LOOKED_AT: Final = frozenset(("NCCL_IB_DISABLE", "NCCL_TOPO_FILE"))
+_PROVIDER: Final = "FI_PROVIDER"
+_EFA: Final = "efa"
+_EFA_RESOURCE: Final = "vpc.amazonaws.com/efa"
+_OF_NODE: Final = ("/dev", "/dev/infiniband")
+"""Folders of a node with its EFA devices."""
+_LOOKED_AT: Final = frozenset(("NCCL_IB_DISABLE", "NCCL_TOPO_FILE", _PROVIDER))
 _INTERFACE: Final = "NCCL_SOCKET_IFNAME"
 _CONFIGURATION: Final = "nccl.conf"
 
@@ -66,6 +81,8 @@ def advise_nccl(subject: Subject) -> Iterator[Problem]:
                 yield from _check_nccl_ib_disable(pods, container, disabled)
             if (topology := variables.get("NCCL_TOPO_FILE")) and topology.value:
                 yield from _check_nccl_topology_file(pods, container, topology)
+            if (provider := variables.get(_PROVIDER)) and provider.value == _EFA:
+                yield from _check_efa_device(pods, container, provider)
             if (
                 pods.spec.host_network
                 and work.count_device_pods > 1
@@ -93,6 +110,19 @@ def _check_nccl_ib_disable(pods: DevicePods, container: Container, variable: Var
         message = f"turns InfiniBand and RoCE off, but the container requests `{requested}`, which then stays unused"
         fix = "remove the variable or the request"
         yield NCCL_IB_DISABLE.problem(pods.locate(variable.at), message, fix, "NCCL_IB_DISABLE=1")
+
+
+def _check_efa_device(pods: DevicePods, container: Container, variable: Variable) -> Iterator[Problem]:
+    """Warn of a container that asks for EFA without an EFA device of a resource, of a claim, or of its node."""
+    resources = container.resources
+    is_open = resources.claims or container.security_context.privileged or container.is_omitted("resources")
+    names = (*resources.limits, *resources.requests)
+    mounted = {volume.host_path.path_on_host.rstrip("/") for volume in pods.spec.volumes}
+    if is_open or any(_EFA in name for name in names) or not mounted.isdisjoint(_OF_NODE):
+        return
+    message = f"asks libfabric for EFA, but the container requests no `{_EFA_RESOURCE}`, so it has no EFA device"
+    fix = f"request `{_EFA_RESOURCE}`, or remove the variable"
+    yield EFA_DEVICE.problem(pods.locate(variable.at), message, fix, f"{_PROVIDER}={_EFA}")
 
 
 @cache
