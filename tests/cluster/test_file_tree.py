@@ -365,6 +365,45 @@ def test_only_selectors_that_kustomize_creates_are_added(api_version, kind, sele
     assert spec.get("selector") == selector
 
 
+@pytest.mark.parametrize(
+    ("spec", "template_label", "selector"),
+    [
+        pytest.param({"template": {}}, "web", None, id="kustomize adds no selector"),
+        pytest.param(
+            {"selector": {"matchLabels": {"app": "a"}}, "template": {"metadata": {"labels": {"app": "a"}}}},
+            "a",
+            {"matchLabels": {"app": "a"}},
+            id="a label of the template stays",
+        ),
+        pytest.param(
+            {"selector": {"matchLabels": {"app": "a"}}, "template": {}},
+            "web",
+            {"matchLabels": {"app": "a"}},
+            id="the template does not get the label of the selector",
+        ),
+    ],
+)
+def test_labels_of_templates_alone_change_no_selector(spec, template_label, selector):
+    written = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec}
+    labels = [{"pairs": {"app": "web"}, "includeTemplates": True}]
+    of = tree(("a/kustomization.yaml", {**kustomization("d.yaml"), "labels": labels}), ("a/d.yaml", written))
+    given = of.apply_kustomizations("a/d.yaml", written)["spec"]
+    assert given["template"]["metadata"]["labels"] == {"app": template_label}
+    assert given.get("selector") == selector
+
+
+def test_labels_of_another_kustomization_for_selectors_count_for_templates_too():
+    spec = {"selector": {"matchLabels": {"app": "a"}}, "template": {"metadata": {"labels": {"app": "a"}}}}
+    written = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec}
+    templates = {"labels": [{"pairs": {"app": "b"}, "includeTemplates": True}]}
+    of = tree(
+        ("over/kustomization.yaml", {**kustomization("../a"), **templates}),
+        ("a/kustomization.yaml", {**kustomization("d.yaml"), "commonLabels": {"app": "b"}}),
+        ("a/d.yaml", written),
+    )
+    assert of.apply_kustomizations("a/d.yaml", written)["spec"]["template"]["metadata"]["labels"] == {"app": "a"}
+
+
 def flux(path, target):
     head = {"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": {"name": "a"}}
     return {**head, "spec": {"path": path, **({"targetNamespace": target} if target else {})}}
