@@ -1,4 +1,5 @@
-"""The configuration and the release of NVIDIA's device plugin, and node labels that name an absent configuration.
+"""The configuration and the release of NVIDIA's device plugin, node labels that name an absent configuration, and
+configurations that the plugin refuses.
 
 A label of a node names a key of a ConfigMap: the configuration of the plugin on this node. No object shows which
 ConfigMap the plugin reads. Another label names the MIG profile of the node. From release 26.3 of the GPU operator on,
@@ -19,11 +20,11 @@ from webhook.apimachinery.images import parse_image_name
 from webhook.apimachinery.releases import Release, parse_release
 from webhook.errors import InputError
 from webhook.facts.nodes.node_offers import NodeOffer, images_of_deployments
-from webhook.facts.nodes.types import DEVICE_PLUGIN, ClusterPolicy, PluginConfiguration
+from webhook.facts.nodes.types import DEVICE_PLUGIN, ClusterPolicy, PluginConfiguration, SharingSettings
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
-from webhook.text.wording import either
+from webhook.text.wording import counted, either
 from webhook.typed.cluster_objects import DaemonSet, Node
 from webhook.typed.collections import Items
 from webhook.typed.objects import ConfigMap
@@ -52,9 +53,22 @@ KUBELET_SOCKET: Final = DEVICE_PLUGIN.rule(
     ),
     source="https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/",
 )
+SHARING: Final = DEVICE_PLUGIN.rule(
+    "device-plugin/sharing",
+    title="The device plugin cannot read how to share GPUs",
+    why=(
+        "Each shared resource needs a name and at least 2 replicas. NVIDIA's device plugin refuses another "
+        "configuration and exits, so the node offers no GPUs."
+    ),
+    refused_by="NVIDIA's device plugin, when it starts",
+    source="NVIDIA/k8s-device-plugin@1b826acc6 api/config/v1/replicas.go",
+    function="UnmarshalJSON",
+)
 CONFIG_LABEL: Final = "nvidia.com/device-plugin.config"
 MPS_RELAXED: Final[Release] = (0, 20)
 """The first release of the device plugin that honours `failRequestsGreaterThanOne: false` for MPS."""
+_FEWEST_REPLICAS: Final = 2
+_GPU: Final = "nvidia.com/gpu"
 _IMAGE: Final = "k8s-device-plugin"
 """The image of the plugins of NVIDIA and AMD. NVIDIA's image also has programs that do not talk to the kubelet."""
 _PLUGIN: Final = "device-plugin"
@@ -116,6 +130,39 @@ def check_kubelet_socket(subject: Subject) -> Iterator[Problem]:
             message = f"does not mount {_KUBELET}, so the plugin cannot register and the node offers no devices"
             fix = f"mount a hostPath volume with {_KUBELET} at the same path"
             yield KUBELET_SOCKET.problem(container.path("volumeMounts"), message, fix)
+
+
+def check_sharing(subject: Subject) -> Iterator[Problem]:
+    """Report the first mistake in each configuration of a ConfigMap that shares GPUs."""
+    config_map, view = subject.typed(ConfigMap), subject.cluster_view()
+    for key, text in config_map.data.items():
+        if "sharing:" not in text or is_placeholder(text):
+            continue
+        configuration = parse_configuration(text, view)
+        if configuration is None:
+            continue
+        sharing = configuration.sharing
+        for strategy, settings in (("timeSlicing", sharing.time_slicing), ("mps", sharing.mps)):
+            if sharing.has(strategy) and (mistake := _mistake_in_sharing(settings)):
+                message = f"sharing.{strategy}{mistake[0]}, so the device plugin refuses the configuration"
+                yield SHARING.problem(config_map.path("data", key), message, mistake[1])
+                break
+
+
+def _mistake_in_sharing(settings: SharingSettings) -> tuple[str, str] | None:
+    """Return what is wrong with a shared resource, and the fix; None if nothing is wrong."""
+    if not settings.resources:
+        return " has no resources", f"add resources with name: {_GPU} and replicas"
+    for number, each in enumerate(settings.resources):
+        at = f".resources[{number}]"
+        if "name" not in each.json:
+            return f"{at} has no name", f"set name: {_GPU}"
+        if "replicas" not in each.json:
+            return f"{at} has no replicas", f"set replicas to {_FEWEST_REPLICAS} or more"
+        if each.replicas is not None and each.replicas < _FEWEST_REPLICAS:
+            fix = f"set replicas to {_FEWEST_REPLICAS} or more, or remove the entry"
+            return f"{at} has {counted(each.replicas, 'replica')}, and needs at least {_FEWEST_REPLICAS}", fix
+    return None
 
 
 def _images_of_daemon_sets(view: ClusterView) -> Iterator[str]:
