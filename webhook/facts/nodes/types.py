@@ -98,10 +98,18 @@ class NodeOverlay(Object):
     gvk = GroupVersionKind("karpenter.sh", "v1alpha1", "NodeOverlay")
 
 
+class SharedResource(Typed):
+    """A resource that NVIDIA's device plugin shares."""
+
+    name = Text()
+    replicas = OptionalNumber()
+
+
 class SharingSettings(Typed):
     """The settings of NVIDIA's device plugin for time slices, or for MPS."""
 
     fail_requests_greater_than_one = OptionalTruth()
+    resources = Parts(SharedResource)
 
 
 class Sharing(Typed):
