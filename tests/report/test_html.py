@@ -21,6 +21,7 @@ from webhook.report.writer import Totals
 from webhook.rules.decisions import Decision
 from webhook.yamltext.source_line import Place
 
+GOLDEN = Path(__file__).parents[1] / "data" / "reports" / "golden" / "audit-html.html"
 POLICIES = ["--only", str(Path(__file__).parents[1] / "data" / "commands" / "policies")]
 VOID = {"meta", "input", "br"}
 HOSTILE = "<script>alert(1)</script>"
@@ -57,6 +58,13 @@ def page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
     (tmp_path / "pods.json").write_text(json.dumps([pod("good"), pod("bad", deny="1"), pod('"><b', deny="1")]))
     assert run_command_line(["audit", *POLICIES, str(tmp_path), "-o", "html"]) == 1
     return capsys.readouterr().out
+
+
+def test_every_section_begins_with_a_heading_or_has_a_label() -> None:
+    """Screen readers list the sections of a page by these names."""
+    sections = re.findall(r"<section[^>]*>(?:<h[2-6])?", GOLDEN.read_text())
+    assert len(sections) > 3
+    assert [each for each in sections if "aria-label" not in each and "<h" not in each] == [], "use a div"
 
 
 def test_every_element_is_closed_and_each_finding_is_there(page: str) -> None:

@@ -189,7 +189,7 @@ def _section_of_not_evaluated(totals: Totals) -> str:
         f"({counted(each.objects, 'object')}, first {_escaped_text(f'{each.subject} in {each.place}')})</li>"
         for each in reasons
     )
-    return f'<section class="open"><details><summary>{title}</summary><ul>{lines}</ul></details></section>\n'
+    return f'<div class="open"><details><summary>{title}</summary><ul>{lines}</ul></details></div>\n'
 
 
 def _charts_of_findings(counts: _FindingCounts) -> str:
