@@ -93,6 +93,12 @@ def assert_no_barrier(page):
     assert json.loads(barriers["result"]["value"]) == []
 
 
+def test_a_narrow_page_shows_a_field_beside_its_label(page):
+    page.look(360, "light")
+    script = "const at = e => e.getBoundingClientRect(); const field = document.getElementById('phase');"
+    assert page.run(f"{script} return at(field.labels[0]).bottom > at(field).top"), "put the field into its label"
+
+
 def test_a_denying_finding_is_listed_first(page):
     page.look(1440, "light")
     choose(page, "0")
