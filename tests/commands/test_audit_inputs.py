@@ -605,3 +605,69 @@ def test_only_compared_fields_of_servers_are_kept(tmp_path):
         "containers": [{"name": "server", "resources": {"limits": {"nvidia.com/gpu": 2}}}]
     }
     assert kept["metadata"] == {"name": "chat", "namespace": "team"}
+
+
+MOUNTS = """apiVersion: v1
+kind: Pod
+metadata: {name: a, namespace: t}
+spec: {containers: [{name: a, image: x, volumeMounts: [{name: watch, mountPath: /w}]}]}
+"""
+ADDS_VOLUME = "kind: Pod\nmetadata: {name: a}\nspec: {volumes: [{name: watch, emptyDir: {}}]}\n"
+WITHOUT_VOLUME = "kind: Pod\nmetadata: {name: a}\nspec: {hostNetwork: false}\n"
+JSON_PATCH = "- op: add\n  path: /spec/volumes\n  value: [{name: watch, emptyDir: {}}]\n"
+
+
+@pytest.mark.parametrize(
+    ("parts", "files", "is_reported", "why"),
+    [
+        ("", {}, True, ""),
+        ("patches: [{path: p.yaml}]", {}, False, "patch a/p.yaml is in no file"),
+        ("patchesStrategicMerge: [p.yaml]", {}, False, "patch a/p.yaml is in no file"),
+        ("patches: [{path: p.yaml, target: {kind: Job}}]", {}, True, ""),
+        ("patches: [{path: p.yaml, target: {kind: Pod, name: b}}]", {}, True, ""),
+        ("patches: [{path: p.yaml, target: {name: a.*}}]", {}, False, "patch a/p.yaml is in no file"),
+        ("patches: [{path: p.yaml}]", {"p.yaml": ADDS_VOLUME}, False, "patch a/p.yaml may add `volumes`"),
+        ("patches: [{path: p.yaml}]", {"p.yaml": WITHOUT_VOLUME}, True, ""),
+        ("patches: [{path: p.yaml}]", {"p.yaml": ADDS_VOLUME.replace("name: a", "name: b")}, True, ""),
+        ("patches: [{path: p.yaml, target: {kind: Pod}}]", {"p.yaml": JSON_PATCH}, False, "may add `volumes`"),
+        (f"patches: [{{patch: {ADDS_VOLUME!r}}}]".replace("'", '"'), {}, False, "a/kustomization.yaml may add"),
+        ("components: [../c]", {}, False, "component c is in no file"),
+        ("components: [c]", {"c/kustomization.yaml": "patches: [{path: p.yaml}]"}, False, "patch a/c/p.yaml is in no"),
+        ("transformers: [t.yaml]", {}, False, "transformer t.yaml is in no file"),
+        (
+            "labels: [{pairs: {volumes: x}}]\ncommonAnnotations: {a: b}",
+            {},
+            False,
+            "kustomization a/kustomization.yaml may",
+        ),
+    ],
+)
+def test_a_field_that_a_kustomization_may_add_is_not_missing(
+    parts, files, is_reported, why, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    written(
+        tmp_path,
+        {
+            "a/kustomization.yaml": f"resources: [pod.yaml]\n{parts}\n",
+            "a/pod.yaml": MOUNTS,
+            **{f"a/{name}": text for name, text in files.items()},
+        },
+    )
+    code = run_command_line(["audit", "--fail-on", "warn", "."])
+    told = " ".join(capsys.readouterr().out.split())
+    assert ("manifest-shape/volume-exists" in told, code) == (is_reported, int(is_reported))
+    assert why in told
+
+
+@pytest.mark.parametrize(("patch", "is_reported"), [("containers: [{name: pytorch}]", False), ("tty: true", True)])
+def test_a_rule_about_an_absent_field_names_the_field(patch, is_reported, tmp_path, capsys, monkeypatch):
+    """A rule about a field that the object lacks gives the path of this field, or names the field in `needs`."""
+    monkeypatch.chdir(tmp_path)
+    job = "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: a, namespace: t}\n"
+    spec = "spec: {pytorchReplicaSpecs: {Worker: {template: {spec: {containers: [{name: a, image: x}]}}}}}\n"
+    settings = "resources: [job.yaml]\npatches: [{path: p.yaml}]\n"
+    written(tmp_path, {"job.yaml": job + spec, "p.yaml": f"{job}spec: {{{patch}}}\n", "kustomization.yaml": settings})
+    run_command_line(["audit", "-o", "json", "."])
+    rules = {each["rule"] for each in json.loads(capsys.readouterr().out)["findings"]}
+    assert ("training-job/main-container" in rules) == is_reported

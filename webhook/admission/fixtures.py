@@ -305,6 +305,8 @@ class Submissions:
         )
         if is_in_folder_of_tests(file) or is_for_old_release(file, attributes.kind):
             attributes = replace(attributes, is_of_tests=True)
+        if patches := self._files.unmerged_patches(file, value):
+            attributes = replace(attributes, unmerged_patches=patches)
         return SubmittedObject(attributes, self._view(file, self._assumed_namespace(file, written, attributes)))
 
     def _assumed_namespace(self, file: str, written: JSON, attributes: Attributes) -> str:

@@ -84,6 +84,20 @@ class UserInfo(NamedTuple):
 NOBODY: Final = UserInfo()
 
 
+class UnmergedPatch(NamedTuple):
+    """A part of a kustomization that may add fields to an object of a file. Only `--render` merges such parts.
+
+    Attributes:
+        what: `patch`, `component`, `transformer` or `kustomization`.
+        file: the file with the part.
+        fields: the names of the fields, and the keys of maps; None if the part was not read.
+    """
+
+    what: str
+    file: str
+    fields: frozenset[str] | None = None
+
+
 @dataclass(slots=True, kw_only=True)  # frozen objects take twice as long to create
 class Attributes:
     """One admission request. No code may change a request.
@@ -93,6 +107,7 @@ class Attributes:
         old_object: None on CREATE and CONNECT.
         is_plain: whether claimgate made the request for an object of a file, so no API server chose the version.
         is_of_tests: whether the object is from a folder of tests, or from a file for old releases.
+        unmerged_patches: what kustomizations may add to the object of a file, so the object may be incomplete.
         is_decoded: whether an API server sent the request, so the fields of built-in kinds have the right types.
         name: "" on CREATE with `generateName`.
         namespace: "" for cluster-scoped objects.
@@ -118,6 +133,7 @@ class Attributes:
     is_decoded: bool = field(default=False, compare=False)
     is_plain: bool = field(default=False, compare=False)
     is_of_tests: bool = field(default=False, compare=False)
+    unmerged_patches: tuple[UnmergedPatch, ...] = field(default=(), compare=False)
 
     def without_objects(self) -> Attributes:
         """Return the request without its objects and options."""

@@ -19,7 +19,7 @@ import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from webhook.apimachinery.attributes import CRD, JSON, NAMESPACE, GroupVersionKind
+from webhook.apimachinery.attributes import CRD, JSON, NAMESPACE, GroupVersionKind, UnmergedPatch
 from webhook.apimachinery.object_lists import objects_of_list
 from webhook.cluster.controllers import (
     DEPLOYMENT,
@@ -142,6 +142,11 @@ class FileTree:
             return obj
         named = self._units.name_changes_of_file(path).apply_to_object(obj)
         return object_with_pod_labels(named, self._units.pod_labels_of_file(path))
+
+    def unmerged_patches(self, file: str, obj: JSON) -> tuple[UnmergedPatch, ...]:
+        """Return what kustomizations may add to an object of a file."""
+        path = normalize_path(file)
+        return self._units.unmerged_patches(path, obj) if path in self._documents else ()
 
     def knows_namespace(self, file: str) -> bool:
         """Return whether the namespaces of a file's objects are known in spite of kustomizations."""

@@ -13,17 +13,17 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.attributes import JSON, UnmergedPatch
 from webhook.apimachinery.paths import get
 from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, Kind, NameChanges, group_kind, objects_with_final_names
-from webhook.yamltext import templates
+from webhook.yamltext import templates, yamlfile
 
 FILES: Final = frozenset(("kustomization.yaml", "kustomization.yml", "Kustomization"))
 FLUX: Final = ("kustomize.toolkit.fluxcd.io", "Kustomization")
@@ -47,6 +47,8 @@ RENAMED_REFERENCES: Final = frozenset(
 internal/konfig/builtinpluginconsts/namereference.go).
 """
 _SEPARATORS: Final = re.compile("[-_.]")
+_PLAIN_NAME: Final = re.compile(r"[a-z0-9-]+")
+"""Matches a name that is no regular expression."""
 _PATCHES: Final = ("patches", "patchesJson6902", "patchesStrategicMerge")
 _LABELLED: Final = frozenset(
     (("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job"))
@@ -54,6 +56,26 @@ _LABELLED: Final = frozenset(
 """Kinds with pod templates that kustomize labels (api v0.20 internal/konfig/builtinpluginconsts/commonlabels.go)."""
 _NAMING_PATCH: Final = ("/metadata/name", "allowNameChange")
 """Texts in a patch that changes a name. A strategic merge patch cannot change a name: it finds its object by name."""
+
+
+class TargetedPatch(Struct, frozen=True):
+    """A part of a kustomization that may add fields to objects of its files.
+
+    Args:
+        patch: the part.
+        kind, name: the kind of the objects, and their name; "" for any. The name may be a regular expression.
+    """
+
+    patch: UnmergedPatch
+    kind: str = ""
+    name: str = ""
+
+    def may_change(self, obj: JSON) -> bool:
+        """Return whether an object may get the fields. The name in the file may lack a prefix or suffix."""
+        if self.kind and self.kind != get(obj, ("kind",)):
+            return False
+        name = get(obj, ("metadata", "name"))
+        return not isinstance(name, str) or not _PLAIN_NAME.fullmatch(self.name) or name in self.name
 
 
 class Kustomization(Struct, frozen=True, kw_only=True):
@@ -67,6 +89,7 @@ class Kustomization(Struct, frozen=True, kw_only=True):
         template_labels: labels for pod templates.
         generated: group and kind, and name, of each object of a configMapGenerator or secretGenerator.
         is_read: whether no object comes from another repository, a chart, or a plugin of kustomize.
+        additions: the parts that may add fields to objects. A file with a patch is not read yet.
     """
 
     folder: str
@@ -78,6 +101,7 @@ class Kustomization(Struct, frozen=True, kw_only=True):
     template_labels: Mapping[str, str] = {}
     generated: tuple[tuple[Kind, str], ...] = ()
     is_read: bool = True
+    additions: tuple[TargetedPatch, ...] = ()
 
 
 def read_kustomization(file: str, value: JSON) -> Kustomization | None:
@@ -100,7 +124,66 @@ def read_kustomization(file: str, value: JSON) -> Kustomization | None:
         },
         generated=tuple(_generated_objects(value)),
         is_read=not any(value.get(field) for field in _MAKERS) and not any(map(_is_remote, _entries(value))),
+        additions=tuple(_additions(file, folder, value)),
     )
+
+
+def _additions(file: str, folder: str, value: Mapping[str, JSON]) -> Iterator[TargetedPatch]:
+    """Yield the parts of a kustomization that may add fields to objects."""
+    for each in _list_or_empty(value.get("transformers")):
+        yield TargetedPatch(UnmergedPatch("transformer", str(each) if isinstance(each, str) else file))
+    for entry in _patch_entries(value):
+        target = _map_or_empty(_map_or_empty(entry).get("target"))
+        text = _map_or_empty(entry).get("patch") if isinstance(entry, dict) else entry
+        is_text = isinstance(text, str) and (isinstance(entry, dict) or "\n" in text)
+        for path in () if is_text else _paths_of_entries(folder, [_file_of_patch(entry)]):
+            yield _targeted(UnmergedPatch("patch", path), target)
+        if is_text:
+            documents = [each.value for each in yamlfile.read_parts_of_text(str(text)).documents]
+            yield from _patches_of_documents("patch", file, documents, target)
+    labels = frozenset(key for each in _added_metadata(value) for key in each)
+    if labels:
+        yield TargetedPatch(UnmergedPatch("kustomization", file, labels))
+
+
+def _added_metadata(value: Mapping[str, JSON]) -> Iterator[Mapping[str, JSON]]:
+    for each in _list_or_empty(value.get("labels")):
+        yield _map_or_empty(_map_or_empty(each).get("pairs"))
+    yield _map_or_empty(value.get("commonLabels"))
+    yield _map_or_empty(value.get("commonAnnotations"))
+
+
+def _targeted(patch: UnmergedPatch, target: Mapping[str, JSON]) -> TargetedPatch:
+    return TargetedPatch(patch, _text_or_empty(target.get("kind")), _text_or_empty(target.get("name")))
+
+
+def _patches_of_documents(
+    what: str, file: str, documents: Sequence[JSON], target: Mapping[str, JSON]
+) -> Iterator[TargetedPatch]:
+    """Yield the patches of a text or a file. A text that cannot be read may add any field."""
+    if not documents:
+        yield _targeted(UnmergedPatch(what, file), target)
+    for each in documents:
+        named = target or {"kind": get(each, ("kind",)), "name": get(each, ("metadata", "name"))}
+        yield _targeted(UnmergedPatch(what, file, frozenset(_names_of_fields(each))), named)
+
+
+def _names_of_fields(patch: JSON) -> Iterator[str]:
+    """Yield the keys of all mappings, and the steps of the paths of a JSON patch."""
+    waiting = [patch]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            yield from value
+            if "op" in value:
+                yield from (_unescaped_step(step) for step in str(value.get("path")).split("/"))
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+
+
+def _unescaped_step(step: str) -> str:
+    return step.replace("~1", "/").replace("~0", "~")
 
 
 def read_flux_target(value: JSON) -> tuple[str, str] | None:
@@ -246,6 +329,24 @@ class Kustomizations:
                 labels.update(each.template_labels)
         return labels
 
+    def absent_resources(self, files: Collection[str]) -> Iterator[str]:
+        """Yield the listed resources that are neither a file of the tree nor a folder with a kustomization."""
+        return (path for path in self._takers if path not in files and path not in self._by_folder)
+
+    def additions_to_file(self, file: str) -> Iterator[TargetedPatch]:
+        """Yield what the kustomizations above a file may add to its objects, also through components."""
+        waiting, seen = [*self._kustomizations_above(file)], set[str]()
+        while waiting:
+            folder = waiting.pop()
+            if folder in seen:
+                continue
+            seen.add(folder)
+            if folder in self._by_folder:
+                yield from self._by_folder[folder].additions
+                waiting.extend(self._by_folder[folder].components)
+            else:
+                yield TargetedPatch(UnmergedPatch("component", folder))
+
     def has_kustomization(self, folder: str) -> bool:
         """Return whether a folder has its own kustomization."""
         return folder in self._by_folder
@@ -338,6 +439,7 @@ class FilesAppliedTogether:
     def __init__(self, documents: Mapping[str, list[JSON]]) -> None:
         """Group the files of a tree into units; `documents` are the YAML documents of each file."""
         self._kustomizations: Final = kustomizations_of_documents(documents)
+        self._documents: Final = documents
         self._flux_namespaces: Final[dict[str, set[str]]] = {}
         for values in documents.values():
             for target in filter(None, map(read_flux_target, values)):
@@ -345,18 +447,22 @@ class FilesAppliedTogether:
         self._taken: Final[dict[str, Mapping[str, NameChanges]]] = {}
         self._template_labels: Final[dict[str, Mapping[str, str]]] = {}
         self._name_changes: Final[dict[str, NameChanges]] = {}
+        self._additions: Final[dict[str, tuple[TargetedPatch, ...]]] = {}
         self._units: Final = {file: self._find_unit(file) for file in documents}
         self._listed: Final[dict[Unit, list[str]]] = {}
         for file, unit in self._units.items():
             self._listed.setdefault(unit, []).append(file)
             if unit[0] == "kustomization":  # files outside of kustomizations share the folder with this file
                 self._listed.setdefault(("folder", posixpath.dirname(file)), []).append(file)
+        self._absent_resources: Final = frozenset(self._kustomizations.absent_resources(documents))
         self._renamed: Final = frozenset(self._names_before_renaming(documents))
 
     @property
     def are_read(self) -> bool:
-        """Return whether no kustomization uses objects from another repository, a chart, or a plugin of kustomize."""
-        return self._kustomizations.are_read
+        """Return whether no kustomization uses objects from another repository, a chart, or a plugin of kustomize, and
+        whether all listed files exist.
+        """
+        return self._kustomizations.are_read and not self._absent_resources
 
     def names_without_final_object(self) -> frozenset[tuple[Kind, str]]:
         """Return names that references in files may have, although the cluster has the object under another name.
@@ -388,6 +494,22 @@ class FilesAppliedTogether:
         if file not in self._template_labels:
             self._template_labels[file] = self._kustomizations.template_labels_of_file(file)
         return self._template_labels[file]
+
+    def unmerged_patches(self, file: str, obj: JSON) -> tuple[UnmergedPatch, ...]:
+        """Return what kustomizations may add to an object of a file."""
+        if file not in self._additions:
+            additions = self._kustomizations.additions_to_file(file)
+            self._additions[file] = tuple(part for each in additions for part in self._read_addition(each))
+        return tuple(each.patch for each in self._additions[file] if each.may_change(obj))
+
+    def _read_addition(self, addition: TargetedPatch) -> Iterator[TargetedPatch]:
+        """Yield the patches in the file of an addition, or the addition itself."""
+        documents = self._documents.get(addition.patch.file) if addition.patch.fields is None else None
+        if not documents or addition.patch.what != "patch":
+            yield addition
+            return
+        target = {"kind": addition.kind, "name": addition.name} if addition.kind or addition.name else {}
+        yield from _patches_of_documents("patch", addition.patch.file, documents, target)
 
     def _naming_by_flux(self, folder: str, root: str = "") -> NameChanges:
         """Return the change of the namespace by the objects of Flux that apply a folder.

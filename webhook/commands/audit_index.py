@@ -29,6 +29,7 @@ from webhook.facts.removed_versions import read_removed_versions
 from webhook.input import document_stream
 from webhook.input.document_stream import SourcePart
 from webhook.yamltext import yamlfile
+from webhook.yamltext.input_files import InputFile
 
 KFCTL: Final = ("kfdef.apps.kubeflow.org", "KfDef")
 """The kind of a configuration of kfctl."""
@@ -114,11 +115,23 @@ class Indexer(Struct, frozen=True):
                     looked_up.files[each.source] = None
                     kind = _group_kind_or_empty(each.value)
                     is_looked_up = is_kustomization or kind in kinds
+                    looked_up.objects += _documents_of_patches(part.file, each.value) if is_kustomization else ()
                     if is_looked_up or next(find_releases_in_document(each.source, each.value), None) is not None:
                         looked_up.objects.append((each.source, each.value))
                     elif kind in _SCALED and _DEVICE.search(text):
                         looked_up.objects.append((each.source, _KEPT(each.value)))
         return looked_up
+
+
+def _documents_of_patches(file: InputFile, kustomization: JSON) -> Iterator[tuple[str, JSON]]:
+    """Yield the documents of the patches that a kustomization in a folder lists. The audit compares their fields with
+    absent fields of objects.
+    """
+    read = kustomizations.read_kustomization(file.name, kustomization)
+    if read is not None and not file.is_named and "://" not in file.name:
+        for path in read.patches:
+            for document in yamlfile.read_parts(InputFile(path, file.root)).documents:
+                yield path, document.value
 
 
 def indexer_of(looked_up: frozenset[tuple[str, str]], *, is_whole: bool) -> Indexer:

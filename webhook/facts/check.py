@@ -11,14 +11,15 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import get, parse_path
 from webhook.deadline import STEP
 from webhook.errors import ClaimgateError, EvaluationError, PatchError, ReviewPaused
 from webhook.facts.kinds import POD
 from webhook.facts.subject import WORK, Subject
-from webhook.rules.problem import Problem
+from webhook.rules.problem import MissingObject, Problem
 from webhook.typed.objects import Object
 from webhook.typed.pod_parts import PATCH, TEMPLATE
 from webhook.typed.pods import Pod
@@ -34,6 +35,7 @@ class CheckResults(Struct, frozen=True):
 
 
 NOTHING: Final = CheckResults()
+_ABSENT: Final[JSON] = object()
 _UNREAD_FIELDS: Final = frozenset(("metadata", "status", "apiVersion"))
 _READ_KEYS: Final = ("kueue", "volcano")
 """Checks read labels and annotations with one of these texts in the key: kueue.x-k8s.io, scheduling.volcano.sh."""
@@ -89,6 +91,8 @@ def problems_of_group(group: str, subject: Subject) -> CheckResults:
     except Exception as fault:
         fault.add_note(group)  # the caller reports the name of the group
         raise
+    if problems and subject.attributes.unmerged_patches:
+        problems = [_consider_unmerged_patches(each, subject) for each in problems]
     result = subject.results[group] = _checked_and_unchecked(problems) if problems else NOTHING
     return result
 
@@ -97,6 +101,32 @@ def _checked_and_unchecked(problems: Iterable[Problem]) -> CheckResults:
     return CheckResults(
         tuple(each for each in problems if not each.missing), tuple(each for each in problems if each.missing)
     )
+
+
+def _consider_unmerged_patches(problem: Problem, subject: Subject) -> Problem:
+    """Return the problem. If a field is absent that a kustomization may add, the problem is not known."""
+    name = problem.needs or _absent_field(problem.path, subject.object)
+    patches = subject.attributes.unmerged_patches if name else ()
+    first = next((each for each in patches if each.fields is None or name in each.fields), None)
+    if first is None or problem.missing:
+        return problem
+    why = (
+        "is in no file, so the fields that it adds are not known"
+        if first.fields is None
+        else f"may add `{name}`, and `claimgate audit --render` merges it"
+    )
+    missing = MissingObject(kind=first.what, name=first.file, why=why, is_absent=False)
+    return structs.replace(problem, missing=(missing,))
+
+
+def _absent_field(path: str, obj: JSON) -> str:
+    """Return the last name of a path that an object does not have; "" if the object has the field."""
+    try:
+        steps = parse_path(path)
+    except ValueError:
+        return ""
+    names = [step for step in steps if isinstance(step, str)]
+    return names[-1] if names and get(obj, steps, _ABSENT) is _ABSENT else ""
 
 
 def is_made_by_controller(subject: Subject) -> bool:

@@ -177,7 +177,7 @@ def _check_pod_security(
         which = f"Pod Security `{enforced.level}` of namespace {subject.namespace}"
         message = f"{which} refuses the pods, because {_demands_as_text(breaches)}"
         fix = "change these fields, or use a namespace that allows the values"
-        yield POD_SECURITY.problem(podset.locate(template.spec.at), message, fix)
+        yield POD_SECURITY.problem(podset.locate(template.spec.at), message, fix, needs="securityContext")
 
 
 def _demands_as_text(breaches: Iterable[Breach]) -> str:

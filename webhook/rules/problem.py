@@ -41,6 +41,8 @@ class Problem(Struct, frozen=True, kw_only=True):
             that does not increase the excess of a stored object may pass.
         is_for_administrators: whether only an administrator can apply the fix. Other problems are listed first.
         words: the wrong words in the field, such as a flag of a command. Reports about files mark the first word.
+        needs: the name of a field of the pod or object that lacks a value, such as `volumes` for a mount; "" if the
+            field at `path` is the problem.
         release: the release that no longer serves the version of the object; "" for other problems.
     """
 
@@ -54,6 +56,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     excess: int = 0
     is_for_administrators: bool = False
     words: tuple[str, ...] = ()
+    needs: str = ""
     release: str = ""
 
     @property

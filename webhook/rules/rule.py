@@ -122,11 +122,12 @@ class Rule(Struct, frozen=True, kw_only=True):
         excess: int = 0,
         for_administrators: bool = False,
         words: tuple[str, ...] = (),
+        needs: str = "",
     ) -> Problem:
         """Return the problem of a field that breaks the rule.
 
         `shown` replaces the value `found` in the message. `for_administrators` says that only administrators can apply
-        the fix. `words` are the wrong words in the field.
+        the fix. `words` are the wrong words in the field. `needs` names the field that lacks a value for this field.
         """
         where = path if isinstance(path, str) else path_as_text(path)
         value = shown or ("" if found is None else '`""`' if found == "" else f"`{found}`")
@@ -140,6 +141,7 @@ class Rule(Struct, frozen=True, kw_only=True):
             excess=excess,
             is_for_administrators=for_administrators,
             words=words,
+            needs=needs,
         )
 
 

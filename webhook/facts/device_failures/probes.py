@@ -405,7 +405,7 @@ def _problem_of_unprobed_server(container: Container, pods: DevicePods) -> Probl
     has = "has a port" if container.ports else "serves requests"
     message = f"{has} but no readinessProbe, so requests reach the container before the server is ready"
     fix = "add a readinessProbe that succeeds when the server is ready"
-    return READINESS_PROBE.problem(pods.locate(container.at), message, fix)
+    return READINESS_PROBE.problem(pods.locate(container.at), message, fix, needs="readinessProbe")
 
 
 def _has_request_port(container: Container) -> bool:

@@ -307,13 +307,13 @@ def _every_gpu_visible_problem(requesting: DeviceContainer, subject: Subject) ->
     elif runtime_class:
         message, fix = f"{sees} because of runtime class `{runtime_class}`", f"{fix}, or use another runtime class"
         if not _is_job_or_launcher(requesting, subject):
-            return GPU_IMAGE.problem(requesting.container.at, message, fix)
+            return GPU_IMAGE.problem(requesting.container.at, message, fix, needs="limits")
     else:
         message = f"{sees} because image `{requesting.container.image}` is made for GPUs"
         fix = f"{fix}, or set NVIDIA_VISIBLE_DEVICES to none"
         if not _has_gpu_image_and_work(requesting, subject):
-            return GPU_IMAGE.problem(requesting.container.at, message, fix)
-    return EVERY_GPU_VISIBLE.problem(requesting.container.at, message, fix)
+            return GPU_IMAGE.problem(requesting.container.at, message, fix, needs="limits")
+    return EVERY_GPU_VISIBLE.problem(requesting.container.at, message, fix, needs="limits")
 
 
 def _is_job_or_launcher(requesting: DeviceContainer, subject: Subject) -> bool:

@@ -162,7 +162,7 @@ def check_queue_required(subject: Subject) -> Iterator[Problem]:
     queues = local_queue_names(subject)
     message = f"the object names no queue, so Kueue suspends the object and never admits it ({_MANAGES_ALL})"
     fix = f"set the label {QUEUE_NAME}" + (f", for example to `{min(queues)}`" if queues else "")
-    yield QUEUE_REQUIRED.problem("", message, fix)
+    yield QUEUE_REQUIRED.problem("", message, fix, needs=QUEUE_NAME)
 
 
 def validate_local_queue(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:

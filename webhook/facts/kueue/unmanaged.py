@@ -265,4 +265,4 @@ def _check_missing_queue_name(subject: Subject, how: KueueManagement) -> Iterato
         fix = f"set the label {QUEUE_NAME}: {queues[0]}"
         if len(queues) > 1:
             fix = f"set the label {QUEUE_NAME} to the queue that the job is meant for"
-        yield rule.problem("", message, fix)
+        yield rule.problem("", message, fix, needs=QUEUE_NAME)

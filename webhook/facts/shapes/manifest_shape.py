@@ -196,6 +196,7 @@ _WORKLOADS: Final = frozenset(
 _CRON_JOB: Final = ("batch", "CronJob")
 _SERVICE: Final = ("", "Service")
 _LAST_PORT: Final = 65535
+_VOLUMES: Final = "volumes"
 _NO_VOLUME: Final = "is not the name of a volume of the pod"
 _UNCHECKED_FIELDS: Final = ("status", "sops")
 """Fields that are not checked. Controllers write the status, and SOPS removes `sops` when it decrypts the object."""
@@ -313,13 +314,15 @@ def _problems_of_mounts(pod: PodSpec, claims: Collection[str]) -> Iterator[Probl
     others = []
     for name, mount in Items([*missing.items()], pod.reading.deadline):
         if near := nearest_name(name, Items([*names], pod.reading.deadline)):
-            yield VOLUME_EXISTS.problem(mount.path("name"), _NO_VOLUME, did_you_mean(near, ""), name)
+            fix = did_you_mean(near, "")
+            yield VOLUME_EXISTS.problem(mount.path("name"), _NO_VOLUME, fix, name, needs=_VOLUMES)
         else:
             others.append(name)
     if others:
         more = f" (likewise {_names(others[1:])})" if others[1:] else ""
         path = missing[others[0]].path("name")
-        yield VOLUME_EXISTS.problem(path, f"{_NO_VOLUME}{more}", "add the volume, or remove the mount", others[0])
+        fix = "add the volume, or remove the mount"
+        yield VOLUME_EXISTS.problem(path, f"{_NO_VOLUME}{more}", fix, others[0], needs=_VOLUMES)
 
 
 def _problems_of_completion_index(job: JobSpec) -> Iterator[Problem]:

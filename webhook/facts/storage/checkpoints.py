@@ -123,7 +123,7 @@ def _checkpoint_lost_problem(path: FieldPath | str, folder: str, *, is_mounted: 
         message = f"checkpoints in `{folder}` are on an emptyDir, which is deleted with the pod"
         return CHECKPOINT_LOST.problem(path, message, "use a PersistentVolumeClaim")
     message = f"what the command writes to `{folder}` is lost with the container because no volume is mounted there"
-    return CHECKPOINT_LOST.problem(path, message, "mount a PersistentVolumeClaim")
+    return CHECKPOINT_LOST.problem(path, message, "mount a PersistentVolumeClaim", needs="volumes")
 
 
 def _checkpoint_folder_of_option(container: Container) -> str:

@@ -115,7 +115,7 @@ def _shared_memory_problem(path: FieldPath, gpus: int, limit: Amount | None = No
     """Return the problem of a container with several GPUs and only the default shared memory, or a low sizeLimit."""
     if limit is None:
         message = f"has {gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"
-        return SHARED_MEMORY.problem(path, message, MORE_SHARED_MEMORY)
+        return SHARED_MEMORY.problem(path, message, MORE_SHARED_MEMORY, needs="volumes")
     message = f"is too little shared memory for {gpus} GPUs because NCCL and data loaders use /dev/shm"
     return SHARED_MEMORY.problem(path, message, "raise sizeLimit to several GiB", limit)
 

@@ -241,9 +241,8 @@ def validate_containers(role: RoleOfJob, job: TrainingJobOfKind) -> Iterator[Pro
         shown = [f"`{container.name}`" for container in role.containers[:_MOST_NAMES]]
         names_text = " or ".join((*shown, *(["another"] if len(role.containers) > _MOST_NAMES else [])))
         message = f"has no container named `{main}`, the only container that the operator sets up for training"
-        yield MAIN_CONTAINER.problem(
-            role.containers_path, message, f"rename the container that trains ({names_text}) to {main}"
-        )
+        fix = f"rename the container that trains ({names_text}) to {main}"
+        yield MAIN_CONTAINER.problem(role.containers_path, message, fix, needs="containers")
 
 
 def validate_names_and_images(role: RoleOfJob) -> Iterator[Problem]:
