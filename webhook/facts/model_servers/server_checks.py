@@ -213,7 +213,7 @@ def _check_hidden_gpus(member: ServerContainer) -> Iterator[Problem]:
     if needed is not None and visible.number >= needed:
         return
     if not message:
-        if needed is None:
+        if needed is None or visible.number >= (gpus or 0):  # the variable hides none of the GPUs of the container
             return
         message = f"{name}={written} leaves {counted(visible.number, 'GPU')} visible, but {member.server.name} needs "
         message += str(needed)
