@@ -167,6 +167,18 @@ spec:
     assert told["manifest/repeated-key"] == told["device-failures/pod-failure-policy"] == ("train-a", 2)
 
 
+def test_containers_of_other_names_have_one_mistake(tmp_path, capsys):
+    job = """apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: %s}
+spec: {pytorchReplicaSpecs: {%s: {replicas: 1, template: {spec: {containers: [{name: %s, image: x}]}}}}}
+"""
+    write(tmp_path, a=job % ("a", "Worker", "train"), b=job % ("b", "Master", "learn"))
+    run_command_line(["audit", "-o", "json", "--rule", "training-job", str(tmp_path)])
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert (finding["object"]["name"], [each["object"]["name"] for each in finding["alsoIn"]]) == ("a", ["b"])
+
+
 VALUES = {
     "device-failures/readiness-probe": """apiVersion: apps/v1
 kind: Deployment

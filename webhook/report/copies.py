@@ -152,11 +152,16 @@ _HABITS: Final = frozenset(
         "device-failures/readiness-probe",
         "gpu-requests/every-gpu-visible",
         "kueue-not-now/queue-required",
+        "model-server/parallel-size-above-gpus",
+        "model-server/without-gpu",
+        "pod-prerequisites/pod-security",
+        "pod-resources/limit-required",
         "pod-resources/request-above-limit",
         "storage/read-write-once",
         "storage/rolling-update",
         "storage/shared-memory",
         "train-job/unknown-field",
+        "training-job/main-container",
     )
 )
 """Rules about mistakes that an author copies to objects with other names."""
@@ -164,8 +169,13 @@ _OF_TYPES: Final = frozenset(("manifest-shape/unknown-field",))
 """Habits that are the same mistake in all kinds, because their messages name the type that lacks the field."""
 _OF_VALUES: Final = frozenset(("manifest-shape/image-name",))
 """Habits that are the same mistake with other values."""
-_IMAGE: Final = re.compile(r" because image `[^`]*`")
-"""Matches the clause of a message about the image. The clause differs between copies of a mistake."""
+_NAMES: Final = re.compile(
+    r" because image `[^`]*`| of namespace [^ ]{1,99}|in container [^ ]{1,99}"
+    r"|the container that trains \([^()]{1,999}\)"
+)
+"""Matches the clauses of a message or a fix with names of images, namespaces and containers. The names differ between
+copies of a mistake.
+"""
 _MOVED: Final = "move the fields to "
 """The beginning of the fix for fields that a wrong indentation moved. Other objects may have other fields there."""
 _KUSTOMIZATION: Final = "Kustomization"
@@ -373,10 +383,10 @@ def _digest_of_habit(finding: Finding) -> bytes:
     if finding.rule.id in _OF_TYPES:
         place, kind = place.rpartition(".")[-1], ""
     advice = "advice" if finding.is_advice else ""
-    text = problem.message if finding.rule.id in _OF_VALUES else _IMAGE.sub("", problem.found_and_message)
+    text = problem.message if finding.rule.id in _OF_VALUES else _NAMES.sub("", problem.found_and_message)
     if finding.rule.id in _OF_TYPES and problem.fix.startswith(_MOVED):
         text = text.rpartition(" are not fields ")[-1]
-    message = text, problem.fix
+    message = text, _NAMES.sub("", problem.fix)
     rule = finding.rule.id, decision.policy, decision.param
     return _digest(str(finding.result), advice, *rule, kind, of_pod if kind else place, *message)
 
