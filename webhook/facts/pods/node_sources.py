@@ -25,10 +25,12 @@ from webhook.typed.pods import PodSpec
 _NODE_POOL: Final = GroupVersionKind("karpenter.sh", "v1", "NodePool")
 _AUTO_MODE: Final = "eks.amazonaws.com/compute-type"
 _IMAGE: Final = "cluster-autoscaler"
-_CLOUDS: Final = ("cloud.google.com/", "eks.amazonaws.com/")
+_CLOUDS: Final = ("cloud.google.com/", "eks.amazonaws.com/", "kubernetes.azure.com/")
 """Domains of labels of clouds that may create a node for a pod that selects the label."""
-_OF_KARPENTER: Final = ("karpenter.sh/", "karpenter.k8s.aws/")
+_OF_KARPENTER: Final = ("karpenter.sh/", "karpenter.k8s.aws/", "karpenter.azure.com/")
 """Domains of Karpenter's labels."""
+_NEEDS_LABEL: Final = ("In", "Exists", "Gt", "Lt")
+"""Operators of node affinity that only a node with the label meets."""
 
 
 def source_of_new_nodes(view: ClusterView) -> str:
@@ -42,11 +44,18 @@ def source_of_new_nodes(view: ClusterView) -> str:
 def other_source_of_nodes(spec: PodSpec, view: ClusterView, *, has_node_pools: bool) -> str:
     """Return what may add a node for a pod, apart from the known NodePools; "" if nothing may add a node.
 
-    A nodeSelector with a label of a cloud may make the cloud add a node. If NodePools are known, Karpenter's labels
-    are no sign, because the NodePools decide.
+    A nodeSelector or a required node affinity with a label of a cloud may make the cloud add a node. If NodePools are
+    known, Karpenter's labels are no sign, because the NodePools decide.
     """
     clouds = _CLOUDS if has_node_pools else (*_CLOUDS, *_OF_KARPENTER)
-    key = next((key for key in spec.node_selector if isinstance(key, str) and key.startswith(clouds)), "")
+    of_affinity = (
+        each.key
+        for term in spec.required_node_terms()
+        for each in term.match_expressions
+        if each.operator in _NEEDS_LABEL
+    )
+    keys = (*spec.node_selector, *of_affinity)
+    key = next((key for key in keys if isinstance(key, str) and key.startswith(clouds)), "")
     if key:
         return f"the owner of label {key}"
     return _owner_of_node_labels(view, has_node_pools=has_node_pools) or _cluster_autoscaler(view)
