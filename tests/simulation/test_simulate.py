@@ -1,14 +1,17 @@
 """`claimgate simulate`: the answer, the obstacles, the exit code; golden files of its text."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
 from tests.golden import compare_with_golden_file
-from tests.literals import validating
+from tests.literals import shipped_policies, validating
 from tests.simulation.answers import EXAMPLES, HERE, NODE, NODES, WHOLE, against, simulated
 from webhook.cli import run_command_line
 from webhook.facts.subject import SHIPPED
+from webhook.simulation import outcome
 from webhook.simulation.aspects import _RULES, ASPECTS, aspect_of, groups
 from webhook.yamltext import yamlfile
 
@@ -204,3 +207,29 @@ def test_documents_that_are_not_objects_are_named_and_the_others_simulated(tmp_p
     ]
     assert run_command_line(["simulate", str(tmp_path / "values.yaml")]) == 2
     assert "apiVersion: expected a string" in capsys.readouterr().err
+
+
+CONDITION = re.compile(r"\b(unless|probably|may)\b")
+CERTAIN = {
+    "kueue-never/resource-uncovered": "Kueue counts every resource by default",
+    "sandbox/pool-size": "the most pods that a Pool may have",
+}
+
+
+def conditional_rules():
+    """Yield each rule with a warning in a suite that names a condition, apart from its fix."""
+    for file in sorted((Path(__file__).parents[2] / "policies").glob("*/suite.yaml")):
+        for case in (case for document in yamlfile.read(file) for case in document.value["cases"]):
+            warnings = case.get("expect", {}).get("warnings") or ()
+            said = [each.rpartition(": ")[0] for each in warnings if isinstance(each, str)]
+            if isinstance(case.get("rule"), str) and any(map(CONDITION.search, said)):
+                yield case["rule"]
+
+
+def test_a_rule_whose_message_names_a_condition_does_not_decide_the_answer():
+    policies = shipped_policies()
+    deciding = ("create", "controller", "pending", "start", "waiting")
+    rules = {each for each in conditional_rules() if outcome.failure_moment_of_rule(policies, each) in deciding}
+    assert rules - {*outcome.MAY_FAIL, *outcome.WAITS, *CERTAIN} == set(), (
+        "add the rule to MAY_FAIL in webhook/simulation/outcome.py"
+    )

@@ -66,6 +66,14 @@ MAY_FAIL: Final[Mapping[str, Answer | None]] = {
     "storage/read-write-once": "unknown",  # the pods may all run on one node
     "pod-prerequisites/pull-secret": "unknown",  # the image may be public, or on the node already
     "volcano-job/other-scheduler": "unknown",  # the other scheduler may place the pods
+    "model-server/without-gpu": "unknown",  # the node may show all GPUs to every container
+    "gpu-requests/vendors": "unknown",  # a node may have GPUs of several vendors
+    "gpu-requests/hidden-gpus": "unknown",  # the program may need only the visible GPUs
+    "device-failures/nccl-socket-ifname": "unknown",  # NCCL may choose an interface that other nodes reach
+    "mesh/sidecar": "unknown",  # the sidecar may be native
+    "mesh/default-submitter": "unknown",
+    "job-set/alpha-feature": "unknown",  # the feature gate may be on
+    "train-job/gang-resources": "unknown",  # the cluster may have room for all pods
     "storage/shared-memory": None,  # GPUs that are connected directly need little shared memory
     "training-job/shared-memory": None,
 }

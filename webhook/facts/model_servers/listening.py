@@ -78,8 +78,8 @@ CONTAINER_PORT: Final = MODEL_SERVER.rule(
 )
 LOOPBACK: Final = MODEL_SERVER.rule(
     "model-server/loopback",
-    title="A model server listens on the loopback address",
-    why="Probes and Services connect to the address of the pod, where the server does not listen.",
+    title="A model server listens on the loopback address, where no probe reaches it",
+    why="Probes connect to the address of the pod, where the server does not listen, so the probe never succeeds.",
     refused_by="nothing; the pod is never ready",
     source="PyPI sglang 0.5.23 sglang/srt/server_args.py",
     fails="waiting",
@@ -87,8 +87,8 @@ LOOPBACK: Final = MODEL_SERVER.rule(
 )
 HEADLESS: Final = MODEL_SERVER.rule(
     "model-server/headless-probe",
-    title="A probe or a Service connects to vLLM that runs with --headless",
-    why="With --headless vLLM answers no HTTP requests.",
+    title="A probe connects to vLLM that runs with --headless",
+    why="With --headless vLLM answers no HTTP requests, so the probe never succeeds.",
     refused_by="nothing; the pod is never ready",
     source="vllm-project/vllm vllm/entrypoints/cli/serve.py@00a5fdd2",
     fails="waiting",
@@ -315,12 +315,14 @@ def _check_probes(member: ServerContainer, ports: Sequence[int], *, has_service:
     probed = list(_probed_ports(member))
     connected = [each for each in probed if not _may_other_container_listen(member, each[1], ports)]
     arguments, name = member.server.arguments, member.server.name
+    rule_of_service = None if connected else SERVICE_PORT  # without a probe the pod is ready
     if arguments.has("headless") and not arguments.is_open:
         if connected or has_service:
             who = f"its {connected[0][0]} sends requests" if connected else "a Service sends requests to it"
             message = f"starts vLLM with --headless, which answers no requests, but {who}"
             fix = "remove the probe, and leave the pod out of the Service"
-            yield HEADLESS.problem(member.path, message, fix, words=arguments.written("headless"))
+            rule = rule_of_service or HEADLESS
+            yield rule.problem(member.path, message, fix, words=arguments.written("headless"))
         return
     if arguments.has("socket") and connected and not arguments.is_open:
         message = f"listens on the Unix socket of --uds, but its {connected[0][0]} connects to port {connected[0][1]}"
@@ -331,7 +333,7 @@ def _check_probes(member: ServerContainer, ports: Sequence[int], *, has_service:
         who = f"its {connected[0][0]}" if connected else "the Service"
         message = f"{name} listens on {loopback}, but {who} connects to the address of the pod"
         fix = f"add {_HOST_FLAG.get(name, '--host 0.0.0.0')}"
-        yield LOOPBACK.problem(member.path, message, fix, words=arguments.written("host"))
+        yield (rule_of_service or LOOPBACK).problem(member.path, message, fix, words=arguments.written("host"))
         return
     if not ports:
         return
