@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from webhook.facts.model_servers.arguments import Arguments
 from webhook.facts.model_servers.processes import ServerProcesses
-from webhook.facts.model_servers.started_servers import StartedServer
+from webhook.facts.model_servers.started_servers import StartedServer, image_name
 from webhook.text.wording import some_of
 
 _DATA_TYPES: Final = {
@@ -40,6 +40,7 @@ _PREFILL_WITH_DATA: Final[_Release] = (0, 32, 0)
 """Releases before this one refuse prefill context ranks together with data parallel ranks."""
 _LOCAL_BACKENDS: Final = frozenset(("", "mp", "uni"))
 _CPU: Final = re.compile(r"(?i)(^|[-/:_])cpu([-/:_.]|$)")
+_CUDA_IMAGE: Final = "vllm/vllm-openai"
 _REMOVE: Final = "remove the flag"
 _MOST_NAMED: Final = 4
 _UNKNOWN_SIZES: Final = "the parallel sizes of vLLM are not in the manifest"
@@ -126,9 +127,15 @@ def _processes_by_ray(server: StartedServer, world: int, *, joins_ray: bool, is_
 
 
 def wants_no_gpu(server: StartedServer, image: str) -> bool:
-    """Return whether an argument, a variable or the image makes vLLM run on the CPU."""
-    device = server.arguments.values.get("device") or server.variables.get("VLLM_TARGET_DEVICE") or ""
-    return device == "cpu" or _CPU.search(image.rsplit("/", 1)[-1]) is not None or "vllm-cpu" in image
+    """Return whether an argument, a variable or the image makes vLLM run on the CPU.
+
+    VLLM_TARGET_DEVICE chooses the device when vLLM is built. A server does not read the variable (vllm/platforms
+    cpu_platform_plugin), so the variable only shows how an image of unknown origin was built.
+    """
+    if _CPU.search(image.rsplit("/", 1)[-1]) is not None or "vllm-cpu" in image:
+        return True
+    built_for = "" if image_name(image) == _CUDA_IMAGE else server.variables.get("VLLM_TARGET_DEVICE")
+    return (server.arguments.values.get("device") or built_for) == "cpu"
 
 
 def refusals_of_vllm(server: StartedServer, release: _Release | None = None) -> Iterator[tuple[str, str]]:
