@@ -104,11 +104,11 @@ status: {allocatable: {cpu: "8", memory: 8Gi, pods: "10", nvidia.com/gpu: "1"}}
     [
         ("volumeName: p", "a", "the nodeAffinity of PersistentVolume `p` of claim `models` selects no node that fits"),
         ("volumeName: p", "b", ""),
-        ("storageClassName: fast", "a", "StorageClass `fast` of PersistentVolumeClaim `models` does not exist"),
+        ("storageClassName: fast", "a", "requests StorageClass `fast`, which does not exist"),
         ("resources: {}", "a", ""),
     ],
 )
-def test_a_volume_that_the_pods_may_not_get_makes_the_answer_unknown(claim, node, said, tmp_path, capsys):
+def test_a_volume_that_the_pods_may_not_get_is_reported(claim, node, said, tmp_path, capsys):
     (tmp_path / "job.yaml").write_text(MOUNTING.replace("CLAIM", claim).replace("NODE", node))
     problems, questions = problems_and_questions(capsys, tmp_path / "job.yaml", "Job team/a")
     texts = [*problems, *questions]

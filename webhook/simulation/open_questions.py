@@ -51,7 +51,7 @@ from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.pods.unread_pods import unread_parts
 from webhook.facts.resource_units import parse_amount_in_kueue_units
 from webhook.facts.storage.mounts import read_mounts
-from webhook.facts.storage.volume_claims import CLAIM_EXISTS, is_storage_class_absent
+from webhook.facts.storage.volume_claims import problems_of_absent_storage
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.simulation.aspects import ASPECTS, Aspect, OpenQuestion, aspect_of
@@ -143,20 +143,12 @@ def _part_questions(subject: Subject) -> Iterator[OpenQuestion]:
 
 
 def _absent_volume_questions(subject: Subject, reported_rules: Collection[str]) -> Iterator[OpenQuestion]:
-    """Yield a question about each PersistentVolumeClaim that does not exist, if no rule reports it for this job. The
-    policy about volumes applies only to objects that create pods with devices.
+    """Yield questions about claims and StorageClasses that do not exist, if no rule reports them for this job. The
+    policy about volumes applies only to objects that create pods with devices, and skips claims without a status.
     """
-    view, claim = subject.cluster_view(), PersistentVolumeClaim.gvk
-    if CLAIM_EXISTS.id in reported_rules or not view.namespace or not view.cluster.is_whole():
-        return
-    names: dict[str, None] = {}
-    for _, template in subject.once(located_templates):
-        names.update((each.persistent_volume_claim.claim_name, None) for each in template.spec.volumes)
-    for name in names:
-        is_absent = view.get_without_noting(claim, view.namespace, name) is None and view.is_whole(claim)
-        if name and is_absent and not is_placeholder(name):
-            what = f"PersistentVolumeClaim `{name}` does not exist in this namespace, so the pods stay Pending"
-            yield OpenQuestion(aspects=("storage",), what=what)
+    for problem in problems_of_absent_storage(subject):
+        if problem.code not in reported_rules:
+            yield _question_of_problem(problem)
 
 
 def _pod_security_questions(subject: Subject, reported_rules: Collection[str]) -> Iterator[OpenQuestion]:
@@ -283,23 +275,15 @@ def _has_ratios(limits: LimitRange) -> bool:
 
 
 def _volume_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield a question about the first claim that the pods may not get: its StorageClass does not exist, or its volume
-    is on other nodes.
-
-    A claim of a volume that an administrator creates needs no StorageClass. Volumes of a live cluster are not read.
-    """
+    """Yield a question about the first claim with a volume on other nodes. Volumes of a live cluster are not read."""
     view = subject.cluster_view()
     for name in subject.once(read_mounts).mounts_of_claims() if subject.namespace else ():
         claim = view.find(PersistentVolumeClaim, name)
-        wanted, volume = claim.spec.storage_class_name, claim.spec.json.get("volumeName")
-        what = ""
-        if claim and not volume and is_storage_class_absent(wanted, view):
-            what = f"StorageClass `{wanted}` of PersistentVolumeClaim `{name}` does not exist"
-        elif isinstance(volume, str) and view.is_of_file(claim.json) and _is_on_other_nodes(volume, subject):
+        volume = claim.spec.json.get("volumeName")
+        if isinstance(volume, str) and view.is_of_file(claim.json) and _is_on_other_nodes(volume, subject):
             what = (
                 f"the nodeAffinity of PersistentVolume `{volume}` of claim `{name}` selects no node that fits the pods"
             )
-        if what:
             yield OpenQuestion(aspects=("storage",), what=what)
             return
 

@@ -128,6 +128,9 @@ class Simulation:
         said = ANSWERS[self.answer]
         if self.answer == "refused":
             return f"{said} {_WHEN.get(self.operation, _WHEN['CREATE'])}"
+        pods = [each.pods for each in self.request.pod_sets]
+        if self.answer == "unknown" and pods and not any(each != 0 for each in pods):
+            return "asks for no pod"
         if self.answer in ("waits", "nothing-found"):
             return "; ".join((said, *(each.sentence for each in self.questions)))
         return said

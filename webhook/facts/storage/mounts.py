@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.command_lines.shell import read_shell_call
-from webhook.facts.gpu.device_pods import read_device_workload
+from webhook.facts.gpu.device_pods import located_templates, read_device_workload
 from webhook.facts.pods.pod_sets import template_of
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import types
@@ -148,6 +148,13 @@ def read_mounts(subject: Subject) -> MountsOfObject:
             volumes.append(volume)
             mounts += _implied_mounts(volume, path, template)
     return MountsOfObject(Items(volumes, subject.deadline), Items(mounts, subject.deadline))
+
+
+def volumes_of_all_pods(subject: Subject) -> Iterator[Volume]:
+    """Yield the volumes of all pods of an object, also of pods without devices."""
+    for podset, template in subject.once(located_templates):
+        yield from _volumes_of_template(podset, template)
+        yield from (volume for volume, _ in _volumes_of_volcano_job(podset, subject))
 
 
 def _volumes_of_volcano_job(podset: PodSet, subject: Subject) -> Iterator[tuple[Volume, str]]:

@@ -2,7 +2,8 @@
 
 A ReadWriteOnce claim can be mounted on one node, and a ReadWriteOncePod claim in one pod. A volume on the disk of a
 node exists only on that node. Pods cannot write to a ReadOnlyMany claim. A claim that waits for a volume needs its
-StorageClass. A claim or a class counts as absent only in the view of a whole cluster.
+StorageClass, unless an administrator creates a PersistentVolume of this class. A claim or a class counts as absent
+only in the view of a whole cluster.
 
 The update of a Deployment with one pod may wait for the volume of the old pod. A rolling update creates the new pod
 before it removes the old pod, unless maxUnavailable, rounded down, is at least 1. With a ReadWriteOnce claim, the new
@@ -30,14 +31,22 @@ from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import read_device_workload
 from webhook.facts.kinds import DEPLOYMENT, STATEFUL_SET
-from webhook.facts.storage.mounts import STORAGE, VolumeMountInObject, number_of_pods_with, read_mounts
+from webhook.facts.storage.mounts import (
+    STORAGE,
+    Volume,
+    VolumeMountInObject,
+    number_of_pods_with,
+    read_mounts,
+    volumes_of_all_pods,
+)
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject, Problem
 from webhook.text.wording import some_of
 from webhook.typed.cluster_objects import Deployment, PersistentVolumeClaim, RollingUpdate, StatefulSet
-from webhook.typed.fields import Text
+from webhook.typed.fields import Part, Text
 from webhook.typed.objects import Object
+from webhook.typed.view import Typed
 from webhook.typed.volumes import VolumeClaimSpec
 from webhook.yamltext import yamlfile
 from webhook.yamltext.placeholders import is_placeholder
@@ -48,6 +57,19 @@ class StorageClass(Object):
 
     gvk = GroupVersionKind("storage.k8s.io", "v1", "StorageClass")
     provisioner = Text()
+
+
+class PersistentVolumeSpec(Typed):
+    """core/v1 PersistentVolumeSpec."""
+
+    storage_class_name = Text()
+
+
+class PersistentVolume(Object):
+    """core/v1 PersistentVolume."""
+
+    gvk = GroupVersionKind("", "v1", "PersistentVolume")
+    spec = Part(PersistentVolumeSpec)
 
 
 NODE_LOCAL: Final = STORAGE.rule(
@@ -187,32 +209,72 @@ def _check_class_of_pending_claim(
         yield missing_storage_class_problem(who, wanted, mounting[0].volume.path, view, is_created=True)
 
 
+def problems_of_absent_storage(subject: Subject) -> Iterator[Problem]:
+    """Yield the problems of claims and StorageClasses that do not exist in a whole cluster, also for pods without
+    devices. A claim in a file, without a status, waits for a volume as a new claim does.
+    """
+    view = subject.cluster_view()
+    if not view.is_whole() or not subject.namespace:
+        return
+    yield from _problems_of_claim_templates(subject)
+    of_templates = {each.metadata.name for each in _claim_templates(subject)}
+    for volume in volumes_of_all_pods(subject):
+        if volume.name in of_templates:
+            continue
+        yield from _problems_of_ephemeral_volume(volume, view)
+        name = volume.claim_name
+        claim = view.find(PersistentVolumeClaim, name) if name else PersistentVolumeClaim.of(None)
+        if name and not claim and view.is_whole(PersistentVolumeClaim.gvk):
+            yield _missing_claim_problem(name, volume.path, subject)
+        elif claim and claim.status.phase in ("", "Pending"):
+            who = f"PersistentVolumeClaim `{name}`"
+            yield from _problems_of_new_claim(claim.spec, who, volume.path, view)
+
+
+def _problems_of_new_claim(claim: VolumeClaimSpec, who: str, path: FieldPath, view: ClusterView) -> Iterator[Problem]:
+    """Report a claim without a volume, if its StorageClass does not exist.
+
+    A claim without a class needs a default class or a volume that exists. Without a known volume, it is not known
+    whether an administrator creates one.
+    """
+    wanted = claim.storage_class_name
+    if claim.volume_name:
+        return
+    if is_storage_class_absent(wanted, view):
+        yield missing_storage_class_problem(who, wanted, path, view)
+    elif not wanted and not _has_volume_of_class("", view) and _has_no_default_class(view):
+        yield missing_storage_class_problem("", "", path, view)
+
+
 def check_classes_of_ephemeral_volumes(subject: Subject) -> Iterator[Problem]:
     """Check the StorageClasses of claims that are created for each pod."""
     view = subject.cluster_view()
     for volume in subject.once(read_mounts).volumes:
-        if not volume.value.has("ephemeral"):
-            continue
+        yield from _problems_of_ephemeral_volume(volume, view)
+
+
+def _problems_of_ephemeral_volume(volume: Volume, view: ClusterView) -> Iterator[Problem]:
+    if volume.value.has("ephemeral"):
         wanted = volume.value.ephemeral.volume_claim_template.spec.storage_class_name
         if is_storage_class_absent(wanted, view):
             yield missing_storage_class_problem(f"volume `{volume.name}`", wanted, volume.path, view)
 
 
 def check_classes_of_claim_templates(subject: Subject) -> Iterator[Problem]:
-    """Check the StorageClasses of the claims that a StatefulSet makes for each pod.
+    """Check the StorageClasses of the claims that a StatefulSet with devices makes for each pod."""
+    if subject.group_kind == STATEFUL_SET and subject.once(read_device_workload).device_pods:
+        yield from _problems_of_claim_templates(subject)
 
-    A claim without a class needs a default class or a volume that exists. Volumes are not looked up, so without a
-    default class it is not known whether the claim gets a volume.
-    """
-    if subject.group_kind != STATEFUL_SET or not subject.once(read_device_workload).device_pods:
-        return
-    view = subject.cluster_view()
-    for template in subject.typed(StatefulSet).spec.volume_claim_templates:
-        wanted, path = template.spec.storage_class_name, template.at
-        if is_storage_class_absent(wanted, view):
-            yield missing_storage_class_problem(f"the claim `{template.metadata.name}`", wanted, path, view)
-        elif not wanted and not template.spec.volume_name and _has_no_default_class(view):
-            yield missing_storage_class_problem("", "", path, view)
+
+def _claim_templates(subject: Subject) -> Sequence[PersistentVolumeClaim]:
+    """Return the claims that a StatefulSet makes for each pod; nothing for another kind."""
+    return subject.typed(StatefulSet).spec.volume_claim_templates if subject.group_kind == STATEFUL_SET else ()
+
+
+def _problems_of_claim_templates(subject: Subject) -> Iterator[Problem]:
+    for template in _claim_templates(subject):
+        who = f"the claim `{template.metadata.name}`"
+        yield from _problems_of_new_claim(template.spec, who, template.at, subject.cluster_view())
 
 
 def _has_no_default_class(view: ClusterView) -> bool:
@@ -320,10 +382,18 @@ def missing_storage_class_problem(
 
 
 def is_storage_class_absent(name: str, view: ClusterView) -> bool:
-    """Return whether the view has all objects of the cluster, and no StorageClass of this name."""
+    """Return whether the view has all objects of the cluster, no StorageClass of this name, and no volume of this
+    class. A live view has no volumes.
+    """
     if not name or is_placeholder(name) or view.find(StorageClass, name, namespaced=False):
         return False
-    return view.is_whole(StorageClass.gvk)
+    return view.is_whole(StorageClass.gvk) and not _has_volume_of_class(name, view)
+
+
+def _has_volume_of_class(name: str, view: ClusterView) -> bool:
+    """Return whether a PersistentVolume of a class is known; "" means volumes without a class."""
+    volumes = view.copy_without_missing_objects().list_typed(PersistentVolume)
+    return any(each.spec.storage_class_name == name for each in volumes)
 
 
 def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
