@@ -63,7 +63,6 @@ from webhook.typed.pods import Container as PodContainer
 from webhook.typed.pods import NodeSelector, PodTemplate, Resources
 from webhook.typed.view import ReadingContext
 from webhook.workloads.resource_fields import resource_fields
-from webhook.yamltext.placeholders import is_placeholder
 
 _OF_PODS: Final[tuple[Aspect, ...]] = tuple(aspect for aspect in ASPECTS if aspect != "admission")
 OF_OTHER_CLUSTER: Final[tuple[Aspect, ...]] = ("claims", "nodes", "storage")

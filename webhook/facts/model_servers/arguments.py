@@ -22,6 +22,12 @@ _OPTIONS: Final = re.compile(r"(?i)args|opts|options|flags|extra|params|@|\*")
 """A variable with one of these texts in its name may contain further arguments besides the model."""
 _NEGATIVE: Final = re.compile(r"-[0-9.]+")
 _FLAG: Final = re.compile(r"--?[A-Za-z][A-Za-z0-9_-]*")
+_DASHES_APART: Final = re.compile(r"--? +[A-Za-z][A-Za-z0-9_-]*")
+"""Dashes with a space before the name of the flag, which the parser does not read as a flag."""
+_WITHOUT_DASHES: Final = re.compile(r"[a-z][a-z0-9]*[a-z0-9_-]*=.*|[a-z][a-z0-9]*([-_][a-z0-9]+)+")
+_SEVERAL_VALUES: Final = frozenset(("--api-key", "--served-model-name"))
+"""Flags with one value or several values."""
+_LONGEST_NAME: Final = 100
 _INTEGER: Final = re.compile(r"\s*[+-]?[0-9]+(_[0-9]+)*\s*", re.ASCII)
 """The texts that Python's int() accepts."""
 _LONGEST_NUMBER: Final = 40
@@ -136,6 +142,7 @@ class Arguments:
         mistaken: flags that the server does not know, with the fix.
         removed: flags that some release of the server no longer has, by their names.
         valued_switches: words that give a value to a flag without values, such as `--enforce-eager=true`.
+        undashed: positional words with the name of a flag, after another positional word, such as `port=8000`.
         is_open: whether a running shell may add more arguments.
     """
 
@@ -148,12 +155,13 @@ class Arguments:
     mistaken: Mapping[str, str] = field(default_factory=dict)
     removed: Mapping[str, RemovedFlag] = field(default_factory=dict)
     valued_switches: tuple[str, ...] = ()
+    undashed: tuple[str, ...] = ()
     is_open: bool = False
 
     @property
     def has_unknown_words(self) -> bool:
         """Return whether the server refuses a word. The effect of the other words is then unknown."""
-        return bool(self.joined or self.ambiguous or self.mistaken or self.valued_switches)
+        return bool(self.joined or self.ambiguous or self.mistaken or self.valued_switches or self.undashed)
 
     def has(self, *meanings: str) -> bool:
         """Return whether a flag with one of these meanings is given."""
@@ -240,6 +248,8 @@ class _ArgumentReader:
         self._mistaken: dict[str, str] = {}
         self._removed: dict[str, RemovedFlag] = {}
         self._valued_switches: list[str] = []
+        self._undashed: list[str] = []
+        self._may_have_more_values = False
         self._is_open = False
         self._has_ended = False
 
@@ -255,6 +265,7 @@ class _ArgumentReader:
             mistaken=self._mistaken,
             removed=self._removed,
             valued_switches=tuple(self._valued_switches),
+            undashed=tuple(self._undashed),
             is_open=self._is_open,
         )
 
@@ -267,6 +278,7 @@ class _ArgumentReader:
         if word == _END:
             self._has_ended = True
             return at + 1
+        self._may_have_more_values = False
         name, equals, value = word.partition("=")
         attached = _ATTACHED.fullmatch(name)
         if attached is not None and attached[1] in self._table.meanings:
@@ -291,6 +303,7 @@ class _ArgumentReader:
             return at + 1
         if not flags and self._is_in_script and is_variable(follows) and not self._takes_value(name):
             self._is_open = True  # if the unknown flag is a switch, the variable may contain any arguments
+        self._may_have_more_values = name in _SEVERAL_VALUES or not (flags or name in self._table.valued)
         self._note(flags, written, follows)
         return at + 2
 
@@ -316,8 +329,17 @@ class _ArgumentReader:
         if self._is_in_script and is_variable(word):
             is_model = not self._positional and _MODEL.search(word) and not _OPTIONS.search(word)
             self._is_open = self._is_open or not is_model
+        if self._positional and not self._may_have_more_values and self._lacks_dashes(word):
+            self._undashed.append(word)
         self._positional.append(word)
 
+    def _lacks_dashes(self, word: str) -> bool:
+        """Return whether a positional word has the name of a known flag, and a value or several parts."""
+        if len(word) > _LONGEST_NAME or not _WITHOUT_DASHES.fullmatch(word) or is_variable(word):
+            return False
+        flag = f"--{word.partition('=')[0].replace('_', '-')}"
+        return flag in self._table.meanings or self._takes_value(flag)
+
     def _read_joined(self, word: str) -> None:
-        if _FLAG.fullmatch(word.split(" ", 1)[0]):
+        if _FLAG.fullmatch(word.split(" ", 1)[0]) or _DASHES_APART.fullmatch(word.partition("=")[0].rstrip()):
             self._joined.append(word)

@@ -20,7 +20,7 @@ from webhook.facts.model_servers.started_servers import (
 )
 from webhook.facts.model_servers.vllm import flags_removed_from_vllm
 from webhook.rules.problem import Problem
-from webhook.text.wording import counted
+from webhook.text.wording import counted, some_of
 from webhook.typed.pods import Container
 
 REFUSED_ARGUMENTS: Final = MODEL_SERVER.rule(
@@ -63,6 +63,7 @@ RAY_NOT_NAMED: Final = MODEL_SERVER.rule(
 _WITHOUT_RAY: Final = (0, 19, 0)
 _RAY_IS_NAMED: Final = (0, 11, 1)
 _INSTALLS: Final = re.compile(r"\binstall\b")
+_MOST_NAMED: Final = 4
 _NO_RAY: Final = "use --nnodes, --node-rank and --headless, or an image with Ray"
 
 
@@ -72,6 +73,12 @@ def check_refused_arguments(member: ServerContainer) -> Iterator[Problem]:
         flags, message, fix = flags_removed_from_vllm(member.server, release_of_vllm(member.container))
         if flags:
             yield REFUSED_ARGUMENTS.problem(member.path, message, fix, words=tuple(flags))
+    if words := member.server.arguments.undashed:
+        verb = "has" if len(words) == 1 else "have"
+        message = f"{member.server.name} refuses {some_of([f'`{each}`' for each in words], _MOST_NAMED)}, which {verb}"
+        fix = f"write --{words[0]}" if len(words) == 1 else "write -- before the name of each flag"
+        yield REFUSED_ARGUMENTS.problem(member.path, f"{message} the name of a flag without --", fix, words=words)
+        return
     for message, fix in refusals_of_server(member):
         yield REFUSED_ARGUMENTS.problem(member.path, message, fix, words=member.size_flags)
     here, gpus = member.processes.here, member.gpus.count

@@ -54,7 +54,11 @@ class ServerCandidate(NamedTuple):
 
 
 def may_start_server(container: Container) -> bool:
-    """Return whether a container may start a model server. The test is fast, because it runs for every container."""
+    """Return whether a container may start a model server, or has a command of flags, which is no program. The test is
+    fast, because it runs for every container.
+    """
+    if container.command and container.command[0].startswith("-"):
+        return True
     # one line for each word, so that no name matches across words
     text = "\n".join((container.image, *container.words))
     container.charge_search(text, _CHARACTER_S)

@@ -126,6 +126,8 @@ def check_words_of_command(
         has_more = any(each.startswith("-") for each in value.split()[1:])
         items = f"two items, {flag} and {_shortened(value.strip().lstrip('= '))}, or use ="
         fix = "write each flag and each value as a separate item" if has_more else f"write {items}"
+        if not flag.strip("-"):
+            flag, fix = word, f"write {flag}{_shortened(value.lstrip())}"
         yield _problem_of_joined_words(path, message, fix, flag)
     if not (server.is_in_script or "$" in container.image or "$" in name):
         yield from _check_unexpanded(container, path)
