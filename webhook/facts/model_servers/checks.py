@@ -75,6 +75,7 @@ def _check_servers(subject: Subject) -> Iterator[Problem]:
             # On a Ray node, KubeRay joins the words of any other command to one line of a bash script, where words may
             # be split.
             yield from words.check_words_of_command(candidate.container, server, path, subject.attributes.name)
+        yield from words.check_client_before_server(candidate.container, candidate.spec, path)
         if subject.group_kind in _WHOLE_ENVIRONMENT:
             yield from words.check_undefined_variables(candidate.container, server, path)
         yield from refused_arguments.check_ray_in_image(candidate.container, server, path, is_ray_node=is_ray_node)

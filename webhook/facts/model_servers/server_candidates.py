@@ -29,7 +29,7 @@ MODEL_SERVER: Final = RuleGroup(
 )
 """Commands of model servers that cannot run in their pods."""
 _NAMES: Final = compile_policy_pattern(
-    r"vllm|sglang|text-generation|trtllm|lmdeploy|dynamo|triton_?server|llama-server|llama\.cpp|/nim/|ray\sstart"
+    r"vllm|sglang|text-generation|trtllm|lmdeploy|dynamo|triton_?server|llama-server|llama\.cpp|/nim/|ray\sstart|ollama\sserve"
 )
 """Texts in the image or the command of a container with a model server. RE2 searches a long script for all names at
 once.

@@ -14,9 +14,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
+from webhook.apimachinery.images import parse_image_name
 from webhook.facts.model_servers.arguments import Arguments
 from webhook.facts.model_servers.processes import ServerProcesses
-from webhook.facts.model_servers.started_servers import StartedServer, image_name
+from webhook.facts.model_servers.started_servers import StartedServer
 from webhook.text.wording import some_of
 
 _DATA_TYPES: Final = {
@@ -134,7 +135,7 @@ def wants_no_gpu(server: StartedServer, image: str) -> bool:
     """
     if _CPU.search(image.rsplit("/", 1)[-1]) is not None or "vllm-cpu" in image:
         return True
-    built_for = "" if image_name(image) == _CUDA_IMAGE else server.variables.get("VLLM_TARGET_DEVICE")
+    built_for = "" if parse_image_name(image).short_name == _CUDA_IMAGE else server.variables.get("VLLM_TARGET_DEVICE")
     return (server.arguments.values.get("device") or built_for) == "cpu"
 
 

@@ -17,7 +17,7 @@ from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.facts.model_servers.started_servers import TGI, VLLM, StartedServer
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted, some_of
-from webhook.typed.pods import Container
+from webhook.typed.pods import Container, PodSpec
 
 JOINED_FLAG: Final = MODEL_SERVER.rule(
     "model-server/joined-flag",
@@ -72,6 +72,14 @@ SWITCH_WITH_VALUE: Final = MODEL_SERVER.rule(
     refused_by="the server, when it starts",
     source="https://docs.python.org/3/library/argparse.html#action; vllm-project/vllm vllm/engine/arg_utils.py",
 )
+CLIENT_BEFORE_SERVER: Final = MODEL_SERVER.rule(
+    "model-server/client-before-server",
+    title="A command needs the server that the same script starts later",
+    why="The command of Ollama's client fails if no server runs, so the script ends before it starts the server.",
+    refused_by="Ollama's client, when the container starts",
+    source="ollama/ollama cmd/cmd.go",
+    function="checkServerHeartbeat",
+)
 _SHELL_VARIABLE: Final = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*(?:[:#%/+=?-][^{}]*)?\}")
 _VARIABLE_INSIDE: Final = re.compile(r"(?<!\$)\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 _KUBELET_VARIABLE: Final = re.compile(r"(?<!\$)\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
@@ -103,6 +111,13 @@ _BEGINNINGS: Final = {
 _MOST_BEGINNING: Final = 8
 _LONGEST_SHOWN: Final = 80
 _MOST_NAMED: Final = 4
+_OF_OLLAMA: Final = re.compile(r"(?:exec )?(?:/usr(?:/local)?)?(?:/bin/)?ollama ([a-z]+)(?: .*)?")
+_CLIENT_OF_OLLAMA: Final = frozenset(("create", "pull", "push", "run", "show", "list", "ls", "ps", "cp", "rm", "stop"))
+_OTHER_OPERATORS: Final = re.compile(r"\||<<|(?<![&>])&(?![&>])|[{}()]|\b(?:if|for|while|until|case|trap)\b")
+"""Signs of a script in which commands do not simply follow each other."""
+_ENDS_ON_ERROR: Final = re.compile(r"\s*set -[a-z]*e[a-z]*\s")
+_OLLAMA_HOST: Final = "OLLAMA_HOST"
+_OWN_ADDRESSES: Final = ("0.0.0.0", "127.0.0.1", "localhost", ":", "http://0.0.0.0", "http://127.0.0.1")  # noqa: S104
 _OFF: Final = frozenset(("false", "0", "no", "off"))
 """Values with which people turn a switch off."""
 
@@ -263,6 +278,35 @@ def check_undefined_variables(container: Container, server: StartedServer | None
 
 def _not_expanded_problem(path: FieldPath, message: str, fix: str, word: str) -> Problem:
     return NOT_EXPANDED.problem(path, message, fix, words=(word,))
+
+
+def check_client_before_server(container: Container, spec: PodSpec, path: FieldPath) -> Iterator[Problem]:
+    """Report a command of Ollama's client before `ollama serve`, if the script ends when the command fails."""
+    call = read_shell_call(container.words)
+    if call is None or call.is_file:
+        return
+    script = call.script.replace("\\\n", " ")
+    container.charge_search(script)
+    host = container.environment.by_name().get(_OLLAMA_HOST)
+    if _OLLAMA_HOST in container.environment.names and not (host or "").startswith(_OWN_ADDRESSES):
+        return
+    others = (each for each in spec.running_containers() if each.name != container.name)
+    if container.env_from or _OLLAMA_HOST in script or any("ollama" in each.image for each in others):
+        return
+    ends_on_error = _ENDS_ON_ERROR.match(script) is not None
+    if _OTHER_OPERATORS.search(script) or (not ends_on_error and any(each in script.strip() for each in ";\n")):
+        return
+    client = ""
+    for command in re.split(r"&&|[;\n]", script):
+        started = _OF_OLLAMA.fullmatch(command.strip())
+        if started is not None and started[1] == "serve":
+            if client:
+                message = f"runs `{client}` before `ollama serve`, so the client finds no server and the script ends"
+                fix = f"start the server first: ollama serve & … {client}; wait"
+                yield CLIENT_BEFORE_SERVER.problem(path, message, fix, words=(client,))
+            return
+        if started is not None and started[1] in _CLIENT_OF_OLLAMA:
+            client = client or f"ollama {started[1]}"
 
 
 def _shortened(text: str) -> str:
