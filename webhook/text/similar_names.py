@@ -18,9 +18,15 @@ _FARTHEST = 2  # edits; with more edits, a name is another word
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:
-    """Return the closest known name, with at most two edits and fewer than a third of `name`, or ""."""
+    """Return the closest known name, or "": a name that differs only in case, or else a name with at most two edits and
+    fewer than a third of `name`.
+    """
+    known, lowered = [*known] if len(name) <= _LONGEST else [], name.lower()
+    alike = (each for each in known if len(each) == len(name) and each != name and each.lower() == lowered)
+    if same := next(alike, ""):
+        return same
     best, distance = "", min(_FARTHEST, (len(name) - 1) // 3) + 1
-    for candidate in known if len(name) <= _LONGEST else ():
+    for candidate in known:
         if abs(len(candidate) - len(name)) < distance and candidate != name:
             count = count_edits(name, candidate, distance)
             if count < distance:

@@ -349,6 +349,8 @@ def test_published_claims_are_all_read() -> None:
         ("gpu", ["gpus"], ""),
         ("gpux", ["gpus"], "gpus"),
         ("same", ["same"], ""),
+        ("vaLUE", ["name", "value"], "value"),
+        ("vaLue", ["valuE", "valued"], "valuE"),
     ],
 )
 def test_nearest(name: str, known: list, expected: str) -> None:
