@@ -101,6 +101,17 @@ SCALED_BY_SHARE: Final = UPDATE.rule(
     function="verifyCPUMemoryScalers",
     fails="silent",
 )
+SCALED_TWICE: Final = UPDATE.rule(
+    "update/scaled-twice",
+    title="A HorizontalPodAutoscaler already scales the workload of a ScaledObject",
+    why="KEDA refuses the ScaledObject, or both autoscalers set different numbers of pods in turn.",
+    refused_by="KEDA's webhook",
+    source="kedacore/keda apis/keda/v1alpha1/scaledobject_webhook.go",
+    function="verifyHpas",
+    fails="create",
+)
+_OWNERSHIP: Final = ("validations.keda.sh/hpa-ownership", "scaledobject.keda.sh/transfer-hpa-ownership")
+"""Annotations that allow another HorizontalPodAutoscaler. The first allows it with the value false."""
 _NEW_CLUSTER: Final = "NewCluster"
 _NO_UPGRADE: Final = "None"
 _MODE: Final = "serving.kserve.io/deploymentMode"
@@ -113,7 +124,10 @@ _DEFAULT: Final = "25%"
 _HUNDRED: Final = 100
 _SCALED: Final = {"Deployment": Deployment.gvk, "StatefulSet": GroupVersionKind("apps", "v1", "StatefulSet")}
 """The kinds that autoscalers scale and that this module checks (commands/audit_index.py keeps these in audits)."""
-SCALED_LOOKUPS: Final = tuple(interest_in_fields(kind, "spec.replicas", "spec.template") for kind in _SCALED.values())
+SCALED_LOOKUPS: Final = (
+    *(interest_in_fields(kind, "spec.replicas", "spec.template") for kind in _SCALED.values()),
+    interest_in_fields(HorizontalPodAutoscaler.gvk, "spec.scaleTargetRef"),
+)
 """The look-ups of audits. A server does not look these kinds up: a cluster has many objects of these kinds, and a
 server never shows the advice.
 """
@@ -335,6 +349,23 @@ def check_scaled_object(subject: Subject) -> Iterator[Problem]:
     kind = target.kind or "Deployment"
     yield from _check_maximum(subject, kind, target.name, spec.max_replica_count, at)
     yield from _check_triggers(subject, spec, kind)
+    yield from _check_other_autoscaler(subject, spec, kind)
+
+
+def _check_other_autoscaler(subject: Subject, spec: ScaledObjectSpec, kind: str) -> Iterator[Problem]:
+    """Report a ScaledObject of a workload that a HorizontalPodAutoscaler scales, unless KEDA created it."""
+    target, view = spec.scale_target_ref, subject.cluster_view().copy_without_missing_objects()
+    if not target.name or not view.namespace or any(each in subject.metadata.annotations for each in _OWNERSHIP):
+        return
+    for scaler in view.list_typed(HorizontalPodAutoscaler, view.namespace):
+        other = scaler.spec.scale_target_ref
+        versions = (each.json.get("apiVersion") or "apps/v1" for each in (target, other))
+        is_same = (other.kind, other.name) == (kind, target.name) and len({*versions}) == 1
+        if is_same and not scaler.metadata.json.get("ownerReferences"):
+            message = f"scales {kind} {target.name}, which HorizontalPodAutoscaler `{scaler.name}` also scales"
+            fix = "remove the HorizontalPodAutoscaler, and name its metrics in `triggers`"
+            yield SCALED_TWICE.problem(target.at, message, fix)
+            return
 
 
 def _check_triggers(subject: Subject, spec: ScaledObjectSpec, kind: str) -> Iterator[Problem]:

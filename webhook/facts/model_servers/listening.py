@@ -24,6 +24,7 @@ from typing import Final
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, get
+from webhook.errors import LookupFailed
 from webhook.facts.gpu.device_pods import SERVING
 from webhook.facts.kinds import LEADER_WORKER_SET, STATEFUL_SET
 from webhook.facts.model_servers.server_candidates import MODEL_SERVER
@@ -46,7 +47,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.caches import IdentityKey
-from webhook.typed.cluster_objects import Service
+from webhook.typed.cluster_objects import Deployment, Service, StatefulSet
 from webhook.typed.pods import HttpGetAction
 
 PROBE_PORT: Final = MODEL_SERVER.rule(
@@ -162,6 +163,14 @@ POOL_SELECTOR: Final = MODEL_SERVER.rule(
     level="advice",
     fails="silent",
 )
+SERVICE_SELECTOR: Final = MODEL_SERVER.rule(
+    "model-server/service-selector",
+    title="The selector of a Service nearly matches the labels of the pods",
+    why="A Service sends requests only to pods with all labels of its selector. A misspelt label selects no pod.",
+    refused_by="nothing; requests fail",
+    source="https://kubernetes.io/docs/concepts/services-networking/service/#services-with-selector",
+    fails="silent",
+)
 _TGI_IMAGE_PORT: Final = 80
 _TRITON_PORTS: Final = (
     ("port", "allow-http", 8000),
@@ -231,6 +240,7 @@ def _check_clients(member: ServerContainer, ports: Sequence[int], subject: Subje
     """Report probes, Services and InferencePools that do not reach a server on these ports."""
     view, labels = subject.cluster_view(), _labels_of_pods(member, subject)
     services = [each for each in _services_of_template(member, labels, view) if _is_for_requests(each, member)]
+    yield from _check_selectors(member, labels, view)
     yield from _check_probes(member, ports, has_service=any(_connects_to(each, member, ports) for each in services))
     if subject.group_kind in _WITH_OWN_PORTS:
         yield from _check_named_ports(member, services)
@@ -623,6 +633,44 @@ def _check_pools(
             key, wanted = wrong[0]
             message = f"the selector of InferencePool `{pool.name}` wants {key}: {wanted}, but the pods have {held}"
             yield POOL_SELECTOR.problem(member.path, message, f"write {key}: {held} in the selector")
+
+
+def _check_selectors(member: ServerContainer, labels: Mapping[str, JSON], view: ClusterView) -> Iterator[Problem]:
+    """Report a Service that selects no known pods because one value of its selector is written differently.
+
+    Values that differ in case, dots or dashes only mean the same workload. With another letter or digit, the Service
+    may be for a workload that is not known.
+    """
+    for service in view.typed_here(Service) if labels else ():
+        selector = service.spec.selector
+        wrong = [(key, wanted) for key, wanted in selector.items() if labels.get(key) != wanted]
+        if len(wrong) != 1 or not isinstance(actual := labels.get(wrong[0][0]), str):
+            continue
+        key, wanted = wrong[0]
+        if _as_plain_word(wanted) == _as_plain_word(actual) and not _selects_known_workload(selector, view):
+            message = f"the selector of Service `{service.name}` wants {key}: {wanted}, but the pods have {actual}"
+            yield SERVICE_SELECTOR.problem(member.path, message, f"write {key}: {actual} in the selector")
+            return
+
+
+def _as_plain_word(value: str) -> str:
+    """Return a value of a label without differences in case, dots, dashes and underscores."""
+    return value[:_LONGEST_LABEL].lower().replace(".", "-").replace("_", "-")
+
+
+def _selects_known_workload(selector: Mapping[str, str], view: ClusterView) -> bool:
+    """Return whether a selector selects the pods of a Deployment or a StatefulSet, as far as these are known."""
+    try:
+        listed = [each for gvk in (Deployment.gvk, StatefulSet.gvk) for each in view.cluster.list(gvk, view.namespace)]
+    except LookupFailed:  # a live view has no workloads
+        return view.is_whole()
+    templates = (
+        get(each, ("spec", "template", "metadata", "labels")) for each in view.deadline.charge_for_items(listed)
+    )
+    return any(
+        isinstance(labels, dict) and all(labels.get(key) == wanted for key, wanted in selector.items())
+        for labels in templates
+    )
 
 
 def _is_misspelt(wanted: str, actual: JSON) -> bool:
