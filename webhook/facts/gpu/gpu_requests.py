@@ -162,6 +162,8 @@ _COMPUTES: Final = re.compile(
 """Texts in the image or command of a program that computes on GPUs. Without these texts, a pod with a runtime class for
 GPUs may be a browser.
 """
+_OF_GPU_NODES: Final = re.compile(r"(?i)gpu|nvidia|accelerator|cuda")
+"""Texts in the labels and taints of nodes with GPUs."""
 _HOST_NAME: Final = "kubernetes.io/hostname"
 _OF_GKE: Final = "cloud.google.com/"
 """The beginning of GKE's labels of nodes. On GKE, a container gets GPUs and the driver only from the device plugin."""
@@ -304,6 +306,9 @@ def _every_gpu_visible_problem(requesting: DeviceContainer, subject: Subject) ->
         what = "all GPUs" if visible == "all" else "GPUs that other pods may use"
         message = f"requests no GPU, but NVIDIA_VISIBLE_DEVICES `{visible}` makes {what} visible"
         fix = f"{fix}, or set the variable to none"
+        shows_use = runtime_class or _is_job_or_launcher(requesting, subject)
+        if not (shows_use or _names_gpu_nodes(subject.typed(Pod).spec)):
+            return GPU_IMAGE.problem(requesting.container.at, message, fix)
     elif runtime_class:
         message, fix = f"{sees} because of runtime class `{runtime_class}`", f"{fix}, or use another runtime class"
         if not _is_job_or_launcher(requesting, subject):
@@ -316,10 +321,17 @@ def _every_gpu_visible_problem(requesting: DeviceContainer, subject: Subject) ->
     return EVERY_GPU_VISIBLE.problem(requesting.container.at, message, fix, needs="limits")
 
 
-def _is_job_or_launcher(requesting: DeviceContainer, subject: Subject) -> bool:
-    """Return whether a container runs a job or a launcher. A server may share a GPU on purpose, through its runtime
-    class.
+def _names_gpu_nodes(pod: PodSpec) -> bool:
+    """Return whether a pod selects or tolerates nodes with GPUs. On other nodes, and without a runtime class for GPUs,
+    NVIDIA_VISIBLE_DEVICES probably has no effect.
     """
+    required = (each.key for term in pod.required_node_terms() for each in term.match_expressions)
+    texts = (*pod.node_selector, *pod.node_selector.values(), *required, *(each.key for each in pod.tolerations))
+    return pod.is_found_in(_OF_GPU_NODES, [each for each in texts if isinstance(each, str)])
+
+
+def _is_job_or_launcher(requesting: DeviceContainer, subject: Subject) -> bool:
+    """Return whether a container runs a job or a launcher. A server may share a GPU on purpose."""
     if subject.template_of is not None and subject.template_of.kind in (*_JOBS, *_COMPUTE):
         return True
     return cached_launch_of_container(requesting.container, subject).by not in ("", PYTHON)
