@@ -14,6 +14,7 @@ updateRayStartParamsResources, utils/resources.go IsGPUResourceKey.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -138,6 +139,22 @@ PARAMETER_TYPE: Final = RAY.rule(
     source="ray-project/kuberay@feeaf72f ray-operator/config/crd/bases",
     fails="create",
 )
+JSON_PARAMETER: Final = RAY.rule(
+    "ray/json-parameter",
+    title="The shell removes the quotes of a JSON parameter of `ray start`",
+    why=(
+        "KubeRay writes rayStartParams without quotes into the command of a shell. The shell removes the quotes inside "
+        "the JSON, so `ray start` fails, and the container restarts for ever."
+    ),
+    refused_by="`ray start`",
+    source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go",
+    function="convertParamMap",
+    fails="start",
+    issues=(
+        "https://github.com/ray-project/kuberay/issues/1984",
+        "https://github.com/ray-project/kuberay/issues/1758",
+    ),
+)
 _FIELDS_OF_PODS: Final = frozenset(
     (
         *("affinity", "containers", "hostNetwork", "imagePullSecrets", "initContainers", "nodeName", "nodeSelector"),
@@ -152,6 +169,15 @@ _KIND_OF_FIELD: Final = {"rayClusterSpec": "RayJob", "rayClusterConfig": "RaySer
 _LONGEST: Final[Mapping[str, int]] = {"RayCluster": 53, "RayJob": 47, "RayService": 47}
 _QUOTE: Final = "put it in quotes"
 _SELECTED: Final = "ray.io/cluster"
+_JSON_PARAMETERS: Final = ("resources", "system-config")
+"""The parameters of `ray start` that are JSON."""
+_NOT_PLAIN: Final = re.compile(r"['\\]")
+"""A quote or a backslash, which may keep quotes of JSON in a shell."""
+_LONGEST_JSON: Final = 4096
+_REWRITTEN_FOR: Final = frozenset(("aws.amazon.com/neuroncore", "google.com/tpu"))
+"""Devices that KubeRay adds to the parameter `resources`. It then writes this parameter in quotes."""
+_OWN_COMMAND: Final = "ray.io/overwrite-container-cmd"
+"""The annotation of pods in which KubeRay does not run `ray start`."""
 _COUNT: Final = re.compile("[0-9]{1,6}", re.ASCII)
 _MIG: Final = "nvidia.com/mig-"
 _VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
@@ -295,6 +321,39 @@ def validate_parameter_types(subject: Subject) -> Iterator[Problem]:
             yield PARAMETER_TYPE.problem(group.path(at, name), f"must be a string, not {described(value)}", _QUOTE)
 
 
+def check_json_parameters(subject: Subject) -> Iterator[Problem]:
+    """Report JSON in rayStartParams without quotes for the shell (convertParamMap)."""
+    for group in ray_cluster_spec_of(subject).groups():
+        for name in _JSON_PARAMETERS if _is_command_of_kuberay(group, subject) else ():
+            value = group.ray_start_params.json.get(name)
+            if isinstance(value, str) and _is_json_without_quotes_for_shell(value):
+                message = "loses its quotes in the shell that runs `ray start`, so `ray start` refuses the value"
+                quoted = json.dumps(f"'{value.strip()}'", ensure_ascii=False)
+                fix = f"add single quotes for the shell: `{name}: {quoted}`"
+                yield JSON_PARAMETER.problem(group.ray_start_params.path(name), message, fix, value)
+
+
+def _is_command_of_kuberay(group: Group, subject: Subject) -> bool:
+    """Return whether KubeRay certainly runs `ray start` in a group with the parameters as they are written."""
+    container = next(iter(group.template.spec.containers), None)
+    if container is None or container.is_omitted("resources") or group.resources:
+        return False
+    is_own = any(_OWN_COMMAND in each.annotations for each in (subject.metadata, group.template.metadata))
+    words = " ".join(str(each) for each in (*container.command, *container.args))
+    return not is_own and "ray start" not in words and _REWRITTEN_FOR.isdisjoint(container.resources.written_limits)
+
+
+def _is_json_without_quotes_for_shell(text: str) -> bool:
+    """Return whether a text is an object in JSON with keys, and has nothing that keeps their quotes in a shell."""
+    if len(text) > _LONGEST_JSON or _NOT_PLAIN.search(text):
+        return False
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and bool(value)
+
+
 def check_groups_have_containers(subject: Subject) -> Iterator[Problem]:
     """Require a container in every group of a Ray cluster (ValidateRayClusterSpec)."""
     for group in ray_cluster_spec_of(subject).groups():
@@ -384,6 +443,7 @@ CHECKS: Final = (
     Check(group="ray", run=check_pod_fields, kinds=_RAY),
     Check(group="ray", run=check_replica_bounds, kinds=_RAY),
     Check(group="ray", run=validate_parameter_types, kinds=_RAY),
+    Check(group="ray", run=check_json_parameters, kinds=_RAY),
     Check(group="ray", run=check_groups_have_containers, kinds=_RAY),
     Check(group="ray", run=validate_num_gpus, kinds=_RAY),
     Check(group="ray", run=validate_group_resources, kinds=_RAY),
