@@ -11,7 +11,7 @@ from typing import Final, get_args
 from msgspec import Struct, field, structs
 
 from webhook.apimachinery.attributes import JSON
-from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.paths import FieldPath, get
 from webhook.apimachinery.quantity import read_quantity_or_none
 from webhook.deadline import Deadline
 from webhook.schema.types import Fields, Items, Scalar, Type
@@ -39,7 +39,7 @@ class UndeclaredField(Struct, frozen=True):
         name: the name.
         nearest: a declared field with a similar name; "" without one.
         place: an object in which the field is declared and not set; None without one, with a similar name, or without
-            a value.
+            a value. This may be an empty field beside this one, in which the field belongs by a wrong indentation.
         has_fields_of_object: whether all fields inside the field are fields of the whole object that are not set.
     """
 
@@ -101,6 +101,7 @@ class StrictReader(Struct, frozen=True):
         is_closed: whether all types declare all fields. With False, only types of Kubernetes inside the object do.
         left_out: names of types that are not read.
         left_out_at: places that are not read.
+        written: the object with its nulls, in which empty fields are looked for.
         open_at: the place of an object that may have more fields.
         known: fields of the whole object that no type declares.
         removed: pairs of a type and a field that earlier releases had.
@@ -117,6 +118,7 @@ class StrictReader(Struct, frozen=True):
     without_amounts: Collection[str] = ()
     only_nulls: bool = False
     left_out_at: Collection[FieldPath] = ()
+    written: JSON = None
 
     def read(self, value: JSON, of: Type) -> StrictReading:
         """Return what strict decoding refuses, in the order of the value."""
@@ -169,6 +171,9 @@ class StrictReader(Struct, frozen=True):
 
     def _undeclared_field(self, name: str, level: _Level, holders: Sequence[_Level]) -> UndeclaredField:
         self.deadline.spend(len(level.of.fields))
+        empty = self._empty_fields_with(name, level)
+        if len(empty) == 1:
+            return UndeclaredField(name, place=(*level.at, empty[0]))
         nearest = nearest_name(name, level.of.fields) or _only_longer_name(name, level.of.fields)
         if nearest:
             return UndeclaredField(name, nearest)
@@ -179,6 +184,14 @@ class StrictReader(Struct, frozen=True):
         if not level.at and isinstance(inner, dict) and inner and all(map(level.may_have, charge(inner))):
             return UndeclaredField(name, has_fields_of_object=True)
         return UndeclaredField(name, place=self._place(name, level, holders))
+
+    def _empty_fields_with(self, name: str, level: _Level) -> list[str]:
+        """Return the fields of an object that are written without a value, and whose type declares a field."""
+        written = get(self.written, level.at)
+        if not isinstance(written, dict) or written.get(name) is None:
+            return []
+        inner = ((each, level.of.fields.get(each)) for each in self.deadline.charge_for_items(written))
+        return [each for each, of in inner if isinstance(of, Fields) and name in of.fields and not written[each]]
 
     def _with_place_of_all(self, fields: list[UndeclaredField], holders: Sequence[_Level]) -> list[UndeclaredField]:
         """Return the fields with one place, if one object near them declares them all. A wrong indentation moves the

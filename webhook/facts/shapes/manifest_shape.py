@@ -19,8 +19,9 @@ from msgspec import structs
 
 from webhook.apimachinery.attributes import CRD, POD, GroupVersionKind
 from webhook.apimachinery.images import parse_image_name
-from webhook.apimachinery.paths import FieldPath, parse_path, path_as_text
+from webhook.apimachinery.paths import FieldPath, get, parse_path, path_as_text
 from webhook.apimachinery.quantity import nearest_quantity
+from webhook.facts.kinds import CRON_JOB, JOB
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.shapes.object_shape import POD_KIND, problems_of_wrong_types
 from webhook.facts.subject import Subject
@@ -95,6 +96,17 @@ VOLUME_EXISTS: Final = MANIFEST_SHAPE.rule(
     function="ValidateVolumeMounts",
     level="warn",
 )
+RESTART_POLICY: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/restart-policy",
+    title="The kind does not allow this restartPolicy",
+    why=(
+        "Pods of a Deployment, StatefulSet, DaemonSet or ReplicaSet always restart. Pods of a Job end, so the API "
+        "server refuses Always, the default."
+    ),
+    source="k8s.io/kubernetes v1.36 pkg/apis/apps/validation/validation.go",
+    function="ValidatePodTemplateSpecForReplicaSet",
+    level="warn",
+)
 IMAGE_NAME: Final = MANIFEST_SHAPE.rule(
     "manifest-shape/image-name",
     title="The name of an image has capital letters",
@@ -153,6 +165,15 @@ SERVICE_PORT: Final = MANIFEST_SHAPE.rule(
     function="validateServicePort",
     level="warn",
 )
+ONLY_READ: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/volume-only-read",
+    title="No container can write to the emptyDir",
+    why="An emptyDir is empty when the pod starts. If all its mounts are readOnly, the volume stays empty.",
+    refused_by="nothing; the containers see an empty folder",
+    source="https://kubernetes.io/docs/concepts/storage/volumes/#emptydir",
+    level="warn",
+    fails="silent",
+)
 _TO_FILL_IN: Final = re.compile(
     r"(?i:your|user|name|example|registry|account|project|image|repo|replace|change)|(^|/)[A-Z]+([_-][A-Z]+)*(/|$)"
 )
@@ -172,6 +193,8 @@ _READS_INDEX: Final = re.compile(rf"(?<![$\\])\$(?:{_INDEX}\b|\{{{_INDEX}\}}|\({
 _HANDLES_NO_INDEX: Final = re.compile(rf"{_INDEX}(?:[:+?-]|=)|-[nzv] \"?\$?\{{?{_INDEX}")
 """A shell command that sets the index, has a default for it, or asks whether the index is set."""
 _WITHOUT_INDEX: Final = ("", "NonIndexed")
+_EMPTY_DIR: Final = "emptyDir"
+_HUGE_PAGES: Final = "HugePages"
 _KUBERNETES: Final = "Kubernetes 1.36"
 """The types in the package `schema` are from this release."""
 _AMOUNTS: Final = "core.v1.ResourceRequirements"
@@ -184,16 +207,16 @@ _RAY: Final = "ray.io"
 """The group of kinds with containers that run a login shell, which sets PATH."""
 _DRA: Final = "resource.k8s.io"
 """The group of claims and classes. Rules such as `resource-claims/unknown-field` report its unknown fields."""
-_JOB: Final = ("batch", "Job")
 _WORKLOADS: Final = frozenset(
     (
         *(("apps", kind) for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")),
-        _JOB,
+        JOB,
         ("", "ReplicationController"),
     )
 )
 """Kinds with a pod template that the API server checks. Controllers of other kinds may add volumes to templates."""
-_CRON_JOB: Final = ("batch", "CronJob")
+_OF_ENDING_PODS: Final = frozenset((JOB, CRON_JOB))
+_ALWAYS: Final = "Always"
 _SERVICE: Final = ("", "Service")
 _LAST_PORT: Final = 65535
 _VOLUMES: Final = "volumes"
@@ -206,6 +229,18 @@ _MAPS: Final = frozenset(("data", "stringData", "labels", "annotations"))
 _MOST_NAMED: Final = 4
 _REPLACED: Final = {"IngressBackend": "write service.name and service.port.number, or service.port.name"}
 """For each type with other field names in an earlier version, the fix for its unknown fields."""
+_RENAMED: Final = {
+    ("StatefulSetSpec", "strategy"): "write updateStrategy, as in every StatefulSet",
+    ("DaemonSetSpec", "strategy"): "write updateStrategy, as in every DaemonSet",
+    ("DeploymentSpec", "updateStrategy"): "write strategy, as in every Deployment",
+    ("Scheduling", "nodeClassifier"): "write the labels of the nodes in nodeSelector",
+}
+"""For types and their unknown fields, the field with the same meaning."""
+_OF_ONE_KIND: Final = {
+    ("strategy", "Recreate"): "remove the field, because an update deletes each pod before it creates the new pod",
+    ("updateStrategy", "OnDelete"): "",
+}
+"""For types of update strategies that the other kind does not have, the fix, or "" for the usual fix."""
 
 
 class _WorkloadSpec(Typed):
@@ -249,14 +284,17 @@ def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
     yield from _problems_of_reading(reader, subject, declared, _KUBERNETES if defined is None else defined.name)
     if subject.group_kind == _SERVICE:
         yield from _problems_of_service_ports(subject)
-    elif subject.group_kind == _CRON_JOB:
+    elif subject.group_kind == CRON_JOB:
         job = subject.typed(CronJob).spec.job_template.spec
-        yield from _problems_of_mounts(job.template.spec, ())
+        pod = job.template.spec
+        yield from (*_problems_of_mounts(pod, ()), *_problems_of_restart_policy(subject, pod))
         yield from _problems_of_completion_index(job)
     elif subject.group_kind in _WORKLOADS:
         spec = subject.typed(_Workload).spec
-        yield from _problems_of_mounts(spec.template.spec, {each.name for each in spec.volume_claim_templates})
-        if subject.group_kind == _JOB:
+        pod = spec.template.spec
+        yield from _problems_of_mounts(pod, {each.name for each in spec.volume_claim_templates})
+        yield from _problems_of_restart_policy(subject, pod)
+        if subject.group_kind == JOB:
             yield from _problems_of_completion_index(subject.typed(Job).spec)
 
 
@@ -354,6 +392,26 @@ def _problems_of_completion_index(job: JobSpec) -> Iterator[Problem]:
             yield COMPLETION_INDEX.problem(read[0], message, fix, read[1][0])
 
 
+def _problems_of_restart_policy(subject: Subject, pod: PodSpec) -> Iterator[Problem]:
+    """Yield a problem for a restartPolicy that the kind does not allow. If a container has no image, the file has only
+    a patch, and nothing is reported.
+    """
+    policy, containers = pod.restart_policy, [*pod.containers]
+    is_ending = subject.group_kind in _OF_ENDING_PODS
+    is_allowed = (policy or _ALWAYS) != _ALWAYS if is_ending else policy in ("", _ALWAYS)
+    if is_allowed or is_placeholder(policy) or pod.is_omitted("restartPolicy") or not containers:
+        return
+    if not all(container.image for container in containers):
+        return
+    kind, path = subject.attributes.kind.kind, pod.path("restartPolicy")
+    if is_ending:
+        message = f"must be OnFailure or Never in a {kind}; Always is also the default"
+        yield RESTART_POLICY.problem(path, message, "set OnFailure or Never", policy, needs="restartPolicy")
+    else:
+        message = f"must be Always in a {kind}, because the pods of this kind always restart"
+        yield RESTART_POLICY.problem(path, message, "remove the field, or use a Job for pods that end", policy)
+
+
 def _join_values_of_maps(problems: Iterable[Problem]) -> Iterator[Problem]:
     """Yield the problems.
 
@@ -388,6 +446,7 @@ def check_fields_of_pod(subject: Subject) -> Iterator[Problem]:
     if template_of is None or template_of.group != _RAY:
         yield from _problems_of_path_variables(subject.typed(Pod).spec)
     if template_of is None or is_builtin(template_of):
+        yield from _volumes_without_writer(subject)
         yield from _mounts_at_one_path(subject)
     if template_of is None:
         yield from _problems_of_mounts(subject.typed(Pod).spec, ())
@@ -446,6 +505,29 @@ def _finds_programs(container: Container, folders: Sequence[str]) -> bool:
     return program.startswith("/") and not _SHELL.fullmatch(program)
 
 
+def _volumes_without_writer(subject: Subject) -> Iterator[Problem]:
+    """Yield a problem for each emptyDir of which every mount is readOnly. An annotation that names the volume may add a
+    container that writes. A container without an image is a patch, and may get more mounts.
+    """
+    pod = subject.typed(Pod).spec
+    volumes = [each for each in pod.volumes if each.source == _EMPTY_DIR]
+    containers = [*pod.all_containers()] if volumes else []
+    if not all(each.image and not each.is_omitted("volumeMounts") for each in containers):
+        return
+    mounts = [mount for container in containers for mount in container.volume_mounts]
+    if any(is_placeholder(mount.name) for mount in mounts):
+        return
+    mounted, written = {each.name for each in mounts}, {each.name for each in mounts if not each.read_only}
+    annotations = "\n".join(subject.metadata.annotations.values())
+    for volume in volumes:
+        if volume.name not in mounted or volume.name in written or volume.empty_dir.medium.startswith(_HUGE_PAGES):
+            continue
+        if volume.name not in annotations:
+            message = "is an emptyDir that every container mounts with readOnly, so the volume stays empty"
+            fix = "remove readOnly from the mount that writes, or use the volume that has the files"
+            yield ONLY_READ.problem(volume.at, message, fix, volume.name)
+
+
 def _mounts_at_one_path(subject: Subject) -> Iterator[Problem]:
     for container in subject.typed(Pod).spec.all_containers():
         for mount, is_repeated in container.mounts_with_repetition():
@@ -460,6 +542,7 @@ def _problems_of_reading(reader: StrictReader, subject: Subject, declared: Type,
 
     Unknown fields without a value are only in the object as the user wrote it.
     """
+    reader = structs.replace(reader, written=subject.object if subject.written is None else subject.written)
     reading = reader.read(subject.object, declared)
     fields = Items[UndeclaredFields]((), subject.deadline)
     if subject.written is not subject.object:
@@ -483,6 +566,8 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str
     for each in Items(unknown.fields, subject.deadline):
         if each.has_fields_of_object:
             fix = f"move the fields inside `{each.name}` to the object itself, and remove `{each.name}`"
+            yield UNKNOWN.problem((*unknown.at, each.name), _message(unknown, schema), fix)
+        elif fix := _fix_of_renamed_field(unknown, each.name, subject):
             yield UNKNOWN.problem((*unknown.at, each.name), _message(unknown, schema), fix)
         elif each.place is not None and not each.nearest:
             moved.setdefault(each.place, []).append(each.name)
@@ -516,6 +601,13 @@ def _message_and_fix_of_moved_fields(
         return _message(unknown, schema), f"move `{names[0]}` to {target}"
     message = f"{_names(names)} {_message(unknown, schema, 'are not fields', 'the fields have')}"
     return message, f"move the fields to {target}"
+
+
+def _fix_of_renamed_field(unknown: UndeclaredFields, name: str, subject: Subject) -> str:
+    """Return the fix for a field that has another name in this kind; "" for other fields."""
+    fix = _RENAMED.get((unknown.type_name, name), "")
+    strategy = str(get(subject.object, (*unknown.at, name, "type")))
+    return _OF_ONE_KIND.get((name, strategy), fix) if fix else ""
 
 
 def _fix(unknown: UndeclaredField, template_of: GroupVersionKind | None) -> str:
