@@ -351,67 +351,18 @@ def test_a_label_of_the_template_stays_because_services_select_it():
     assert template["metadata"]["labels"] == {"app": "a", "tier": "b", "team": "web"}
 
 
-GIVEN = {"matchLabels": {"app": "web"}}
-EXISTS = [{"key": "app", "operator": "Exists"}]
-
-
 @pytest.mark.parametrize(
-    ("kind", "more", "written", "selector"),
-    [
-        pytest.param("Job", {"commonLabels": {"app": "web"}}, {}, None, id="a Job"),
-        pytest.param("Deployment", {"commonLabels": {"app": "web"}}, {}, GIVEN, id="no selector"),
-        pytest.param("Deployment", {"commonLabels": {"app": "web"}}, {"selector": None}, GIVEN, id="null"),
-        pytest.param("DaemonSet", {"commonLabels": {"app": "web"}}, {"selector": {}}, GIVEN, id="an empty selector"),
-        pytest.param(
-            "StatefulSet",
-            {"labels": [{"pairs": {"app": "web"}, "includeSelectors": True}]},
-            {"selector": {"matchLabels": {}}},
-            GIVEN,
-            id="empty matchLabels",
-        ),
-        pytest.param(
-            "ReplicaSet", {"components": ["../more"]}, {"selector": {"matchLabels": None}}, GIVEN, id="null matchLabels"
-        ),
-        pytest.param(
-            "Deployment",
-            {"commonLabels": {"app": "web"}},
-            {"selector": {"matchExpressions": EXISTS}},
-            {"matchExpressions": EXISTS, **GIVEN},
-            id="an expression",
-        ),
-        pytest.param(
-            "Deployment", {"labels": [{"pairs": {"app": "web"}, "includeTemplates": True}]}, {}, None, id="templates"
-        ),
-        pytest.param(
-            "Deployment",
-            {"labels": [{"pairs": {"app": "web"}, "includeTemplates": True}]},
-            {"selector": {"matchLabels": {}}},
-            {"matchLabels": {}},
-            id="templates and empty matchLabels",
-        ),
-    ],
+    ("api_version", "kind", "selector"),
+    [("batch/v1", "Job", None), ("apps/v1", "Deployment", {"matchLabels": {"app": "web"}})],
 )
-def test_selectors_get_the_labels_that_kustomize_gives_them(kind, more, written, selector):
-    """The expected selectors are those of `kustomize build` v5.5.0."""
-    spec = {**written, "template": {"spec": {}}}
-    api_version = "batch/v1" if kind == "Job" else "apps/v1"
-    obj = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "d"}, "spec": spec}
-    component = ("more/kustomization.yaml", {"kind": "Component", "commonLabels": {"app": "web"}})
-    of = tree(("a/kustomization.yaml", {**kustomization("d.yaml"), **more}), ("a/d.yaml", obj), component)
-    given = of.apply_kustomizations("a/d.yaml", obj)["spec"]
-    assert given["template"]["metadata"]["labels"] == {"app": "web"}
-    assert given.get("selector") == selector
-
-
-def test_a_selector_without_labels_gets_the_label_that_the_template_has():
-    template = {"metadata": {"labels": {"app": "own"}}}
-    spec = {"selector": {"matchLabels": {}}, "template": template}
-    obj = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec}
-    files = ("a/kustomization.yaml", {**kustomization("d.yaml"), "commonLabels": {"app": "web"}}), ("a/d.yaml", obj)
-    assert tree(*files).apply_kustomizations("a/d.yaml", obj)["spec"] == {
-        "selector": {"matchLabels": {"app": "own"}},
-        "template": template,
-    }
+def test_only_selectors_that_kustomize_creates_are_added(api_version, kind, selector):
+    written = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "d"}, "spec": {"template": {"spec": {}}}}
+    of = tree(
+        ("a/kustomization.yaml", {**kustomization("d.yaml"), "commonLabels": {"app": "web"}}), ("a/d.yaml", written)
+    )
+    spec = of.apply_kustomizations("a/d.yaml", written)["spec"]
+    assert spec["template"]["metadata"]["labels"] == {"app": "web"}
+    assert spec.get("selector") == selector
 
 
 @pytest.mark.parametrize(
