@@ -34,7 +34,7 @@ from webhook.cluster.kustomizations import (
     Unit,
     kustomizations_of_documents,
     normalize_path,
-    object_with_template_labels,
+    object_with_pod_labels,
 )
 from webhook.cluster.lookup import describe_lookup
 from webhook.cluster.naming import (
@@ -141,7 +141,7 @@ class FileTree:
         if path not in self._documents:
             return obj
         named = self._units.name_changes_of_file(path).apply_to_object(obj)
-        return object_with_template_labels(named, self._units.template_labels_of_file(path))
+        return object_with_pod_labels(named, self._units.pod_labels_of_file(path))
 
     def unmerged_patches(self, file: str, obj: JSON) -> tuple[UnmergedPatch, ...]:
         """Return what kustomizations may add to an object of a file."""
