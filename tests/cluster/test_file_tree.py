@@ -365,6 +365,60 @@ def test_only_selectors_that_kustomize_creates_are_added(api_version, kind, sele
     assert spec.get("selector") == selector
 
 
+EXISTS = [{"key": "app", "operator": "Exists"}]
+
+
+@pytest.mark.parametrize(
+    ("more", "written", "selector"),
+    [
+        pytest.param({"commonLabels": {"app": "web"}}, None, {"matchLabels": {"app": "web"}}, id="null"),
+        pytest.param({"commonLabels": {"app": "web"}}, {}, {"matchLabels": {"app": "web"}}, id="an empty selector"),
+        pytest.param(
+            {"labels": [{"pairs": {"app": "web"}, "includeSelectors": True}]},
+            {"matchLabels": {}},
+            {"matchLabels": {"app": "web"}},
+            id="empty matchLabels",
+        ),
+        pytest.param(
+            {"components": ["../more"]}, {"matchLabels": None}, {"matchLabels": {"app": "web"}}, id="null matchLabels"
+        ),
+        pytest.param(
+            {"commonLabels": {"app": "web"}},
+            {"matchExpressions": EXISTS},
+            {"matchExpressions": EXISTS, "matchLabels": {"app": "web"}},
+            id="an expression",
+        ),
+        pytest.param(
+            {"labels": [{"pairs": {"app": "web"}, "includeTemplates": True}]},
+            {"matchLabels": {}},
+            {"matchLabels": {}},
+            id="labels of templates alone",
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"])
+def test_a_selector_without_labels_gets_the_labels_that_kustomize_gives_it(kind, more, written, selector):
+    """The expected selectors are those of `kustomize build` v5.5.0."""
+    spec = {"selector": written, "template": {"spec": {}}}
+    obj = {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "d"}, "spec": spec}
+    component = ("more/kustomization.yaml", {"kind": "Component", "commonLabels": {"app": "web"}})
+    of = tree(("a/kustomization.yaml", {**kustomization("d.yaml"), **more}), ("a/d.yaml", obj), component)
+    given = of.apply_kustomizations("a/d.yaml", obj)["spec"]
+    assert given["template"]["metadata"]["labels"] == {"app": "web"}
+    assert given["selector"] == selector
+
+
+def test_a_selector_without_labels_gets_the_label_that_the_template_has():
+    template = {"metadata": {"labels": {"app": "own"}}}
+    spec = {"selector": {"matchLabels": {}}, "template": template}
+    obj = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec}
+    files = ("a/kustomization.yaml", {**kustomization("d.yaml"), "commonLabels": {"app": "web"}}), ("a/d.yaml", obj)
+    assert tree(*files).apply_kustomizations("a/d.yaml", obj)["spec"] == {
+        "selector": {"matchLabels": {"app": "own"}},
+        "template": template,
+    }
+
+
 @pytest.mark.parametrize(
     ("spec", "template_label", "selector"),
     [

@@ -58,6 +58,25 @@ _NAMING_PATCH: Final = ("/metadata/name", "allowNameChange")
 """Texts in a patch that changes a name. A strategic merge patch cannot change a name: it finds its object by name."""
 
 
+class PodLabels(Struct, frozen=True):
+    """The labels that kustomizations give to pod templates.
+
+    Attributes:
+        selected: labels for selectors too, as `commonLabels` and `includeSelectors` set them.
+        unselected: labels for pod templates alone, as `includeTemplates` sets them.
+    """
+
+    selected: Mapping[str, str] = {}
+    unselected: Mapping[str, str] = {}
+
+    def joined_with(self, other: PodLabels) -> PodLabels:
+        """Return the labels of two kustomizations. The other labels replace labels with the same key."""
+        return PodLabels({**self.selected, **other.selected}, {**self.unselected, **other.unselected})
+
+
+_NO_LABELS: Final = PodLabels()
+
+
 class TargetedPatch(Struct, frozen=True):
     """A part of a kustomization that may add fields to objects of its files.
 
@@ -86,7 +105,7 @@ class Kustomization(Struct, frozen=True, kw_only=True):
         components: folders with settings for everything that the kustomization includes.
         patches: files that are merged into objects of other files.
         affixes: namePrefix and nameSuffix, also if the final names are unknown.
-        template_labels: labels for pod templates.
+        labels: labels for pod templates.
         generated: group and kind, and name, of each object of a configMapGenerator or secretGenerator.
         is_read: whether no object comes from another repository, a chart, or a plugin of kustomize.
         additions: the parts that may add fields to objects. A file with a patch is not read yet.
@@ -98,7 +117,7 @@ class Kustomization(Struct, frozen=True, kw_only=True):
     components: tuple[str, ...] = ()
     patches: tuple[str, ...] = ()
     affixes: tuple[str, ...] = ()
-    template_labels: Mapping[str, str] = {}
+    labels: PodLabels = _NO_LABELS
     generated: tuple[tuple[Kind, str], ...] = ()
     is_read: bool = True
     additions: tuple[TargetedPatch, ...] = ()
@@ -119,9 +138,7 @@ def read_kustomization(file: str, value: JSON) -> Kustomization | None:
         components=components,
         patches=patches,
         affixes=tuple(filter(None, (_text_or_empty(value.get(field)) for field in ("namePrefix", "nameSuffix")))),
-        template_labels={
-            key: text for labels in _labels_of_templates(value) for key, text in labels.items() if isinstance(text, str)
-        },
+        labels=_labels_of_pods(value),
         generated=tuple(_generated_objects(value)),
         is_read=not any(value.get(field) for field in _MAKERS) and not any(map(_is_remote, _entries(value))),
         additions=tuple(_additions(file, folder, value)),
@@ -249,12 +266,21 @@ def _may_rename(patch: JSON) -> bool:
     return any(each in str(patch) for each in _NAMING_PATCH)
 
 
-def _labels_of_templates(value: Mapping[str, JSON]) -> Iterator[Mapping[str, JSON]]:
+def _labels_of_pods(value: Mapping[str, JSON]) -> PodLabels:
     # source: types.Label and commonLabels of api v0.20
-    for each in _list_or_empty(value.get("labels")):
-        if isinstance(each, dict) and (each.get("includeTemplates") is True or each.get("includeSelectors") is True):
-            yield _map_or_empty(each.get("pairs"))
-    yield _map_or_empty(value.get("commonLabels"))
+    listed = [each for each in _list_or_empty(value.get("labels")) if isinstance(each, dict)]
+    selected = [each.get("pairs") for each in listed if each.get("includeSelectors") is True]
+    unselected = [
+        each.get("pairs")
+        for each in listed
+        if each.get("includeTemplates") is True and each.get("includeSelectors") is not True
+    ]
+    return PodLabels(_texts_of_maps((*selected, value.get("commonLabels"))), _texts_of_maps(unselected))
+
+
+def _texts_of_maps(values: Iterable[JSON]) -> Mapping[str, str]:
+    items = (item for value in values for item in _map_or_empty(value).items())
+    return {key: text for key, text in items if isinstance(text, str)}
 
 
 def _map_or_empty(value: JSON) -> Mapping[str, JSON]:
@@ -320,13 +346,13 @@ class Kustomizations:
             self._by_folder[each].naming != AS_WRITTEN for each in self._kustomizations_above(file)
         )
 
-    def template_labels_of_file(self, file: str) -> Mapping[str, str]:
+    def pod_labels_of_file(self, file: str) -> PodLabels:
         """Return the labels that the kustomizations above a file give to its pod templates."""
-        labels: dict[str, str] = {}
+        labels = _NO_LABELS
         for folder in self._kustomizations_above(file):
             user = self._by_folder[folder]
             for each in (user, *(self._by_folder[path] for path in user.components if path in self._by_folder)):
-                labels.update(each.template_labels)
+                labels = labels.joined_with(each.labels)
         return labels
 
     def absent_resources(self, files: Collection[str]) -> Iterator[str]:
@@ -404,27 +430,32 @@ def kustomizations_of_documents(documents: Mapping[str, Sequence[JSON]]) -> Kust
     return Kustomizations(each for file, value in firsts if (each := read_kustomization(file, value)))
 
 
-def object_with_template_labels(obj: JSON, labels: Mapping[str, str]) -> JSON:
+def object_with_pod_labels(obj: JSON, labels: PodLabels) -> JSON:
     """Return an object with the labels that kustomizations give to its pods. If nothing changes, return the same
     object.
 
     kustomize sets the same value in selector and pod template, so a label of the selector keeps the selector's value.
-    Another label that the template already has stays, because Services in other files select it. A missing selector
-    gets the labels, as `commonLabels` and `includeSelectors` set them, but kustomize gives no selector to a Job.
+    Another label that the template already has stays, because Services in other files select it. A selector without
+    labels gets the labels too, but kustomize gives no selector to a Job, and no selector gets labels of
+    `includeTemplates`.
     """
-    template = get(obj, ("spec", "template"))
-    if not labels or not isinstance(obj, dict) or not isinstance(template, dict) or group_kind(obj) not in _LABELLED:
+    template, wanted = get(obj, ("spec", "template")), labels.selected
+    is_labelled = isinstance(obj, dict) and isinstance(template, dict) and group_kind(obj) in _LABELLED
+    if labels == _NO_LABELS or not is_labelled:
         return obj
-    selected = _map_or_empty(get(obj, ("spec", "selector", "matchLabels")))
+    selector = _map_or_empty(get(obj, ("spec", "selector")))
+    selected = _map_or_empty(selector.get("matchLabels"))
     metadata = _map_or_empty(template.get("metadata"))
     given = {
-        **labels,
+        **labels.unselected,
+        **wanted,
         **_map_or_empty(metadata.get("labels")),
-        **{key: selected[key] for key in labels if key in selected},
+        **{key: selected[key] for key in wanted if key in selected},
     }
-    changed = {**template, "metadata": {**metadata, "labels": given}}
-    selector = {} if obj["kind"] == "Job" else {"selector": {"matchLabels": dict(labels)}}
-    return {**obj, "spec": {**selector, **obj["spec"], "template": changed}}
+    spec = {**obj["spec"], "template": {**template, "metadata": {**metadata, "labels": given}}}
+    if wanted and not selected and obj["kind"] != "Job":
+        spec["selector"] = {**selector, "matchLabels": {key: given[key] for key in wanted}}
+    return {**obj, "spec": spec}
 
 
 NEVER_APPLIED: Final = frozenset(("vendor", "testdata", "node_modules", "third_party"))
@@ -445,7 +476,7 @@ class FilesAppliedTogether:
             for target in filter(None, map(read_flux_target, values)):
                 self._flux_namespaces.setdefault(target[0], set()).add(target[1])
         self._taken: Final[dict[str, Mapping[str, NameChanges]]] = {}
-        self._template_labels: Final[dict[str, Mapping[str, str]]] = {}
+        self._pod_labels: Final[dict[str, PodLabels]] = {}
         self._name_changes: Final[dict[str, NameChanges]] = {}
         self._additions: Final[dict[str, tuple[TargetedPatch, ...]]] = {}
         self._units: Final = {file: self._find_unit(file) for file in documents}
@@ -489,11 +520,11 @@ class FilesAppliedTogether:
         naming = UNKNOWN if self._kustomizations.is_naming_ambiguous(file) else AS_WRITTEN
         return naming if kind == "chart" else naming.combine_with_outer(self._naming_by_flux(posixpath.dirname(file)))
 
-    def template_labels_of_file(self, file: str) -> Mapping[str, str]:
+    def pod_labels_of_file(self, file: str) -> PodLabels:
         """Return the labels that kustomizations give to the pod templates of a file."""
-        if file not in self._template_labels:
-            self._template_labels[file] = self._kustomizations.template_labels_of_file(file)
-        return self._template_labels[file]
+        if file not in self._pod_labels:
+            self._pod_labels[file] = self._kustomizations.pod_labels_of_file(file)
+        return self._pod_labels[file]
 
     def unmerged_patches(self, file: str, obj: JSON) -> tuple[UnmergedPatch, ...]:
         """Return what kustomizations may add to an object of a file."""
