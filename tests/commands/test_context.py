@@ -188,7 +188,7 @@ def test_a_chain_of_objects_stays_in_one_source(
 def test_a_warning_names_its_assumptions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = written(tmp_path, CHAIN)
     run_command_line(["audit", folder])
-    assert f", as ClusterQueue `all` in {folder}/queues.yaml says (Kueue: Exceeds" in capsys.readouterr().out
+    assert f"; see ClusterQueue `all` in {folder}/queues.yaml (Kueue: Exceeds" in capsys.readouterr().out
     unqueued = {"job.yaml": job(queue="", namespace="team"), "q.yaml": local_queue("x", "team")}
     run_command_line(["audit", "--advice", written(tmp_path, unqueued)])
     assert f"its namespace has LocalQueue x in {folder}/q.yaml, so" in capsys.readouterr().out

@@ -402,8 +402,8 @@ def _problem_of_unprobed_server(container: Container, pods: DevicePods) -> Probl
     """Return the problem of a port without readinessProbe and startupProbe. With these probes, a pod is ready only
     after they succeed (k8s.io/kubernetes v1.36 pkg/kubelet/prober).
     """
-    has = "has a port" if container.ports else "serves requests"
-    message = f"{has} but no readinessProbe, so requests reach the container before the server is ready"
+    has = "has a port but" if container.ports else "serves requests but has"
+    message = f"{has} no readinessProbe, so requests reach the container before the server is ready"
     fix = "add a readinessProbe that succeeds when the server is ready"
     return READINESS_PROBE.problem(pods.locate(container.at), message, fix, needs="readinessProbe")
 

@@ -218,18 +218,18 @@ class JobInClusterQueue:
         return f"flavor `{rejected.flavor}` can give at most {self.describe_quota_sources(pair, rejected.most)}"
 
     def describe_quota_sources(self, pair: FlavorResource, most: int) -> str:
-        """Return `16 nvidia.com/gpu, 8 of its own and 8 borrowed from cohort research`."""
+        """Return `16 nvidia.com/gpu (8 of its own and 8 borrowed from cohort research)`."""
         name, own = pair[1], self.node.quota(pair).nominal
         amount = format_amount_with_resource_name(name, most)
         if self.node.parent is None or most <= own:
             return amount
         borrowed = f"{format_amount_in_kueue_units(name, most - own)} borrowed from cohort `{self.node.parent.name}`"
-        return f"{amount}, {format_amount_in_kueue_units(name, own)} of its own and {borrowed}"
+        return f"{amount} ({format_amount_in_kueue_units(name, own)} of its own and {borrowed})"
 
     def _origin_of_quota(self) -> str:
-        """Return the file with the quota, if there is one: ", as ClusterQueue `q` in queues.yaml says"."""
+        """Return the file with the quota, if there is one: "; see ClusterQueue `q` in queues.yaml"."""
         queue = self.queue_as_text()
-        return "" if queue.endswith("`") else f", as {queue} says"
+        return "" if queue.endswith("`") else f"; see {queue}"
 
     def _fix_for_reasons(self, reasons: Sequence[RejectedFlavor]) -> str:
         most: dict[str, int] = {}

@@ -181,8 +181,7 @@ def _torch_processes(per_node: JSON, gpus: int, resources: Resources) -> Process
     if per_node not in ("auto", "cpu"):
         return ProcessesPerNode(per_node=str(per_node), count=quantity.read_count(per_node), reason="as written")
     if cpus := cpu_count(resources.json):
-        reason = f"no GPU is counted, so Trainer counts {counted(cpus, 'CPU')}"
-        return ProcessesPerNode(per_node=str(cpus), count=cpus, reason=reason)
+        return ProcessesPerNode(per_node=str(cpus), count=cpus, reason="one per CPU, because no GPU is counted")
     return ProcessesPerNode(per_node="1", count=1, reason="the resources have no GPU and no CPU")
 
 
