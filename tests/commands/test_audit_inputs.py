@@ -281,6 +281,40 @@ def test_a_version_that_a_chart_chooses_by_what_the_cluster_serves_is_not_report
     assert places == [("fixed", line)], "an object that is left out must not move the lines of later objects"
 
 
+ADDED_PROXY = """patches:
+- target: {kind: Deployment, name: m}
+  patch: |-
+    - op: add
+      path: /spec/template/spec/containers/-
+      value: {name: p, image: y, ports: [{name: https, containerPort: 1}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "is_reported"),
+    [("", True), ("patches: [{path: proxy.yaml}]\n", False), (ADDED_PROXY, False)],
+)
+def test_a_patch_may_add_the_port_of_a_service(more, is_reported, tmp_path, monkeypatch, capsys):
+    """Operators of kubebuilder add a proxy with the port of the Service in a patch of another folder."""
+    manager = (
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: m}\nspec: {selector: {matchLabels: {a: b}}, template:"
+        " {metadata: {labels: {a: b}}, spec: {containers: [{name: m, image: x}]}}}\n"
+    )
+    service = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {selector: {a: b}, ports: [{port: 1, targetPort: https}]}\n"
+    files = {
+        "default/kustomization.yaml": f"resources: [../manager, ../rbac]\n{more}",
+        "default/proxy.yaml": manager.replace("name: m, image: x", "name: p, image: y, ports: [{name: https}]"),
+        "manager/kustomization.yaml": "resources: [manager.yaml]\n",
+        "manager/manager.yaml": manager,
+        "rbac/kustomization.yaml": "resources: [service.yaml]\n",
+        "rbac/service.yaml": service,
+    }
+    written(tmp_path, files)
+    monkeypatch.chdir(tmp_path)
+    run_command_line(["audit", "manager", "rbac", "default", "--rule", "manifest-shape/target-port"])
+    assert ("has no port with the name `https`" in capsys.readouterr().out) is is_reported
+
+
 @pytest.mark.skipif(not shutil.which("kubectl"), reason="needs kubectl")
 def test_kustomizations_are_rendered_once(tmp_path, capsys):
     written(tmp_path, {**KUSTOMIZE, "other/pod.yaml": POD.format("other")})

@@ -389,7 +389,7 @@ def _problems_of_completion_index(job: JobSpec) -> Iterator[Problem]:
         if read is not None:
             message = "is not set, because the Job is not Indexed"
             fix = "set completionMode: Indexed and completions in the spec of the Job"
-            yield COMPLETION_INDEX.problem(read[0], message, fix, read[1][0])
+            yield COMPLETION_INDEX.problem(read[0], message, fix, read[1][0], needs="completionMode")
 
 
 def _problems_of_restart_policy(subject: Subject, pod: PodSpec) -> Iterator[Problem]:

@@ -190,7 +190,7 @@ def check_ports_of_services(subject: Subject) -> Iterator[Problem]:
                 continue
             message = f"has no port with the name `{target}`, to which Service `{service.name}` sends requests"
             fix = f"name a port `{target}`, or set targetPort to a number"
-            yield TARGET_PORT.problem(with_ports[0].at, message, fix)
+            yield TARGET_PORT.problem(with_ports[0].at, message, fix, needs="ports")  # such as of a proxy in a patch
             break
 
 
