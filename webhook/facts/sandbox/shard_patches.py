@@ -171,10 +171,9 @@ def _problem_of_note(note: ShardPatchNote, names: Sequence[str]) -> Problem:
                 note.fix,
             )
         case "image":
-            known = either(names[:_MOST_NAMES])
-            others = f", or use the name of a container of the template ({known})" if names else ""
+            named = f", or use the name of a container of the template ({either(names[:_MOST_NAMES])})" if names else ""
             message = "must have an image because the template has no container of this name"
-            return PATCH_IMAGE.problem((*note.path, "name"), message, f"set an image{others}", note.text)
+            return PATCH_IMAGE.problem((*note.path, "name"), message, f"set an image{named}", note.text)
         case "resources":
             message = f"must keep the limit and the request of the device equal, but in the merged pod {note.text}"
             return PATCH_RESOURCES.problem(note.path, message, "set both the limit and the request in the patch")
