@@ -91,6 +91,33 @@ def test_a_line_that_a_template_engine_replaces_makes_a_broken_manifest_a_templa
     assert "1 file is a template" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("labels", "is_template"),
+    [
+        ("{team: a-${TEAM}, b: c}", True),
+        ("{team: ${TEAM}}", True),
+        ('{team: "${TEAM}", b: [}', False),
+        ("{team: a", False),
+        ("{b: [} # ${TEAM}", False),
+    ],
+)
+def test_a_variable_in_braces_makes_a_manifest_a_template(labels, is_template, tmp_path, capsys):
+    (tmp_path / "pod.yaml").write_text(f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  labels: {labels}\n")
+    assert run_command_line(["audit", *POLICIES, str(tmp_path)]) == (0 if is_template else 2)
+    assert ("1 file is a template" if is_template else "not YAML") in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("above", "is_told"), [("", True), ("apiVersion: v1\n", True), ("apiVersion: v1\nkind: List\n", False)]
+)
+def test_a_list_of_objects_without_a_kind_is_reported(above, is_told, tmp_path, capsys):
+    (tmp_path / "list.yaml").write_text(
+        f"{above}items:\n- {{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}}}\n"
+    )
+    run_command_line(["audit", *POLICIES, str(tmp_path)])
+    assert ("kubectl reads them only with" in capsys.readouterr().out) == is_told
+
+
 def test_a_broken_manifest_without_template_syntax_is_an_error(tmp_path, capsys):
     (tmp_path / "pod.yaml").write_text(f"{POD.format('web')}    ports: [\n    costs $5\n")
     assert run_command_line(["audit", *POLICIES, str(tmp_path)]) == 2

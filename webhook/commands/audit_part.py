@@ -55,6 +55,7 @@ _PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "valida
 """Created objects are mutated, then validated. Stored objects are only validated."""
 _LONGEST_NAME: Final = 120
 _UNKNOWN_FIELD: Final = "manifest-shape/unknown-field"
+_NO_LIST: Final = "`items` has objects, but kubectl reads them only with `apiVersion: v1` and `kind: List`"
 _PATCH: Final = "a patch of a kustomization, which is only a part of an object"
 
 
@@ -241,6 +242,8 @@ class PartAudit:
         except CallError as error:
             # the text after the semicolon is about reviews, not about files
             why, is_half = error.message.partition(";")[0], _has_part_of_object(each.value)
+            if _is_list_without_kind(each.value):
+                why, is_half = _NO_LIST, True
             result.skipped.append(SkippedDocument(place=each.place(), why=why, is_half=is_half))
             return
         attributes = sent.attributes
@@ -309,6 +312,15 @@ def _short_name(obj: JSON) -> str:
 def _skipped_document_of_problem(problem: InputProblem) -> SkippedDocument:
     place = Place(file=problem.file, line=problem.line, column=problem.column)
     return SkippedDocument(place=place, why=f"not a Kubernetes manifest: {problem.message}", is_half=False)
+
+
+def _is_list_without_kind(value: JSON) -> bool:
+    items = value.get("items") if isinstance(value, dict) and not {"apiVersion", "kind"} <= value.keys() else None
+    return isinstance(items, list) and bool(items) and all(map(_is_object_with_name, items))
+
+
+def _is_object_with_name(value: JSON) -> bool:
+    return isinstance(value, dict) and {"apiVersion", "kind", "metadata"} <= value.keys()
 
 
 def _has_part_of_object(value: JSON) -> bool:

@@ -231,9 +231,10 @@ def documents_of_file(file: InputFile, read: yamlfile.FileParts, *, is_first: bo
     """Return the documents of a file or a part of it."""
     source = file.name
     chart = templates.find_chart_of_template(Path(source))
-    is_template = (
-        bool(chart) or (bool(read.problems) and not any(map(_is_beyond_bounds, read.problems)))
-    ) and templates.has_template_actions(file)
+    lines = {each.line for each in read.problems}
+    is_template = (bool(chart) or (bool(read.problems) and not any(map(_is_beyond_bounds, read.problems)))) and (
+        templates.has_template_actions(file) or templates.has_variables_in_flow(file, lines)
+    )
     if is_template and chart:
         read = yamlfile.FileParts()
     is_other = bool(read.problems) and not is_template and not file.is_named and not _could_be_manifest(file)

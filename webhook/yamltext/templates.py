@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -57,6 +57,23 @@ def has_template_actions(file: InputFile) -> bool:
         return is_regular_file(file) and _ACTION.search(read_start(file)) is not None
     except OSError:
         return False
+
+
+def has_variables_in_flow(file: InputFile, lines: Collection[int]) -> bool:
+    """Return whether each of these lines, from 1, has a variable such as `${TEAM}` without quotes inside braces or
+    brackets. YAML cannot read such a line before envsubst or Flux replaces the variable.
+    """
+    try:
+        text = read_start(file).split(b"\n") if lines and is_regular_file(file) else []
+    except OSError:
+        return False
+    return bool(text) and all(0 < line <= len(text) and _has_variable_in_flow(text[line - 1]) for line in lines)
+
+
+def _has_variable_in_flow(line: bytes) -> bool:
+    before, variable, _ = line.partition(b"${")
+    is_quoted = before.count(b'"') % 2 or before.count(b"'") % 2
+    return bool(variable) and not is_quoted and (b"{" in before or b"[" in before) and b" #" not in before
 
 
 def summarize_templates(templates: Sequence[ChartTemplate]) -> str:
