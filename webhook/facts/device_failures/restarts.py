@@ -118,6 +118,7 @@ _SAYS_TRIAL: Final = re.compile(r"(?i)(?<![a-z])(smoke|preflight|nccl|rccl|mnist
 """Names of jobs and containers that run only for a minute, so that a second run costs nothing: tests of devices or the
 network, or trainings with a data set for lessons.
 """
+_SAYS_BENCHMARK: Final = re.compile(r"(?i)(?<![a-z])benchmark(s|ing)?(?![a-z])")
 _SAYS_EVALUATION: Final = re.compile(r"(?i)(?<![a-z])(eval(uat(e|ion))?|inference|predict(ion)?)(?![a-z])")
 """A name of a job that uses a finished model."""
 _EVALUATES: Final = re.compile(r"(?<![\w-])(lm[_-]eval|lighteval|evalplus|bigcode-evaluation-harness)(?![a-z])")
@@ -306,6 +307,7 @@ def _check_pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) 
     fix = f"add a podFailurePolicy rule with action Ignore for the condition DisruptionTarget{never}"
     is_trial = any(
         container.is_found_in(_SAYS_TRIAL, (subject.metadata.name, container.name))
+        or container.is_found_in(_SAYS_BENCHMARK, (subject.metadata.name, container.name, container.image))
         or container.runs(_FEW_STEPS)
         or container.runs(_EVALUATES)
         for container in pods.containers

@@ -14,6 +14,7 @@ AuthorizedForAdmin for admin access.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
@@ -109,7 +110,7 @@ SHARED: Final = DEVICE_CLAIMS_ADVICE.rule(
     title="All pods of the template share one ResourceClaim",
     why=(
         "The pods use the same devices, and at most 256 pods can share a ResourceClaim. Claims for channels, network "
-        "devices, admin access, shares of a capacity and shared GPUs are not reported."
+        "devices, admin access, shares of a capacity and shared GPUs, and claims named `shared`, are not reported."
     ),
     source="k8s.io/api v0.36.1 resource/v1 types.go ResourceClaimReservedForMaxSize",
     severity="low",
@@ -302,6 +303,10 @@ def validate_no_node_name(subject: Subject) -> Iterator[Problem]:
         yield NODE_NAME.problem(pod.path("nodeName"), message, fix, pod.node_name)
 
 
+_SAYS_SHARED: Final = re.compile(r"(?<![a-z])shared(?![a-z])")
+"""Matches the name of a claim that pods share on purpose."""
+
+
 def check_unused_and_shared_claims(subject: Subject) -> Iterator[Problem]:
     """Report claims that no container uses, and ResourceClaims that all pods of a template share."""
     for claim in subject.once(pod_claims).claims:
@@ -343,7 +348,7 @@ def _check_shared_claim(claim: ResolvedClaim, pods: int) -> Iterator[Problem]:
     if pods > _MOST_PODS:
         message += f", but a claim serves at most {_MOST_PODS} pods"
         yield SHARED.problem(claim.at, message, OWN_DEVICES if is_exclusive else USE_TEMPLATE)
-    elif is_exclusive:
+    elif is_exclusive and not any(map(_SAYS_SHARED.search, (claim.name, claim.reference))):
         yield SHARED.problem(claim.at, message, OWN_DEVICES)
 
 
