@@ -668,6 +668,21 @@ def test_only_compared_fields_of_servers_are_kept(tmp_path):
     assert kept["metadata"] == {"name": "chat", "namespace": "team"}
 
 
+@pytest.mark.parametrize(
+    ("version", "is_told"),
+    [
+        *((f"ray.io/{each}", True) for each in ("v10", "v3beta1", "v1.0", "V1", "1")),
+        *((f"ray.io/{each}", False) for each in ("v1", "v1alpha1", "v1beta3", "v2", "v2alpha1", "${VERSION}", "x1")),
+    ],
+)
+def test_a_version_that_cannot_exist_is_a_warning(version, is_told, tmp_path, capsys):
+    """A kind may have a newer version than the table. No API server accepts `v1.0`, and no project skips a number."""
+    written(tmp_path, {"a.yaml": f"apiVersion: {version}\nkind: RayCluster\nmetadata: {{name: a}}\n"})
+    run_command_line(["audit", str(tmp_path)])
+    told = f"`{version}` is not a version of `RayCluster`, so the API server refuses the object: write `ray.io/v1`"
+    assert (told in capsys.readouterr().err) == is_told
+
+
 MOUNTS = """apiVersion: v1
 kind: Pod
 metadata: {name: a, namespace: t}

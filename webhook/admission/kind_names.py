@@ -1,4 +1,4 @@
-"""Finds misspelled kinds and wrong groups, which no policy for the right kind matches.
+"""Finds misspelled kinds, and groups and versions that do not exist, which no policy for the right kind matches.
 
 The API server refuses such objects: `no matches for kind "deployment" in version "apps/v1"`. Files of other programs,
 such as a kubeconfig, also have a kind and an apiVersion. These kinds are not mistakes.
@@ -12,14 +12,33 @@ from typing import Final
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster.known_kinds import COMPLETE_GROUPS, KNOWN_KINDS
 from webhook.text.similar_names import nearest_name
+from webhook.workloads.rows import Row
 from webhook.workloads.table import Table
+from webhook.yamltext.placeholders import is_placeholder_for_name
 
 _VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
 """Matches versions: k8s.io/apimachinery v0.36 pkg/version/helpers.go kubeVersionRegex."""
+_NUMBER: Final = re.compile(r"v([0-9]{1,4})")
+_LABEL: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
+"""Matches what an API server accepts as the name of a version (DNS-1035)."""
 _CORE: Final = "v1"
 """The only version of the core group; files of programs such as Talos have `v1alpha1`."""
 _OF_PROGRAMS: Final = frozenset(("Config", "EncryptionConfig", "Policy"))
 """Kinds of `v1` for programs: kubectl, and formerly kube-apiserver and kube-scheduler."""
+
+
+def _version_mistake(version: str, row: Row) -> str:
+    """Return the mistake in the version of a known kind, or "". A kind may have a newer version than the table, so only
+    versions are mistakes that no API server accepts, or that skip a whole number.
+    """
+    name = version.rpartition("/")[2]
+    numbers = [int(match[1]) for each in (name, *row.versions) if (match := _NUMBER.match(each))]
+    is_label = _LABEL.fullmatch(name) is not None
+    is_skipping = len(numbers) > 1 and _VERSION.fullmatch(name) is not None and numbers[0] > max(numbers[1:]) + 1
+    if is_placeholder_for_name(name) or (is_label and not is_skipping):
+        return ""
+    refused = f"`{version}` is not a version of `{row.kind}`, so the API server refuses the object"
+    return f"{refused}: write `{row.group}/{row.versions[0]}`"
 
 
 def kind_mistake(value: JSON, table: Table) -> str:
@@ -28,7 +47,10 @@ def kind_mistake(value: JSON, table: Table) -> str:
     if not isinstance(kind, str) or not isinstance(version, str) or not kind:
         return ""
     group = version.rpartition("/")[0]
-    if (group, kind) in KNOWN_KINDS or table.row(group, kind):
+    row = table.row(group, kind)
+    if row is not None and group:
+        return _version_mistake(version, row)
+    if row is not None or (group, kind) in KNOWN_KINDS:
         return ""
     known = KNOWN_KINDS | {(row.group, row.kind) for row in table.rows}
     own = [name for where, name in known if where == group]
