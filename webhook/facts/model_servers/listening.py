@@ -325,14 +325,13 @@ def _check_probes(member: ServerContainer, ports: Sequence[int], *, has_service:
     probed = list(_probed_ports(member))
     connected = [each for each in probed if not _may_other_container_listen(member, each[1], ports)]
     arguments, name = member.server.arguments, member.server.name
-    rule_of_service = None if connected else SERVICE_PORT  # without a probe the pod is ready
     if arguments.has("headless") and not arguments.is_open:
         if connected or has_service:
             who = f"its {connected[0][0]} sends requests" if connected else "a Service sends requests to it"
             message = f"starts vLLM with --headless, which answers no requests, but {who}"
             fix = "remove the probe, and leave the pod out of the Service"
-            rule = rule_of_service or HEADLESS
-            yield rule.problem(member.path, message, fix, words=arguments.written("headless"))
+            problem = HEADLESS.problem if connected else _problem_of_service  # without a probe the pod is ready
+            yield problem(member.path, message, fix, words=arguments.written("headless"))
         return
     if arguments.has("socket") and connected and not arguments.is_open:
         message = f"listens on the Unix socket of --uds, but its {connected[0][0]} connects to port {connected[0][1]}"
@@ -343,7 +342,8 @@ def _check_probes(member: ServerContainer, ports: Sequence[int], *, has_service:
         who = f"its {connected[0][0]}" if connected else "the Service"
         message = f"{name} listens on {loopback}, but {who} connects to the address of the pod"
         fix = f"add {_HOST_FLAG.get(name, '--host 0.0.0.0')}"
-        yield (rule_of_service or LOOPBACK).problem(member.path, message, fix, words=arguments.written("host"))
+        problem = LOOPBACK.problem if connected else _problem_of_service
+        yield problem(member.path, message, fix, words=arguments.written("host"))
         return
     if not ports:
         return
