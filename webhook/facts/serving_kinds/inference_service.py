@@ -143,13 +143,14 @@ def _is_read_by_known_container(uri: str, subject: Subject) -> bool:
 
 INFERENCE_SERVICE: Final = SERVING_KIND.rule(
     "serving-kind/inference-service",
-    title="KServe refuses a name, server, autoscaler, path or canary",
+    title="KServe refuses a version, name, server, autoscaler, path or canary",
     why=(
         "The webhook accepts one server per predictor, the metrics of one autoscaler, and a common folder for several "
         "models. A canary has a fixed number of replicas on one node."
     ),
     function="validateInferenceService",
 )
+_VERSION_OF_OTHER_KINDS: Final = "v1alpha1"
 _FRAMEWORKS: Final = (
     *("sklearn", "xgboost", "tensorflow", "pytorch", "triton"),
     *("onnx", "huggingface", "pmml", "lightgbm", "paddle"),
@@ -164,7 +165,15 @@ _CLAIM: Final = "pvc://"
 
 
 def check_inference_service(subject: Subject) -> Iterator[Problem]:
-    """Report what the webhook of KServe refuses."""
+    """Report what the webhook of KServe refuses, and a version in which no InferenceService exists.
+
+    KServe serves other kinds as v1alpha1, such as ServingRuntime (config/crd).
+    """
+    if subject.attributes.kind.version == _VERSION_OF_OTHER_KINDS:
+        message = "has ServingRuntime and other kinds, but no InferenceService, so the API server refuses the object"
+        fix = "write serving.kserve.io/v1beta1"
+        yield INFERENCE_SERVICE.problem(("apiVersion",), message, fix, f"serving.kserve.io/{_VERSION_OF_OTHER_KINDS}")
+        return
     for each in _refusals(subject):
         yield INFERENCE_SERVICE.problem(*each)
 
