@@ -22,6 +22,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.gpu.device_pods import SERVING
 from webhook.facts.gpu.visible_devices import VARIABLES_BY_VENDOR, may_see_other_gpus, visible_gpus
 from webhook.facts.kinds import LEADER_WORKER_SET
@@ -174,6 +175,8 @@ _ON_CPUS: Final = re.compile(r"(?i)(?<![a-z])cpu(?![a-z])")
 _DEVICE_FILES: Final = ("/dev", "/proc", "/run/nvidia", "/usr/local/nvidia")
 """Folders of a node through which a container reaches devices or their driver."""
 _HOST_NAME: Final = "kubernetes.io/hostname"
+_OF_AKS: Final = "kubernetes.azure.com/"
+"""The beginning of AKS's labels of nodes."""
 _GIVES_GPUS: Final = re.compile(r"(?i)gpu|cdi\.k8s\.io|nvidia|alibabacloud\.com/eci|virtual-kubelet")
 """Matches keys of annotations and labels that tell schedulers, container runtimes or clouds to give a pod GPUs."""
 _LIBRARIES: Final = {"nvidia": ("CUDA", "NVIDIA"), "amd": ("ROCm", "AMD")}
@@ -196,10 +199,14 @@ def check_visible_devices(member: ServerContainer) -> Iterator[Problem]:
     if (values.get(NVIDIA) or "").strip() not in _NO_GPUS:
         message = f"sets {NVIDIA} to `{values[NVIDIA]}`, so the container may see GPUs of other pods"
         fix = f"remove {NVIDIA}, because the device plugin sets this variable"
-        yield ALL_GPUS_VISIBLE.problem(path, message, fix, words=(NVIDIA,))
+        yield _problem_of_visible_gpus(path, message, fix, (NVIDIA,))
     elif member.container.security_context.privileged:
         message = "is privileged, so the container may see every GPU of the node, not only the requested GPUs"
-        yield ALL_GPUS_VISIBLE.problem(path, message, "remove privileged from securityContext")
+        yield _problem_of_visible_gpus(path, message, "remove privileged from securityContext")
+
+
+def _problem_of_visible_gpus(path: FieldPath, message: str, fix: str, words: tuple[str, ...] = ()) -> Problem:
+    return ALL_GPUS_VISIBLE.problem(path, message, fix, words=words)
 
 
 def _check_hidden_gpus(member: ServerContainer) -> Iterator[Problem]:
@@ -312,6 +319,10 @@ def check_missing_gpu(member: ServerContainer, subject: Subject) -> Iterator[Pro
         return
     if _vendor_of_image(image) != "nvidia" or _may_run_on_cpus(member, subject) or _may_get_gpu(member, subject):
         return
+    if _selects_aks(member.spec):
+        message = "requests no GPU, and a GPU node of AKS shows every GPU, so the server may use GPUs of other pods"
+        yield _problem_of_visible_gpus(member.path, message, "request a GPU")
+        return
     needs = f"{server.name} needs a GPU, but the container requests none"
     message = f"{needs}, so {server.name} exits unless its node shows all GPUs to every container"
     yield WITHOUT_GPU.problem(member.path, message, "request a GPU, or use an image for CPUs", needs="limits")
@@ -349,6 +360,14 @@ def _may_get_gpu(member: ServerContainer, subject: Subject) -> bool:
     if any(folder.startswith(_DEVICE_FILES) and folder != _SHARED_MEMORY_PATH for folder in folders):
         return True
     return any(True for _ in subject.cluster_view().typed_here(LimitRange))
+
+
+def _selects_aks(spec: PodSpec) -> bool:
+    """Return whether a pod selects nodes of AKS. NVIDIA's runtime is the default on their GPU nodes (Azure/AgentBaker
+    containerd.toml.gtpl), so an image with NVIDIA_VISIBLE_DEVICES sees every GPU.
+    """
+    required = (each.key for term in spec.required_node_terms() for each in term.match_expressions)
+    return any(isinstance(key, str) and key.startswith(_OF_AKS) for key in (*spec.node_selector, *required))
 
 
 def _requested_devices(spec: PodSpec) -> Iterator[str]:
