@@ -293,6 +293,32 @@ def test_audited_objects_are_context_for_each_other(tmp_path, capsys):
     assert "not found" not in capsys.readouterr().out
 
 
+def test_a_missing_object_in_another_kustomization_is_named_with_its_file(tmp_path, capsys, monkeypatch):
+    """The object is not used, because the other kustomization may be for another cluster."""
+    meta = {"name": "j", "namespace": "team"}
+    pod = {"restartPolicy": "Never", "priorityClassName": "high", "containers": [{"name": "a", "image": "x"}]}
+    pod["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": {"template": {"spec": pod}}}
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1}
+    for folder, obj in (("cluster", high), ("jobs", job), ("more", {**high, "value": 2})):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "kustomization.yaml").write_text("resources: [object.yaml]")
+        (tmp_path / folder / "object.yaml").write_text(json.dumps(obj))
+    monkeypatch.chdir(tmp_path)
+    where = "not among the files that are applied together with the object"
+    run_command_line(["audit", "cluster", "jobs"])
+    assert f"○ PriorityClass high is only in cluster/object.yaml, {where} (" in flat(capsys.readouterr().out)
+    run_command_line(["audit", "."])
+    assert f"is only in cluster/object.yaml and 1 other file, {where} (" in flat(capsys.readouterr().out)
+    run_command_line(["audit", "jobs", "--context", "cluster"])
+    assert "PriorityClass high" not in capsys.readouterr().out
+
+
+def flat(text):
+    """Return a text with its wrapped lines joined."""
+    return " ".join(text.split())
+
+
 def example(request):
     """Return a ResourceClaimTemplate with this request, and a Pod that names the request. The template has the same
     name in each example.

@@ -193,6 +193,11 @@ class FileTree:
             if self._is_applied(file):
                 yield from map(self._units.name_changes_of_file(file).apply_to_object, objects)
 
+    def files_with_object(self, kind: str, namespace: str, name: str) -> Sequence[str]:
+        """Return the files that certainly have an object, also files that are not applied together with its users."""
+        named = self._all_objects().objects_of_every_group(kind, name)
+        return [*dict.fromkeys(each.file for each in named if each.is_named and each.namespace == namespace)]
+
     def mark_as_recorded(self, what: str) -> None:
         """Note that an object has a recorded review. Different definitions of this object are not reported."""
         self._recorded.add(what)

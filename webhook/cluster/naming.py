@@ -127,6 +127,11 @@ class FileObjects:
     def objects_with_name(self, kind: Kind, name: str) -> Sequence[FileObject]:
         return self._kinds.get(kind, {}).get(name, ())
 
+    def objects_of_every_group(self, kind: str, name: str) -> Iterator[FileObject]:
+        """Yield the objects with a kind and a name, of any API group."""
+        for (_, other), named in self._kinds.items():
+            yield from named.get(name, ()) if other == kind else ()
+
     def of_kind(self, kind: Kind) -> Mapping[str, Sequence[FileObject]]:
         return self._kinds.get(kind, {})
 

@@ -91,6 +91,7 @@ class FilesAudit:
                 (*stream.not_read, *stream.hidden_manifests(), *stream.unread_folders_with_manifests())
             )
         totals.add_ignored_files(self._stream.ignored)
+        totals.counts.explain_missing_objects(self._assembled.files.files_with_object)
         notes = fixtures.notes_on_context(self._assembled.files, self._settings)
         totals.finish(notes, is_interrupted=is_interrupted)
 

@@ -35,7 +35,9 @@ _UNREADABLE = 2
 
 
 class AuditTotals:
-    """The sums of an audit while it runs. `entries` counts audited objects; `demands` are by queue."""
+    """The sums of an audit while it runs. `entries` counts audited objects; `counts` has the results of reported
+    findings; `demands` are by queue.
+    """
 
     def __init__(
         self,
@@ -61,7 +63,7 @@ class AuditTotals:
         self._ignored = 0
         self._hidden = 0
         self._files = 0
-        self._found = ObjectCounts()
+        self.counts = ObjectCounts()
         self._not_read: Sequence[FoundFile] = ()
         self._skipped: list[SkippedDocument] = []
         self._unasked: Counter[str] = Counter()
@@ -74,7 +76,7 @@ class AuditTotals:
     def filter_and_count_findings(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         """Yield the findings that are reported, and count them. Call this in the order of the input."""
         for finding in filter(self._filtering.is_reported, findings):
-            self._found.add_finding(finding)
+            self.counts.add_finding(finding)
             yield finding
 
     def add_part(self, part: PartResult) -> None:
@@ -89,7 +91,7 @@ class AuditTotals:
         self._skipped += part.skipped
         self._unasked += part.unasked
         self._pods_not_read += part.pods_not_read
-        self._found.add(part.counts)
+        self.counts.add(part.counts)
         self._not_compared |= part.not_compared
         for key, demand in part.demands.items():
             self.demands.setdefault(key, Demand()).add(demand)
@@ -117,7 +119,7 @@ class AuditTotals:
         undecided.
         """
         self._not_read = files
-        self._found.is_undecided |= any(not each.is_folder for each in files)
+        self.counts.is_undecided |= any(not each.is_folder for each in files)
         if files:
             some = counted(len(files), "file or folder is", "files or folders are")
             fix = ": name a folder that contains the file and the link" if "outside" in files[0].reason else ""
@@ -165,12 +167,12 @@ class AuditTotals:
 
     def exit_code(self) -> int:
         """Return the exit code: 2 for unreadable input, otherwise by the results and --fail-on."""
-        denied, warned = self._found.is_denied, self._found.results[Result.WARN]
+        denied, warned = self.counts.is_denied, self.counts.results[Result.WARN]
         if self._problems:
-            if count := self._found.with_findings:
+            if count := self.counts.with_findings:
                 terminal.print_to_stderr([f"note: {counted(count, 'object')} with findings in what could be read"])
             return _UNREADABLE
-        return exit_code_of_results(self._fail_on, denied=denied, warned=warned > 0, undecided=self._found.is_undecided)
+        return exit_code_of_results(self._fail_on, denied=denied, warned=warned > 0, undecided=self.counts.is_undecided)
 
     def _stale_baseline_and_exceptions(self) -> Iterator[str]:
         if gone := [about for known, about in self._baseline.items() if known not in self._filtering.known]:
@@ -184,7 +186,7 @@ class AuditTotals:
         """Return the sums for the end of reports."""
         return Totals(
             entries=self.entries,
-            counts=self._found,
+            counts=self.counts,
             files=self._files,
             skipped=tuple(self._skipped),
             unreadable=tuple(self._problems),

@@ -6,12 +6,14 @@ Findings of one object have the same `Subject` and follow each other.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from webhook.report.finding import Finding, Result, Subject
-from webhook.rules.problem import MissingObject
+from webhook.rules.problem import NOT_FOUND, MissingObject
+from webhook.text.wording import counted
 from webhook.yamltext.source_line import Place
 
 FINDINGS: Final = frozenset((Result.FAIL, Result.WARN, Result.ERROR))
@@ -86,6 +88,22 @@ class ObjectCounts(Struct):
             if mine is not each:
                 mine.objects += each.objects
                 mine.rules |= each.rules
+
+    def explain_missing_objects(self, files_with_object: Callable[[str, str, str], Sequence[str]]) -> None:
+        """Name the file of each missing object that is in a file, but not among the files that are applied together.
+
+        Such an object is not used: the file may be for another cluster. `files_with_object` returns the files with an
+        object of a kind, a namespace and a name.
+        """
+        for each in self.not_evaluated.values():
+            missing = each.missing
+            if missing is None or missing.why != NOT_FOUND or not missing.name:
+                continue
+            if files := files_with_object(missing.kind, missing.namespace, missing.name):
+                more = f" and {counted(len(files) - 1, 'other file')}" if files[1:] else ""
+                why = f"is only in {files[0]}{more}, not among the files that are applied together with the object"
+                each.missing = structs.replace(missing, why=why)
+                each.why = _describe_missing(each.missing)
 
     def _add_not_evaluated(self, finding: Finding) -> None:
         subject = finding.subject

@@ -5,7 +5,11 @@ Only code that shows problems converts them to text. No code parses these texts.
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct
+
+NOT_FOUND: Final = "not found"
 
 
 class MissingObject(Struct, frozen=True, kw_only=True):
@@ -19,7 +23,7 @@ class MissingObject(Struct, frozen=True, kw_only=True):
     kind: str
     name: str
     namespace: str = ""
-    why: str = "not found"
+    why: str = NOT_FOUND
     is_absent: bool = True
 
     def __str__(self) -> str:
