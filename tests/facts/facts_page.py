@@ -23,7 +23,7 @@ a policy the variables `gpu` and `dra`.
 - A missing text is `""`, and a missing list is empty. A field of type `dyn` is `null` if its value is not known.
 - Paths in a fact are paths in the object that was sent.
 - If a field needs an object that does not exist in the cluster, the field is computed without the object. A rule that
-reads the field is then reported as not evaluated, unless the rule fails.
+reads the field is then reported as not evaluated, unless the rule is broken.
 
 With `claimgate.dev/expand: pods`, a policy is evaluated once for each pod template, and a fact describes only this
 template, as a Pod. The section of a fact lists the fields with another meaning for a template. To check an object as a

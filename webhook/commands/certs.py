@@ -58,7 +58,7 @@ Owner: TypeAlias = Annotated[
     typer.Option(
         "--owner-namespace",
         metavar="NAME",
-        help="If this namespace is deleted, Kubernetes deletes the webhook configurations too, so they block nothing.",
+        help="Make this namespace the owner of the webhook configurations, so that Kubernetes deletes them with it.",
     ),
 ]
 
@@ -148,8 +148,8 @@ def rotate(
     trusted bundle. A run at least an hour later signs a certificate with the new authority. By then, all API servers
     trust the authority. After another hour, a run removes the former authority from the bundle.
 
-    If the certificates were deleted, --inject finds the former authorities in the configurations. API servers trust
-    them for another hour. Without --name and --service, the certificate keeps its names.
+    If the certificates were deleted, --inject keeps the former authorities in the configurations for an hour. Without
+    --name and --service, the certificate keeps its names.
     """
     from certs import keep
     from certs.repeat import repeat

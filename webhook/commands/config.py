@@ -82,7 +82,9 @@ def init(
 def print_schema(
     of: Annotated[
         Literal["configuration", "suite"],
-        typer.Argument(metavar="FILE", help="The configuration, or a suite of policies."),
+        typer.Argument(
+            metavar="FILE", help="configuration: the schema of claimgate.yaml. suite: the schema of suite.yaml."
+        ),
     ] = "configuration",
 ) -> int:
     """Print the JSON schema of the configuration, or of suite.yaml, for editors and CI."""

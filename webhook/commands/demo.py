@@ -43,7 +43,7 @@ def command(
     ] = Path(".demo"),
     serve: Annotated[
         bool,
-        typer.Option("--serve", help="Only serve, on port 8443 until Ctrl-C, with objects of an example cluster."),
+        typer.Option("--serve", help="Only run the server, with an example cluster, on port 8443 until Ctrl-C."),
     ] = False,
 ) -> int:
     """Show in five scenes what claimgate does: serve, deny, translate, audit, simulate.

@@ -147,8 +147,8 @@ def check(
 ) -> int:
     """Compile every policy, and report mistakes.
 
-    Checks the types in each expression, and evaluates it on valid objects of the matched kinds, with and without their
-    optional fields. Reports:
+    Checks the types in each expression. Evaluates each expression on valid objects of the matched kinds, with and
+    without their optional fields. Reports:
 
     - expressions that fail on a valid object, and wrong types
 

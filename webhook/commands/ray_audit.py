@@ -39,7 +39,7 @@ Jobs: TypeAlias = Annotated[
         "-j",
         metavar="N",
         min=1,
-        help="Number of processes; it does not change the output. [default: 1, with --ray one for each processor]",
+        help="Number of processes. [default: 1, with --ray one for each processor]",
         show_default=False,
     ),
 ]

@@ -53,7 +53,7 @@ Baseline: TypeAlias = Annotated[
     typer.Option(
         "--baseline",
         metavar="FILE",
-        help="Do not report the findings in this file, and count its findings that are gone.",
+        help="Do not report the findings in this file. Count findings of the file that no longer occur.",
     ),
 ]
 WriteBaseline: TypeAlias = Annotated[

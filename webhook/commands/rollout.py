@@ -69,7 +69,7 @@ def command(
 
     Reads what a server wrote while it only warned or audited. Counts by rule, namespace and owner: the controller of
     the object, or the user. Shows the newest request of each rule, and the setting that makes the rule a warning.
-    Metrics only count by rule, from the start of each server.
+    Metrics have counts by rule only, since the start of each server.
 
     Exits with 1 if a request would have been refused, and with 2 if a file cannot be read.
     """

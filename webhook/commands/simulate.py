@@ -86,11 +86,11 @@ def command(
     Reviews the job as if it were created now, and compares it with queues, quota, claims, nodes and volumes. Reads
     these objects from FILE, and from --context or the cluster (--live). Creates and changes nothing.
 
-    Exit codes; if FILE has several jobs, the worst of these counts:
+    Exit codes. If FILE has several jobs, the worst answer counts:
 
     - 0: nothing prevents the start
 
-    - 1: a job is refused, never starts or fails at once
+    - 1: a job is refused, never starts, or starts and then fails
 
     - 2: a job or a policy cannot be read
 

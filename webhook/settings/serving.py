@@ -66,7 +66,7 @@ class ServerSettings(ReportSettings):
         "Open connections for reviews. At the limit, the server ends a connection of the client "
         "address with the most connections.",
     )
-    live: bool = declare_setting(False, values.switch_type(), "Look up objects in the cluster of this server.")
+    live: bool = declare_setting(False, values.switch_type(), "Look up objects in the cluster where the server runs.")
     kubeconfig: Path | None = declare_setting(
         None, values.file_type(), "Look up objects in the cluster of this kubeconfig.", unset="none"
     )
@@ -93,7 +93,8 @@ class ServerSettings(ReportSettings):
     events: bool = declare_setting(
         False,
         values.switch_type(),
-        "If an object breaks a rule and passes with a warning, write an Event on the top owner of the object.",
+        "If an object breaks a rule and passes with a warning, write an Event on its top owner, such as "
+        "the Deployment of a Pod.",
     )
     timeout: float = declare_setting(
         10.0, values.seconds_type(0.1), "Time for one review; `?timeout=` of a call may be shorter."
@@ -115,14 +116,14 @@ class ServerSettings(ReportSettings):
     memory: int | None = declare_setting(
         None,
         values.byte_size_type(least=64 << 20),
-        "Memory of the server. If the bounds of its parts add up to more than this, the server does not start.",
+        "Memory of the server. If the bounds of its parts add up to more, the server does not start.",
         unset="the limit of the container",
     )
     drain: float = declare_setting(
         5.0, values.seconds_type(0), "How long the server still answers after SIGTERM or SIGHUP."
     )
     reload: float = declare_setting(
-        2.0, values.seconds_type(0), "How often the server looks for changed files; 0 means never."
+        2.0, values.seconds_type(0), "Time between two checks for changed files; 0 means no checks."
     )
     log_level: Level = declare_setting("info", values.choice_type(*LEVELS), "Lowest level of log lines.")
     log_format: Format = declare_setting(

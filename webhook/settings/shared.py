@@ -77,7 +77,8 @@ class PolicySettings(SettingsBase):
     own_namespace: str = declare_setting(
         OWN_NAMESPACE,
         values.namespace_type(),
-        f"The namespace where claimgate runs. It replaces {OWN_NAMESPACE} in bindings and ConfigMaps of files.",
+        f"The namespace where claimgate runs. In files, {OWN_NAMESPACE} of bindings and ConfigMaps means this "
+        "namespace.",
     )
 
 
@@ -134,7 +135,7 @@ class ReviewSettings(ReportSettings):
     unbound: bool = declare_option(
         False,
         values.switch_type(),
-        "Also evaluate policies without a binding, on all objects.",
+        "Also evaluate policies without a binding, on all objects that they match.",
     )
     advice: bool = declare_option(False, values.switch_type(), "Also report advice, which the webhook never reports.")
     rule: tuple[str, ...] = declare_option(
