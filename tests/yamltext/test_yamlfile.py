@@ -291,6 +291,7 @@ def test_every_path_has_its_place_in_yaml(index, path, place):
         pytest.param("# \U0001f600\na: \U0001f600\n--- # 2\nc: ä\nb: 2\n", "b", (5, 1), id="characters of many bytes"),
         pytest.param("a: 1\r\n---\r\n# x\r\nb:\r\n- c: 1\r\n", "b[0].c", (5, 3), id="lines of Windows"),
         pytest.param("---\n---\n# empty\n---\na: &x 1\nb: *x\n", "b", (6, 1), id="after empty documents"),
+        pytest.param("{! : 1, b: 2}\n", "b", (1, 9), id="a key with nothing but a tag"),
     ],
 )
 def test_every_document_of_a_text_has_its_own_places(text, path, place):

@@ -208,11 +208,11 @@ def _child(node: Any, step: str | int) -> tuple[Any, Any] | None:
     if not isinstance(node, yaml.MappingNode) or isinstance(step, int):
         return None
     child = None
-    for key, value in node.value:  # the last of repeated keys counts
+    for key, value in node.value:  # the last of repeated keys counts; a key with nothing but a tag is an empty text
         if _is_merge(key):
             sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
             child = next(filter(None, (_child(source, step) for source in sources)), child)
-        elif (key.value if key.style else scalars.key(scalars.resolve(key.value))) == step:
+        elif (scalars.key(scalars.resolve(key.value)) if key.value and not key.style else key.value) == step:
             child = key.start_mark, value
     return child
 
