@@ -131,7 +131,7 @@ def test_a_field_that_does_not_exist_is_one_finding_of_all_objects_of_its_kind(t
 
 
 def test_a_field_that_does_not_exist_in_pods_is_one_finding_of_all_kinds(tmp_path, capsys):
-    pod = "{containers: [{name: a, image: x, resources: {request: {cpu: 1}}}]}"
+    pod = "{restartPolicy: Never, containers: [{name: a, image: x, resources: {request: {cpu: 1}}}]}"
     job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: %s}\nspec: {template: {spec: %s}}\n"
     train = pod.replace("[{", "[{name: b, image: x}, {", 1)
     write(

@@ -144,6 +144,7 @@ _API_VERSION: Final = "apiVersion"
 _HABITS: Final = frozenset(
     (
         "manifest-shape/image-name",
+        "manifest-shape/restart-policy",
         "manifest-shape/unknown-field",
         "manifest-shape/volume-exists",
         "manifest/repeated-key",
