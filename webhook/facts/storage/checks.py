@@ -45,6 +45,7 @@ CHECKS: Final = (
         run=advise_storage,
         kinds=WORKLOADS,
         lookups=(*volume_claims.CLAIM_LOOKUPS, NAMESPACES),
+        lookups_of_audits=volume_claims.VOLUME_LOOKUPS,
         of_made_objects=False,
     ),
     Check(
@@ -52,6 +53,7 @@ CHECKS: Final = (
         run=advise_claims,
         kinds=PLACED - WORKLOADS,
         lookups=(*volume_claims.CLAIM_LOOKUPS, NAMESPACES),
+        lookups_of_audits=volume_claims.VOLUME_LOOKUPS,
         of_made_objects=False,
     ),
 )

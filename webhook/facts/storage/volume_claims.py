@@ -142,6 +142,8 @@ CLAIM_LOOKUPS: Final = (
     interest_in_fields(PersistentVolumeClaim.gvk, "spec.accessModes", "spec.storageClassName", "status.phase"),
     interest_in_fields(StorageClass.gvk, "provisioner", "metadata.annotations"),
 )
+VOLUME_LOOKUPS: Final = (interest_in_fields(PersistentVolume.gvk, "spec.storageClassName"),)
+"""The look-ups of audits. A server does not look up volumes, of which a cluster has many."""
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 _PERCENT: Final = re.compile("([0-9]{1,4})%", re.ASCII)
 _ALONE: Final = ({"ReadWriteOnce"}, {"ReadWriteOncePod"})
