@@ -244,6 +244,9 @@ def test_a_pattern_that_excludes_every_file_is_reported_as_the_cause(tree, capsy
         ("kubeflow.org/v1", "PytorchJob", "write `PyTorchJob`"),
         ("v1", "Job", "group `batch` or `batch.volcano.sh` has that kind"),
         ("v1", "Widget", "`Widget` is not a kind of `v1`, so the API server refuses the object"),
+        ("batch/v1", "Pod", "write `apiVersion: v1`"),
+        ("v1", "<kind>", ""),
+        ("v1", "Template", ""),
         ("v1", "Config", ""),
         ("v1alpha1", "HostnameConfig", ""),
         ("v1alpha1", "Secrets", ""),
@@ -256,12 +259,15 @@ def test_a_pattern_that_excludes_every_file_is_reported_as_the_cause(tree, capsy
     ],
 )  # fmt: skip
 def test_an_unknown_kind_is_reported(version, kind, said, tmp_path, capsys):
-    (tmp_path / "x.yaml").write_text(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\n")
-    for verb in ("audit", "replay"):
-        assert run_command_line([verb, *POLICIES, str(tmp_path)]) == 0
-        err = capsys.readouterr().err
-        assert err.startswith(f"warning: {tmp_path}/x.yaml:2: kind: `{kind}` is not a kind of ") is bool(said)
-        assert said in err
+    (tmp_path / "x.yaml").write_text(f'apiVersion: {version}\nkind: "{kind}"\nmetadata: {{name: a}}\n')
+    assert run_command_line(["replay", *POLICIES, str(tmp_path)]) == 0
+    err = capsys.readouterr().err
+    assert err.startswith(f"warning: {tmp_path}/x.yaml:2: kind: `{kind}` is not a kind of ") is bool(said)
+    assert said in err
+    assert run_command_line(["audit", *POLICIES, "-o", "json", str(tmp_path)]) == bool(said)
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [(each["rule"], each["result"]) for each in findings] == [("manifest/unknown-kind", "warn")] * bool(said)
+    assert all(said in each["message"] for each in findings)
 
 
 def test_policyreports_beside_text(tmp_path, capsys):

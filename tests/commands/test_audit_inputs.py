@@ -619,13 +619,14 @@ def test_patches_and_archived_objects_are_not_documents_without_an_object(tmp_pa
     )
 
 
-def test_a_kind_that_does_not_exist_is_one_warning(tmp_path, capsys, monkeypatch):
+def test_a_kind_that_does_not_exist_counts_as_a_finding(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    template = "apiVersion: v1\nkind: Template\nmetadata: {name: a}\n"
-    written(tmp_path, {"a.yaml": f"{template}---\n{template}", "b.yaml": template})
-    run_command_line(["audit", "."])
-    mistake = "kind: `Template` is not a kind of `v1`, so the API server refuses the object"
-    assert capsys.readouterr().err == f"warning: a.yaml:2: {mistake} (likewise 2 more objects)\n"
+    written(tmp_path, {"a.yaml": "apiVersion: v1\nkind: Widget\nmetadata: {name: a}\n"})
+    assert run_command_line(["audit", ".", "--fail-on", "warn"]) == 1
+    out, err = capsys.readouterr()
+    assert "manifest/unknown-kind" in out
+    assert out.splitlines()[-1].startswith("1 object in 1 file: 0 without findings, 1 with findings (1 warn)")
+    assert not err
 
 
 CLAIM = """apiVersion: resource.k8s.io/v1
@@ -675,12 +676,12 @@ def test_only_compared_fields_of_servers_are_kept(tmp_path):
         *((f"ray.io/{each}", False) for each in ("v1", "v1alpha1", "v1beta3", "v2", "v2alpha1", "${VERSION}", "x1")),
     ],
 )
-def test_a_version_that_cannot_exist_is_a_warning(version, is_told, tmp_path, capsys):
+def test_a_version_that_cannot_exist_is_a_finding(version, is_told, tmp_path, capsys):
     """A kind may have a newer version than the table. No API server accepts `v1.0`, and no project skips a number."""
     written(tmp_path, {"a.yaml": f"apiVersion: {version}\nkind: RayCluster\nmetadata: {{name: a}}\n"})
-    run_command_line(["audit", str(tmp_path)])
-    told = f"`{version}` is not a version of `RayCluster`, so the API server refuses the object: write `ray.io/v1`"
-    assert (told in capsys.readouterr().err) == is_told
+    run_command_line(["audit", "-o", "json", str(tmp_path)])
+    told = {each["rule"]: (each["path"], each["fix"]) for each in json.loads(capsys.readouterr().out)["findings"]}
+    assert told.get("manifest/unknown-kind") == (("apiVersion", "write `ray.io/v1`") if is_told else None)
 
 
 MOUNTS = """apiVersion: v1

@@ -7,14 +7,14 @@ such as a kubeconfig, also have a kind and an apiVersion. These kinds are not mi
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster.known_kinds import COMPLETE_GROUPS, KNOWN_KINDS
 from webhook.text.similar_names import nearest_name
 from webhook.workloads.rows import Row
 from webhook.workloads.table import Table
-from webhook.yamltext.placeholders import is_placeholder_for_name
+from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_name
 
 _VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
 """Matches versions: k8s.io/apimachinery v0.36 pkg/version/helpers.go kubeVersionRegex."""
@@ -27,8 +27,31 @@ _OF_PROGRAMS: Final = frozenset(("Config", "EncryptionConfig", "Policy"))
 """Kinds of `v1` for programs: kubectl, and formerly kube-apiserver and kube-scheduler."""
 
 
-def _version_mistake(version: str, row: Row) -> str:
-    """Return the mistake in the version of a known kind, or "". A kind may have a newer version than the table, so only
+_LIST: Final = "List"
+_OF_OPENSHIFT: Final = frozenset(
+    (
+        *("Build", "BuildConfig", "DeploymentConfig", "Group", "Image", "ImageStream", "ImageStreamTag", "OAuthClient"),
+        *("Project", "ProjectRequest", "Route", "SecurityContextConstraints", "Template", "User"),
+    )
+)
+"""Kinds that OpenShift 3 served in `v1`. `oc` still reads them (openshift/api legacyschema)."""
+
+
+class KindMistake(NamedTuple):
+    """A kind that its group does not have, or a version that its kind cannot have. `field` is the wrong field."""
+
+    message: str
+    fix: str
+    field: str = "kind"
+
+    @property
+    def text(self) -> str:
+        """Return the mistake and its fix as one sentence."""
+        return f"{self.message}: {self.fix}"
+
+
+def _version_mistake(version: str, row: Row) -> KindMistake | None:
+    """Return the mistake in the version of a known kind. A kind may have a newer version than the table, so only
     versions are mistakes that no API server accepts, or that skip a whole number.
     """
     name = version.rpartition("/")[2]
@@ -36,38 +59,40 @@ def _version_mistake(version: str, row: Row) -> str:
     is_label = _LABEL.fullmatch(name) is not None
     is_skipping = len(numbers) > 1 and _VERSION.fullmatch(name) is not None and numbers[0] > max(numbers[1:]) + 1
     if is_placeholder_for_name(name) or (is_label and not is_skipping):
-        return ""
+        return None
     refused = f"`{version}` is not a version of `{row.kind}`, so the API server refuses the object"
-    return f"{refused}: write `{row.group}/{row.versions[0]}`"
+    return KindMistake(refused, f"write `{row.group}/{row.versions[0]}`", "apiVersion")
 
 
-def kind_mistake(value: JSON, table: Table) -> str:
-    """Return the mistake in the kind of an object, or ""."""
+def kind_mistake(value: JSON, table: Table) -> KindMistake | None:
+    """Return the mistake in the kind or the version of an object, or None."""
     kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
-    if not isinstance(kind, str) or not isinstance(version, str) or not kind:
-        return ""
+    if not isinstance(kind, str) or not isinstance(version, str) or not kind or is_placeholder(kind):
+        return None
     group = version.rpartition("/")[0]
     row = table.row(group, kind)
     if row is not None and group:
         return _version_mistake(version, row)
     if row is not None or (group, kind) in KNOWN_KINDS:
-        return ""
+        return None
     known = KNOWN_KINDS | {(row.group, row.kind) for row in table.rows}
     own = [name for where, name in known if where == group]
     is_core = not group and version == _CORE
-    if not own:
-        return ""
+    if not own or (is_core and kind in _OF_OPENSHIFT) or kind.removesuffix(_LIST) in own:
+        return None
     refused = f"`{kind}` is not a kind of `{version}`, so the API server refuses the object"
     sure = [name for name in own if group in COMPLETE_GROUPS or table.row(group, name)]
     same = next((name for name in own if name.lower() == kind.lower()), "") or nearest_name(kind, sure)
     if same and (group or is_core):
-        return f"{refused}: write `{same}`"
+        return KindMistake(refused, f"write `{same}`")
     groups = sorted(where for where, name in known if name == kind and where not in ("", "extensions"))
     if group not in COMPLETE_GROUPS:
-        return ""
+        return None
     if groups:
-        return f"{refused}: group `{'` or `'.join(groups)}` has that kind"
+        return KindMistake(refused, f"group `{'` or `'.join(groups)}` has that kind")
+    if ("", kind) in known:
+        return KindMistake(refused, f"write `apiVersion: {_CORE}`")
     is_foreign = not _VERSION.fullmatch(version.rpartition("/")[2]) or (
         not group and (not is_core or kind in _OF_PROGRAMS)
     )
-    return "" if is_foreign else refused
+    return None if is_foreign else KindMistake(refused, "write the apiVersion that has this kind")

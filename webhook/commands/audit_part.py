@@ -16,14 +16,14 @@ from msgspec import Struct, field, structs
 from webhook import assembly
 from webhook.admission import fixtures
 from webhook.admission.exceptions import is_ignored_by_configuration
-from webhook.admission.kind_names import kind_mistake
+from webhook.admission.kind_names import KindMistake, kind_mistake
 from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, run_phases
 from webhook.apimachinery.attributes import JSON, POD, Attributes, GroupVersionKind, Phase
 from webhook.cluster import Cluster
 from webhook.cluster.file_tree import is_assertion, reason_not_applied
 from webhook.cluster.lookup import namespace_and_name
 from webhook.commands.progress import Interrupts
-from webhook.commands.repeated_keys import RULE, RepeatedKeys
+from webhook.commands.repeated_keys import RULE, RepeatedKeys, finding_without_policy
 from webhook.deadline import Deadline
 from webhook.errors import CallError, InputProblem
 from webhook.evaluation.review_options import ReviewOptions
@@ -35,12 +35,13 @@ from webhook.policy.policy_set import PolicySet
 from webhook.report.commented import CommentedFindings
 from webhook.report.counts import ObjectCounts
 from webhook.report.filters import Filters
-from webhook.report.finding import Finding, Result, findings_of_object, subject_of_request
+from webhook.report.finding import Finding, Result, Subject, findings_of_object, subject_of_request
 from webhook.report.formats import FINDINGS_AND_PASSES, RequiredContents, writers_of_findings
 from webhook.report.queued_jobs import Demand, QueueKey
-from webhook.report.rule import Rules, RulesOfPolicies
+from webhook.report.rule import Rule, Rules, RulesOfPolicies
 from webhook.report.writer import SkippedDocument
 from webhook.rules.decisions import Decision
+from webhook.rules.problem import Problem
 from webhook.text.terminal import one_line
 from webhook.workloads.table import Table
 from webhook.yamltext import templates
@@ -53,6 +54,15 @@ if TYPE_CHECKING:
 Reviewed: TypeAlias = Literal["create", "stored"]
 _PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "validate"}
 """Created objects are mutated, then validated. Stored objects are only validated."""
+UNKNOWN_KIND: Final = Rule(
+    id="manifest/unknown-kind",
+    policy="manifest",
+    description="The API group has the kind in this version, because the API server otherwise refuses the object.",
+    severity="high",
+    category="api versions",
+    docs="https://kubernetes.io/docs/reference/using-api/api-concepts/",
+)
+"""No policy matches a kind that does not exist."""
 _LONGEST_NAME: Final = 120
 _UNKNOWN_FIELD: Final = "manifest-shape/unknown-field"
 _NO_LIST: Final = "`items` has objects, but kubectl reads them only with `apiVersion: v1` and `kind: List`"
@@ -69,7 +79,6 @@ class PartResult(Struct):
         unasked: the number of objects without a policy, by kind.
         pods_not_read: the number of objects with unread pods, by kind. These objects are not reported as passes.
         warnings: lines about mistakes that are not findings.
-        mistaken_kinds: the places of kinds that do not exist, by mistake.
         notes: lines that a run prints once, each with the first place.
         exceptions: the used exceptions, with the number of uses.
         ignored: the number of objects that the configuration ignores.
@@ -95,7 +104,6 @@ class PartResult(Struct):
     pods_not_read: Counter[str] = field(default_factory=Counter)
     problems: list[InputProblem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    mistaken_kinds: dict[str, list[Place]] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
     templates: Sequence[templates.ChartTemplate] = ()
     exceptions: Counter[str] = field(default_factory=Counter)
@@ -162,7 +170,7 @@ class PartAudit:
         self, assembled: assembly.ReviewAssembly, options: PartOptions, changes: GitChanges | None = None
     ) -> None:
         """`changes` has the objects that changed; None means all objects."""
-        self.rules: Rules = RulesOfPolicies(assembled.policies, options.address, (RULE,))
+        self.rules: Rules = RulesOfPolicies(assembled.policies, options.address, (RULE, UNKNOWN_KIND))
         self._table = assembled.table
         self._row = assembled.table.row
         self._policies = assembled.policies
@@ -213,9 +221,6 @@ class PartAudit:
         result.problems += (*inputs.problems, *assembly.check_rule_names_in_params(checker, inputs))
         result.params = [_short_name(each.value) for each in inputs.documents if checker.is_param(each.value)]
         result.warnings += map(str, keys.elsewhere)
-        for each in inputs.documents:
-            if mistake := kind_mistake(each.value, self._table):
-                result.mistaken_kinds.setdefault(mistake, []).append(each.place(("kind",)))
         noted = {
             note: str(each.place())
             for each in reversed(inputs.documents)
@@ -257,6 +262,7 @@ class PartAudit:
         result.entries += 1
         outcome = self._audit.run_policies_on_object(attributes, sent.cluster)
         decisions = decisions_of(outcome)
+        mistake = kind_mistake(each.value, self._table)
         if self._contents.queues:
             from webhook.commands.job_demands import add_demand
 
@@ -264,7 +270,7 @@ class PartAudit:
         if not decisions:
             if is_ignored_by_configuration(attributes, self._policies.configuration, sent.cluster):
                 result.ignored += 1
-            else:
+            elif mistake is None:
                 result.unasked[qualified_kind(attributes.kind)] += 1
         inside = fixtures.object_path(each.value)
         about = subject_of_request(attributes)
@@ -273,6 +279,7 @@ class PartAudit:
             about = structs.replace(about, has_unread_pods=True)
         findings = (
             *keys.findings(each, about),
+            *_findings_of_kind(mistake, each, about),
             *findings_of_object(
                 decisions,
                 about,
@@ -296,6 +303,14 @@ class PartAudit:
         except CallError:
             return False
         return True
+
+
+def _findings_of_kind(
+    mistake: KindMistake | None, each: documents.InputDocument, subject: Subject
+) -> Iterator[Finding]:
+    if mistake is not None:
+        problem = Problem(code=UNKNOWN_KIND.id, path=mistake.field, message=mistake.message, fix=mistake.fix)
+        yield finding_without_policy(UNKNOWN_KIND, problem, subject, each.place((mistake.field,)))
 
 
 def _is_of_other_object(finding: Finding) -> bool:

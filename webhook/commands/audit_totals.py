@@ -28,7 +28,6 @@ from webhook.text import terminal
 from webhook.text.wording import counted
 from webhook.yamltext import templates
 from webhook.yamltext.input_files import FoundFile
-from webhook.yamltext.source_line import Place
 from webhook.yamltext.yamlfile import shown
 
 _UNREADABLE = 2
@@ -70,7 +69,6 @@ class AuditTotals:
         self._pods_not_read: Counter[str] = Counter()
         self._problems: list[InputProblem] = []
         self._noted: set[str] = set()
-        self._mistaken_kinds: dict[str, list[Place]] = {}
         self._templates: dict[str, templates.ChartTemplate] = {}
 
     def filter_and_count_findings(self, findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -98,8 +96,6 @@ class AuditTotals:
         self._templates.update((each.file, each) for each in part.templates)
         self.add_problems(part.problems)
         terminal.print_to_stderr(f"warning: {warning}" for warning in part.warnings)
-        for mistake, places in part.mistaken_kinds.items():
-            self._mistaken_kinds.setdefault(mistake, []).extend(places)
         terminal.print_to_stderr(
             f"note: {place}: {note}" for note, place in part.notes.items() if note not in self._noted
         )
@@ -146,9 +142,6 @@ class AuditTotals:
 
     def finish(self, notes: Iterable[str], *, is_interrupted: bool) -> None:
         """Report notes that are known only after the last part, such as stale entries of the baseline."""
-        for mistake, (first, *others) in self._mistaken_kinds.items():
-            more = f" (likewise {counted(len(others), 'more object')})" if others else ""
-            terminal.print_to_stderr([f"warning: {first}: kind: {mistake}{more}"])
         if self._unchanged:
             terminal.print_to_stderr([f"note: {counted(self._unchanged, 'object')} unchanged and not audited"])
         if self._not_compared:

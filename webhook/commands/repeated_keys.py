@@ -117,24 +117,29 @@ def _finding_for_mapping(same: Sequence[InputProblem], each: documents.InputDocu
 
 
 def _finding(problem: InputProblem, path: str, message: str, fix: str, subject: Subject) -> Finding:
-    repeated = Problem(code=RULE.id, path=path, message=message, fix=fix)
+    place = Place(file=problem.file, line=problem.line, column=problem.column)
+    return finding_without_policy(RULE, Problem(code=RULE.id, path=path, message=message, fix=fix), subject, place)
+
+
+def finding_without_policy(rule: Rule, problem: Problem, subject: Subject, place: Place) -> Finding:
+    """Return the finding of a rule that no policy has, because policies cannot check it."""
     decision = Decision(
-        policy=RULE.policy,
-        rule=RULE.id,
+        policy=rule.policy,
+        rule=rule.id,
         binding="",
-        path=path,
+        path=problem.path,
         evaluation="deny",
         actions=(ValidationAction.WARN,),
-        severity=RULE.severity,
-        category=RULE.category,
-        problems=(repeated,),
+        severity=rule.severity,
+        category=rule.category,
+        problems=(problem,),
     )
     return Finding(
         result=Result.WARN,
-        rule=RULE,
+        rule=rule,
         subject=subject,
-        place=Place(file=problem.file, line=problem.line, column=problem.column),
+        place=place,
         phase=Phase.VALIDATE,
         decision=decision,
-        problem=repeated,
+        problem=problem,
     )

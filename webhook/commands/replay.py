@@ -229,7 +229,8 @@ class Replay:
             if note := fixtures.note_on_v1beta1_review(each.value):
                 self._notes.setdefault(note, f"note: {_problem_of_document(each, note)}")
             if mistake := kind_mistake(get(each.value, fixtures.object_path(each.value)), self._asked.table):
-                told = f"{each.place((*fixtures.object_path(each.value), 'kind'))}: kind: {mistake}"
+                place = each.place((*fixtures.object_path(each.value), mistake.field))
+                told = f"{place}: {mistake.field}: {mistake.text}"
                 self._notes.setdefault(told, f"warning: {told}")
             try:
                 outcome = run_phases(attributes, self._phase, door)

@@ -270,7 +270,7 @@ def _objects_of_documents(asked: documents.InputDocuments) -> Iterator[JSON]:
 
 def _mistake_in_kind(document: documents.InputDocument, options: Options) -> str:
     told = kind_mistake(get(document.value, fixtures.object_path(document.value)), options.table)
-    return f"kind: {told}" if told else ""
+    return f"{told.field}: {told.text}" if told else ""
 
 
 def _review_one_object(
