@@ -19,6 +19,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from msgspec import structs
+
 from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import CRD
 from webhook.apimachinery.names import dns1035_label_errors, label_fault
@@ -322,15 +324,20 @@ def validate_parameter_types(subject: Subject) -> Iterator[Problem]:
 
 
 def check_json_parameters(subject: Subject) -> Iterator[Problem]:
-    """Report JSON in rayStartParams without quotes for the shell (convertParamMap)."""
-    for group in ray_cluster_spec_of(subject).groups():
-        for name in _JSON_PARAMETERS if _is_command_of_kuberay(group, subject) else ():
-            value = group.ray_start_params.json.get(name)
-            if isinstance(value, str) and _is_json_without_quotes_for_shell(value):
-                message = "loses its quotes in the shell that runs `ray start`, so `ray start` refuses the value"
-                quoted = json.dumps(f"'{value.strip()}'", ensure_ascii=False)
-                fix = f"add single quotes for the shell: `{name}: {quoted}`"
-                yield JSON_PARAMETER.problem(group.ray_start_params.path(name), message, fix, value)
+    """Report JSON in rayStartParams without quotes for the shell (convertParamMap), once for all groups."""
+    values = [
+        (group.ray_start_params.path(name), group.ray_start_params.json.get(name))
+        for group in ray_cluster_spec_of(subject).groups()
+        for name in (_JSON_PARAMETERS if _is_command_of_kuberay(group, subject) else ())
+    ]
+    wrong = [(at, value) for at, value in values if isinstance(value, str) and _is_json_without_quotes_for_shell(value)]
+    if not wrong:
+        return
+    at, value = wrong[0]
+    message = "loses its quotes in the shell that runs `ray start`, so `ray start` refuses the value"
+    quoted = json.dumps(f"'{value.strip()}'", ensure_ascii=False)
+    problem = JSON_PARAMETER.problem(at, message, f"add single quotes for the shell: `{at[-1]}: {quoted}`", value)
+    yield structs.replace(problem, also=tuple(paths.path_as_text(other) for other, _ in wrong[1:]))
 
 
 def _is_command_of_kuberay(group: Group, subject: Subject) -> bool:
