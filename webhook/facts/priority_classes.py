@@ -36,7 +36,7 @@ PRIORITY: Final = declare_structure(
     name=(STRING, "name of the class"),
     found=(BOOL, "whether the class exists"),
     absent=(BOOL, "whether the class is known not to exist"),
-    nearest=(STRING, "the class that was probably meant"),
+    nearest=(STRING, "the existing class that the user probably meant"),
 )
 PRIORITIES: Final = declare_structure(
     "Priorities",

@@ -101,8 +101,8 @@ FACTS: Final = (
         compute=_compute_gpu_fact,
         lookups=RUNTIMES,
         expanded={
-            "devices": "the devices of one pod of one template",
-            "vendors": "the devices of one pod of one template",
+            "devices": "the devices of one pod of this template",
+            "vendors": "the devices of one pod of this template, by vendor",
         },
     ),
     PORTABLE_GPU,
