@@ -202,8 +202,8 @@ def export(folder: Folders = None, *, settings: Settings) -> int:
     """Print policies that API servers can evaluate without claimgate.
 
     The output is for `kubectl apply -f -`. A validating policy that needs claimgate only for `expand` becomes several
-    policies: one for Pods, and one for each path of pod templates in workloads. The command names other policies on
-    stderr, with the reason.
+    policies, for Pods and for the pod templates of workloads. On stderr, the command names the policies that it
+    leaves out, with the reason.
     """
     from webhook.commands.export import collect_exportable_policies as collect
 
