@@ -13,8 +13,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "options.md"
 DOORS: tuple[Door, ...] = get_args(Door)
 _HEAD = """# Options and verbs
 
-This page says which verb has which option that changes an answer, and why a verb does not have an option. Six verbs
-review objects. (`make docs` writes this page.)
+This page lists the options that change an answer, for the six verbs that review objects. If a verb does not have an
+option, the cell says why. (`make docs` writes this page.)
 """
 _OF_FILE: Mapping[str, Mapping[str, str]] = {
     **{
@@ -33,7 +33,7 @@ _OF_FILE: Mapping[str, Mapping[str, str]] = {
     "`report`": {
         "serve": "it writes no report",
         "replay": "it prints whole answers",
-        "test": "each case sets it",
+        "test": "a case passes or fails",
         "simulate": "it reports everything about the start",
         "backtest": "it counts all requests",
     },

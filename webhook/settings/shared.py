@@ -188,7 +188,7 @@ OF_TEST: Final = frozenset(
 )
 """The options of `test`: how policies are read and compiled, and advice, which is printed after the cases."""
 NOT_OF_SERVER: Final[Mapping[str, str]] = {
-    "authorizer": "in serve it is a switch, and the API server answers",
+    "authorizer": "`serve --authorizer` is a switch, and the API server answers",
     "no_defaults": "the API server has set the defaults",
     "unbound": "a cluster has bindings",
     "advice": "the webhook never reports advice",
@@ -205,7 +205,7 @@ REPORT_FLAGS: Final[Mapping[str, Mapping[Door, str]]] = {
     "--min-severity": {
         "serve": _VERDICT,
         "replay": _VERDICT,
-        "test": _CASE,
+        "test": "a case passes or fails",
         "simulate": _VERDICT,
         "backtest": _VERDICT,
     },
