@@ -31,6 +31,7 @@ DEVICES_IN_FILES = {
     ("karpenter.k8s.aws", "EC2NodeClass"),
     ("", "ConfigMap"),
     ("apps", "StatefulSet"),
+    ("autoscaling", "HorizontalPodAutoscaler"),
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
 }
 """Objects of files about sharing of devices, classes of nodes, configurations of device plugins and model servers, pods

@@ -68,7 +68,7 @@ def test_a_valid_value_gets_no_note(value: dict) -> None:
         ({"whole": None}, ("missing", "whole", "", "a part", "")),
         ({"name": "A"}, ("badName", "name", "A", FORMS["label"][1], "")),
         ({"name": 1}, ("wrongType", "name", "1", "a string", "")),
-        ({"mode": "all"}, ("notOneOf", "mode", "all", "All, Some", "")),
+        ({"mode": "all"}, ("notOneOf", "mode", "all", "All, Some", "All")),
         ({"mode": "Somme"}, ("notOneOf", "mode", "Somme", "All, Some", "Some")),
         ({"size": 0}, ("outOfRange", "size", "0", "1 to 9", "")),
         ({"size": "1"}, ("wrongType", "size", '"1"', "a whole number", "")),

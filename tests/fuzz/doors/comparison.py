@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import cycle
 from pathlib import Path
@@ -144,8 +144,14 @@ def _compared(
 
 @lru_cache(maxsize=4)
 def _policies(places: tuple[Path, ...]) -> PolicySet:
-    """Load policies. The result is cached, because most groups have the shipped policies."""
-    return load(places)
+    """Load the registered policies: no server gets the objects of other policies. The result is cached, because most
+    groups have the shipped policies.
+    """
+    loaded = load(places)
+    validating, mutating = (
+        tuple(each for each in policies if each.is_registered) for policies in (loaded.validating, loaded.mutating)
+    )
+    return replace(loaded, validating=validating, mutating=mutating)
 
 
 def _replayed(document: documents.InputDocument, phase: Phase, local: LocalAnswerer) -> Iterator[JSON]:

@@ -24,7 +24,7 @@ _NEGATIVE: Final = re.compile(r"-[0-9.]+")
 _FLAG: Final = re.compile(r"--?[A-Za-z][A-Za-z0-9_-]*")
 _DASHES_APART: Final = re.compile(r"--? +[A-Za-z][A-Za-z0-9_-]*")
 """Dashes with a space before the name of the flag, which the parser does not read as a flag."""
-_WITHOUT_DASHES: Final = re.compile(r"[a-z][a-z0-9]*[a-z0-9_-]*=.*|[a-z][a-z0-9]*([-_][a-z0-9]+)+")
+_WITHOUT_DASHES: Final = re.compile(r"[a-z][a-z0-9_-]*=.*|[a-z][a-z0-9]*([-_][a-z0-9]+)+")
 _SEVERAL_VALUES: Final = frozenset(("--api-key", "--served-model-name"))
 """Flags with one value or several values."""
 _LONGEST_NAME: Final = 100

@@ -24,6 +24,7 @@ from typing import Final
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, get
+from webhook.cluster.packed import charge_for_objects
 from webhook.errors import LookupFailed
 from webhook.facts.gpu.device_pods import SERVING
 from webhook.facts.kinds import LEADER_WORKER_SET, STATEFUL_SET
@@ -49,6 +50,7 @@ from webhook.rules.problem import Problem
 from webhook.text.caches import IdentityKey
 from webhook.typed.cluster_objects import Deployment, Service, StatefulSet
 from webhook.typed.pods import HttpGetAction
+from webhook.typed.view import ReadingContext
 
 PROBE_PORT: Final = MODEL_SERVER.rule(
     "model-server/probe-port",
@@ -644,9 +646,9 @@ def _check_selectors(member: ServerContainer, labels: Mapping[str, JSON], view: 
     for service in view.typed_here(Service) if labels else ():
         selector = service.spec.selector
         wrong = [(key, wanted) for key, wanted in selector.items() if labels.get(key) != wanted]
-        if len(wrong) != 1 or not isinstance(actual := labels.get(wrong[0][0]), str):
+        if len(wrong) != 1:
             continue
-        key, wanted = wrong[0]
+        (key, wanted), actual = wrong[0], str(labels.get(wrong[0][0], ""))
         if _as_plain_word(wanted) == _as_plain_word(actual) and not _selects_known_workload(selector, view):
             message = f"the selector of Service `{service.name}` wants {key}: {wanted}, but the pods have {actual}"
             yield SERVICE_SELECTOR.problem(member.path, message, f"write {key}: {actual} in the selector")
@@ -664,13 +666,10 @@ def _selects_known_workload(selector: Mapping[str, str], view: ClusterView) -> b
         listed = [each for gvk in (Deployment.gvk, StatefulSet.gvk) for each in view.cluster.list(gvk, view.namespace)]
     except LookupFailed:  # a live view has no workloads
         return view.is_whole()
-    templates = (
-        get(each, ("spec", "template", "metadata", "labels")) for each in view.deadline.charge_for_items(listed)
-    )
-    return any(
-        isinstance(labels, dict) and all(labels.get(key) == wanted for key, wanted in selector.items())
-        for labels in templates
-    )
+    reading = ReadingContext(view.deadline)
+    workloads = (Deployment.of(each, (), reading) for each in charge_for_objects(listed, view.deadline))
+    labels = (each.spec.template.metadata.labels for each in workloads)
+    return any(all(given.get(key) == wanted for key, wanted in selector.items()) for given in labels)
 
 
 def _is_misspelt(wanted: str, actual: JSON) -> bool:

@@ -115,7 +115,7 @@ _OF_OLLAMA: Final = re.compile(r"(?:exec )?(?:/usr(?:/local)?)?(?:/bin/)?ollama 
 _CLIENT_OF_OLLAMA: Final = frozenset(("create", "pull", "push", "run", "show", "list", "ls", "ps", "cp", "rm", "stop"))
 _OTHER_OPERATORS: Final = re.compile(r"\||<<|(?<![&>])&(?![&>])|[{}()]|\b(?:if|for|while|until|case|trap)\b")
 """Signs of a script in which commands do not simply follow each other."""
-_ENDS_ON_ERROR: Final = re.compile(r"\s*set -[a-z]*e[a-z]*\s")
+_ENDS_ON_ERROR: Final = re.compile(r"\s*set -[a-df-z]{0,9}e")
 _OLLAMA_HOST: Final = "OLLAMA_HOST"
 _OWN_ADDRESSES: Final = ("0.0.0.0", "127.0.0.1", "localhost", ":", "http://0.0.0.0", "http://127.0.0.1")  # noqa: S104
 _OFF: Final = frozenset(("false", "0", "no", "off"))
