@@ -143,7 +143,7 @@ def test_the_cases_of_the_suite_are_samples(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("facts", "expression", "told"),
     [
-        ("gpu", "gpu.devices < 9", "`gpu.devices` is the devices of one pod of one template"),
+        ("gpu", "gpu.devices < 9", "`gpu.devices` is the devices of one pod of this template"),
         ("gpu", "gpu.vendors.size() < 9", "`gpu.vendors` is the devices of one pod"),
         ("podSets", "podSets.size() < 9", "`podSets` is a list with the template"),
         ("kueue", "kueue.managed", "the result for the template as a single Pod"),
