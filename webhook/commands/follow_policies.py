@@ -50,7 +50,7 @@ from webhook.text.wording import counted
 _StoredConditions: TypeAlias = tuple[StoredPolicy, tuple[dict[str, Any], ...]]
 """A stored policy, and the conditions that its status should have."""
 EVERY_S: Final = 2.0
-"""Seconds between two polls, as for the files of replicas (--reload)."""
+"""Seconds between two polls: the default interval at which servers poll their files (--reload)."""
 MANAGER: Final = "claimgate-registration"
 ROLE: Final = "claimgate-live-lookups"
 """The ClusterRole for the objects that stored policies look up."""

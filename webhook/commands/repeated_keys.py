@@ -40,7 +40,7 @@ _KEY: Final = "key `"
 _EXPECTED: Final = "; expected it once"
 _INDEX: Final = re.compile(r"\[[0-9]{1,9}\]")
 _MOST_KEYS: Final = 5
-"""The most additional keys of one mapping, and items of a list, that a message names."""
+"""The most additional keys, or items of a list, that one message names."""
 
 
 class RepeatedKeys:
@@ -69,7 +69,7 @@ class RepeatedKeys:
         return any(problem.message.startswith(NO_SEPARATOR) for problem in problems)
 
     def findings(self, each: documents.InputDocument, subject: Subject) -> Iterator[Finding]:
-        """Yield a finding for each mapping with repeated keys, and a single finding for all such items of a list."""
+        """Yield a finding for each mapping with repeated keys. Items of a list share a finding for the same mistake."""
         by_mapping: dict[tuple[str, str], list[InputProblem]] = {}
         for problem in self._of.get((each.source, each.index), ()):
             if problem.message.startswith(NO_SEPARATOR):

@@ -4,8 +4,8 @@ An object may have thousands of pod templates, each with decisions. At least one
 fails is kept, so that the bound changes no verdict.
 
 One mistake may break two rules, and one warning may concern several places. A rule may yield to other rules
-(`yields_to`). Its problem about a field is dropped if one of these rules reports the field with at least the same
-actions. Warnings with equal messages about fields of the same name become one problem that names the other places. An
+(`yields_to`). If one of the other rules reports the same field with all actions of the rule, the rule's problem is
+dropped. Warnings with equal messages about fields of the same name become one problem that names the other places. An
 example is a field in each role of a job. Denials keep a problem for each place, because every place must be fixed.
 """
 
@@ -166,7 +166,7 @@ def _key_of_problem(problem: Problem, decision: Decision) -> tuple[object, ...]:
 def _actions_by_place(
     failed: Sequence[Decision], named: Mapping[str, Policy], deadline: Deadline
 ) -> Mapping[_Place, set[ValidationAction]]:
-    """Return, by place, the actions of rules to which other rules yield."""
+    """Return the actions at each rule and path, for rules that another rule names in `yields_to`."""
     codes = dict.fromkeys(problem.code for each in failed for problem in deadline.charge_for_items(each.problems))
     catalogues = [policy.catalogue for policy in named.values()]
     rules = (rules[code] for code in codes for rules in catalogues if code in rules)

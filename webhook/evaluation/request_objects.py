@@ -1,5 +1,4 @@
-"""Makes the objects of one request on which policies are evaluated: its own object, its pod templates, and embedded
-objects.
+"""Makes the targets of one request: the request's own object, its pod templates, and embedded objects.
 
 A pod template becomes a virtual Pod in the request's namespace. An object inside another object, such as a Job in an
 AppWrapper, has the namespace and the operation of the request. Paths in messages and problems begin at the root of
@@ -119,8 +118,8 @@ class EvaluationTarget:
         return self.shown_objects
 
     def object_for_mutations(self, deadline: Deadline) -> JSON:
-        """Return the object to which patches apply. The request's own object is unchanged. An inner object has the form
-        for expressions, also if a controller completes the object.
+        """Return the object to which patches apply: the request's own object unchanged, or an inner object as an API
+        server would send it.
         """
         if self.podset is None:
             return self.written
@@ -320,7 +319,7 @@ class RequestObjects:
         return target
 
     def patch_targets(self) -> tuple[EvaluationTarget, ...]:
-        """Return the patches of the request for pod templates of other objects, as virtual Pods.
+        """Return virtual Pods for the patches in the request. Each patch changes a pod template of another object.
 
         No policy is evaluated on parts of a patch that the installed release of Trainer drops. In a request of an API
         server, these parts are already dropped, so all parts are evaluated.

@@ -21,8 +21,8 @@ from webhook.rules.actions import EFFECTS, Action
 from webhook.text.similar_names import nearest_name
 
 _SAME_UNDER_OTHER_GROUPS: Final = frozenset(("extensions", "events.k8s.io"))
-"""API servers also serve, or once served, the kinds of these groups in another group. A kind is not ambiguous because
-of these groups."""
+"""API servers also serve, or once served, the kinds of these groups in another group. So these groups make no kind
+ambiguous."""
 
 
 _RULE_OR_GROUP: Final = "rule, group or policy"
@@ -134,9 +134,7 @@ def unused_params(file: ConfigurationFile, policies: PolicySet) -> Iterator[Inpu
 
 
 def _problems_of_ambiguous_kinds(file: ConfigurationFile, policies: PolicySet) -> Iterator[InputProblem]:
-    """Yield a problem for each kind of an exception that is written without a group although several groups have the
-    kind.
-    """
+    """Yield a problem for each kind without a group in an exception, if several groups have the kind."""
     named = [
         (("exceptions", number, "kinds", at), kind)
         for number, exception in enumerate(file.value.exceptions)

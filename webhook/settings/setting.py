@@ -53,7 +53,7 @@ class Setting(Struct, frozen=True, kw_only=True):
 
     @property
     def shown_default(self) -> str:
-        """Return the default as a flag's value. Without a default, return the effect of no value, or ""."""
+        """Return the default as a flag's value. Without a default, return `unset`, which may be ""."""
         return self.unset if self.default in (None, ()) else self.type.show(self.default)
 
     def read(self, value: str, origin: str) -> Any:
@@ -80,7 +80,7 @@ def declare_option(default: Any, type: ValueType, help: str, *, unset: str = "")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsBase:
-    """The base of classes of settings. `origins` has the flag or variable of each setting without its default."""
+    """The base of classes of settings. `origins` has the flag or variable of each given setting."""
 
     origins: Mapping[str, str] = dataclasses.field(default_factory=dict, compare=False)
 
@@ -105,8 +105,8 @@ def declared_settings(kind: type[SettingsBase]) -> tuple[Setting, ...]:
 def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[str, str]) -> S:
     """Return settings from flags, then the environment, then defaults.
 
-    A flag has a text, a list of texts or paths, or True, by the name of its setting. None and [] mean not given. Empty
-    variables count as not set.
+    `flags` maps names of settings to values: a text, a list of texts or paths, or True. None and [] mean not given.
+    Empty variables count as not set.
 
     Raises:
         ConfigurationError: a value cannot be used. The message names the flag or variable.

@@ -46,7 +46,7 @@ _UNITS = {
 }
 _TERM = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?([^0-9.]+)")
 _ZONE_NAME = re.compile(r"[A-Za-z0-9_+/-]{1,64}", re.ASCII)
-"""The name of a zone. IANA names have at most 32 characters, and a lookup takes time for each part."""
+"""The name of a zone. The limit keeps lookups short; IANA names have at most 32 characters."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
@@ -60,7 +60,7 @@ def parse_timestamp(text: str) -> Timestamp:
     offset = (int(hours or 0) * 3600 + int(minutes or 0) * 60) * (-1 if sign == "-" else 1)
     if not (hour < 24 and minute < 60 and second < 60 and int(hours or 0) <= 24 and int(minutes or 0) <= 60):
         raise EvaluationError(f"type conversion error from 'string' to '{TIMESTAMP.name}'")
-    # datetime lacks the leap year 0: year 400 is read and moved back, and then Timestamp fails as Go does
+    # datetime lacks the leap year 0, so this reads year 400 and subtracts 400 years; Timestamp then fails as Go does
     try:
         moment = datetime(year or 400, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:

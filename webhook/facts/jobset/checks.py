@@ -87,7 +87,7 @@ def _limits_of_flux_volume_name(job: MergedTrainJob) -> Iterator[NameLimit]:
 
 
 def _job_set_without_unknown_jobs(job: MergedTrainJob) -> JobSetSpec:
-    """Return the JobSet without replicated jobs that only a patch has, because the patch misspells the name."""
+    """Return the JobSet without replicated jobs that the runtime lacks. A patch with a wrong name adds such jobs."""
     if not job.merged.unknown:
         return job.job_set
     jobs = [replicated.json for replicated in job.replicated_jobs if (replicated.name, "") not in job.merged.unknown]

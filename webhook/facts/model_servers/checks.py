@@ -72,8 +72,8 @@ def _check_servers(subject: Subject) -> Iterator[Problem]:
             yield from check_alternatives(read_alternatives(candidate, subject))
         is_ray_node = is_node_of_ray(candidate, subject)
         if not is_ray_node or candidate.container.mentions(_RAY_START):
-            # On a Ray node, KubeRay joins the words of any other command to one line of a bash script, where words may
-            # be split.
+            # if the command of a Ray node lacks `ray start`, KubeRay joins its words to one line of a bash script, and
+            # bash may split the words again
             yield from words.check_words_of_command(candidate.container, server, path, subject.attributes.name)
         yield from words.check_client_before_server(candidate.container, candidate.spec, path)
         if subject.group_kind in _WHOLE_ENVIRONMENT:

@@ -203,8 +203,8 @@ def server_container(
 
 
 def processes_of_server(server: StartedServer, vendor: str = "", *, joins_ray: bool) -> ServerProcesses:
-    """Return the processes that a server starts. For llama-server, which spreads layers over all GPUs, and for
-    servers without sizes in the manifest, the number is not known.
+    """Return the processes that a server starts. The number is unknown for llama-server, which spreads layers over all
+    GPUs, and for servers without flags for numbers of processes.
     """
     if server.arguments.has_unknown_words:
         return ServerProcesses(unknown=f"{server.name} refuses a word of its command")

@@ -152,7 +152,7 @@ class PluginSetup:
         job: the Job.
         tasks: the names of the tasks.
         files: the tasks by the names of the host files that svc writes.
-        variables: the names of the tasks as svc writes them in names of variables, in capital letters.
+        variables: the names of the tasks in capital letters, with `_` for `-`. svc names variables after them.
         roles: for each plugin that sets variables only in some tasks, the name of the task of each role.
         has_variables: whether svc sets variables in addition to its files.
         pods: how many pods the Job has.
