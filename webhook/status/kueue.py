@@ -35,12 +35,13 @@ QUEUE_LABEL: Final = f"{_GROUP}/queue-name"
 _LOCAL_QUEUE: Final = GroupVersionKind(_GROUP, "v1beta2", "LocalQueue")
 _CLUSTER_QUEUE: Final = GroupVersionKind(_GROUP, "v1beta2", "ClusterQueue")
 _MORE: Final = re.compile(r"insufficient unused quota for ([^ ,]+) in flavor ([^ ,]+), ([^ ,]+) more needed")
+_REJECTED: Final = re.compile(r"Admission check\(s\): (.+), were rejected")
 _MOST_NAMED: Final = 3
 
 _REASONS: Final[Mapping[str, tuple[Standing, str, str]]] = {
     "ExceedsMaxQuota": (
         "stuck",
-        "Kueue can never admit it: it asks for more than the queue could ever have",
+        "Kueue can never admit it, because it asks for too much",
         "ask for less, use another queue, or ask the administrator to raise the quota",
     ),
     "NoMatchingFlavor": (
@@ -77,6 +78,49 @@ _INACTIVE: Final[Mapping[str, str]] = {
     "Terminating": "it is being deleted",
 }
 """The meanings of the reasons of Active=False of a ClusterQueue."""
+_REASON_BY_MESSAGE: Final[Mapping[str, str]] = {
+    "untolerated taint": "NoMatchingFlavor",
+    "doesn't match node affinity": "NoMatchingFlavor",
+    "unavailable in ClusterQueue": "NoMatchingFlavor",
+    "TopologyAwareScheduling": "NoMatchingFlavor",
+    "does not contain the requested level": "NoMatchingFlavor",
+    "no topology domains at level": "TopologyPlacementFailed",
+    "resources validation failed": "Misconfigured",
+    "didn't satisfy LimitRange constraints": "Misconfigured",
+}
+"""The reasons for parts of messages, because releases before 0.19 write the reason Pending."""
+_NO_FLAVOR: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
+    (
+        "{2} of {0}, but flavor {1} has at most {3}",
+        re.compile(
+            r"insufficient quota for ([^ ,]+) in flavor ([^ ,]+), request > maximum capacity \(([^ )]+) > ([^ )]+)\)"
+        ),
+    ),
+    (
+        "{2} of {0}, but flavor {1} has at most {3}",
+        re.compile(
+            r"insufficient quota for ([^ ,]+) in flavor ([^ ,]+), previously considered podsets requests \(0\) \+ "
+            r"current podset request \(([^ )]+)\) > maximum capacity \(([^ )]+)\)"
+        ),
+    ),
+    (
+        "{2} and {3} of {0} in its pod sets, but flavor {1} has at most {4}",
+        re.compile(
+            r"insufficient quota for ([^ ,]+) in flavor ([^ ,]+), previously considered podsets requests "
+            r"\(([1-9][^ )]*)\) \+ current podset request \(([^ )]+)\) > maximum capacity \(([^ )]+)\)"
+        ),
+    ),
+    (
+        "the job does not tolerate taint {0}={1}:{2} of flavor {3}",
+        re.compile(r"untolerated taint \{([^ }]*) ([^ }]*) ([^ }]+) <nil>\} in flavor ([^ ,;]+)"),
+    ),
+    (
+        "the node selector or node affinity of the job excludes flavor {0}",
+        re.compile(r"flavor ([^ ,]+) doesn't match node affinity"),
+    ),
+    ("the ClusterQueue has no quota for {0}", re.compile(r"resource ([^ ,]+) unavailable in ClusterQueue")),
+)
+"""Sentences about a flavor that does not fit, each with the message of Kueue."""
 _EVICTED: Final[Mapping[str, str]] = {
     "Preempted": "Kueue preempted it for another job",
     "PodsReadyTimeout": "Kueue evicted it because its pods were not ready in time",
@@ -117,15 +161,18 @@ def _statement_about_deactivated_workload(workload: JSON, conditions: Mapping[st
     evicted = true_condition(conditions, "Evicted", "DeactivationTarget")
     reason = evicted.reason if evicted else ""
     said = "Kueue deactivated it"
-    if "RequeuingLimitExceeded" in reason:
+    if reason in ("", "Deactivated"):
+        said = "spec.active of its Workload was set to false"
+    elif "RequeuingLimitExceeded" in reason:
         said += " because its pods were not ready in time too often"
     elif "MaximumExecutionTime" in reason:
         said += " because it ran longer than its maximum execution time"
     elif "AdmissionCheck" in reason:
-        said += " because an admission check rejected it"
+        checks = _REJECTED.search(evicted.message if evicted else "")
+        said += f" because {f'admission check {checks[1]}' if checks else 'an admission check'} rejected it"
     return Statement(
         about=name_of(workload),
-        standing="failed",
+        standing="stuck" if reason in ("", "Deactivated") else "failed",
         turn=Turn.QUEUE,
         says=said,
         fix=f"find why, then set spec.active to true on {name_of(workload)}",
@@ -196,16 +243,38 @@ def _why_without_quota(workload: JSON, quota: Condition | None, reading: Cluster
             return "stuck", f"{what}{does_not_exist}", fix
     if "is inactive" in quota.message or "is stopped" in quota.message:
         return _inactive_queue(workload, reading)
-    if quota.reason in _REASONS:
-        standing, says, fix = _REASONS[quota.reason]
-        return standing, f"{says}: {quota.message}" if quota.message else says, fix
-    if "insufficient quota" in quota.message:
-        standing, says, fix = _REASONS["ExceedsMaxQuota"]
-        return standing, f"{says}: {quota.message}", fix
+    if "namespace doesn't match ClusterQueue selector" in quota.message:
+        return _unselected_namespace(workload, reading)
+    if (reason := _reason(quota)) in _REASONS:
+        standing, says, fix = _REASONS[reason]
+        why = _why_no_flavor(quota.message) or quota.message
+        return standing, f"{says}: {why}" if why else says, fix
     if quota.reason in ("Inadmissible", "Pending", "Waiting") and quota.message:
         standing = "stuck" if quota.reason == "Inadmissible" else "waits"
         return standing, f"Kueue does not admit it: {quota.message}", f"look at LocalQueue {name} and its ClusterQueue"
     return _behind_others(workload, reading)
+
+
+def _reason(quota: Condition) -> str:
+    """Return the reason of a release since 0.19, also for the message of an earlier release."""
+    if quota.reason in _REASONS:
+        return quota.reason
+    if "insufficient quota" in quota.message:
+        return "ExceedsMaxQuota"
+    return next((reason for part, reason in _REASON_BY_MESSAGE.items() if part in quota.message), "")
+
+
+def _why_no_flavor(message: str) -> str:
+    """Return what Kueue says about each flavor in plain words, or ""."""
+    said = (says.format(*each.groups()) for says, form in _NO_FLAVOR for each in form.finditer(message))
+    return "; ".join(dict.fromkeys(said)).replace("=:", ":")
+
+
+def _unselected_namespace(workload: JSON, reading: ClusterReading) -> tuple[Standing, str, str]:
+    queue = name_of(_cluster_queue(workload, reading)).name
+    which = f"ClusterQueue {queue}" if queue else "the ClusterQueue"
+    fix = "ask the administrator of the queue to select the namespace in spec.namespaceSelector, or use another queue"
+    return "stuck", f"{which} admits no jobs of namespace {name_of(workload).namespace}", fix
 
 
 def _behind_others(workload: JSON, reading: ClusterReading) -> tuple[Standing, str, str]:

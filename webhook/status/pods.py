@@ -256,7 +256,7 @@ def _statement_about_container(pod: JSON, status: Mapping[str, JSON]) -> Stateme
     reason, message = text_at(waiting, ("reason",)), text_at(waiting, ("message",)).strip()
     if reason == "CrashLoopBackOff":
         ended = map_at(status, ("lastState", "terminated"))
-        says, fix, words = _why_ended(pod, name, ended)
+        says, fix, words = _why_ended(pod, name, ended, was_restarted=True)
         count = number_at(status, ("restartCount",))
         said = f"container {name} ends again and again, {count} times so far: {says}"
         return statement_about(pod, "stuck", Turn.CONTAINER, said, fix, words=words)
@@ -268,19 +268,20 @@ def _statement_about_container(pod: JSON, status: Mapping[str, JSON]) -> Stateme
         return statement_about(pod, "stuck", Turn.CONTAINER, f"container {name} {says}{of_image}", fix, words=words)
     ended = map_at(status, ("state", "terminated"))
     if ended and number_at(ended, ("exitCode",)):
-        says, fix, words = _why_ended(pod, name, ended)
+        says, fix, words = _why_ended(pod, name, ended, was_restarted=False)
         phase = text_at(pod, ("status", "phase"))
         standing: Standing = "failed" if phase == "Failed" else "stuck"
         return statement_about(pod, standing, Turn.CONTAINER, f"container {name} failed: {says}", fix, words=words)
     return None
 
 
-def _why_ended(pod: JSON, name: str, ended: Mapping[str, JSON]) -> tuple[str, str, str]:
+def _why_ended(pod: JSON, name: str, ended: Mapping[str, JSON], *, was_restarted: bool) -> tuple[str, str, str]:
     """Return a sentence about the container, a fix, and the text of its status."""
     code, reason = number_at(ended, ("exitCode",)), text_at(ended, ("reason",))
     message = " ".join(text_at(ended, ("message",)).split())
     words = f"{reason or 'Terminated'}, exit code {code}{f': {message}' if message else ''}"
-    logs = f"read its log: kubectl logs -n {name_of(pod).namespace} {name_of(pod).name} -c {name} --previous"
+    previous = " --previous" if was_restarted else ""
+    logs = f"read its log: kubectl logs -n {name_of(pod).namespace} {name_of(pod).name} -c {name}{previous}"
     if reason == "OOMKilled":
         limit = _memory_limit(pod, name)
         than = f"its limit of {limit}" if limit else "its node had"
@@ -309,7 +310,8 @@ def _statement_about_unready_pod(pod: JSON) -> Statement | None:
     name, ended = text_at(late, ("name",)), map_at(late, ("lastState", "terminated"))
     said = f"container {name} runs and is not ready yet" if late else "the pod runs and is not ready yet"
     if ended and (count := number_at(late, ("restartCount",))):
-        said += f", after it ended {counted(count, 'time')}; the last time: {_why_ended(pod, name, ended)[0]}"
+        says, _, _ = _why_ended(pod, name, ended, was_restarted=True)
+        said += f", after it ended {counted(count, 'time')}; the last time: {says}"
     return statement_about(pod, "starting", Turn.PROGRESS, said, "", words=ready.words)
 
 

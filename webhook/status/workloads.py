@@ -84,6 +84,8 @@ def read_job_set(job_set: JSON, reading: ClusterReading) -> Iterator[Statement]:
     conditions = conditions_of(job_set)
     if failed := true_condition(conditions, "Failed"):
         says = _FAILED_JOB_SET.get(failed.reason, "the JobSet failed")
+        if failed.reason == "ReachedMaxRestarts" and not number_at(job_set, ("spec", "failurePolicy", "maxRestarts")):
+            says = f"{_FAILED_JOB_SET['FailedJobs']}, and maxRestarts allows no restart"
         yield _statement_about_failed_job(
             job_set, failed, says, "fix the cause of its failed pods, then create it again"
         )
