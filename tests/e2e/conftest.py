@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,6 +84,23 @@ def claimgate(*arguments: str, code: int = 0) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
+
+
+def environment_as_installed(folder: Path) -> Mapping[str, str]:
+    """Return an environment with a folder for compiled modules, which an installation has."""
+    others = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    return {**others, "PYTHONPYCACHEPREFIX": str(folder)}
+
+
+def first_line(environment: Mapping[str, str], *arguments: str) -> tuple[str, int]:
+    """Return the first line without its sign, and the exit code. The answer is read as JSON, because a terminal may
+    wrap the line.
+    """
+    command = [sys.executable, "-m", "webhook", *arguments, "-o", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.stdout, done.stderr
+    [told] = json.loads(done.stdout)
+    return f"{told['object']} {told['headline']}", done.returncode
 
 
 def _serve(server: ApiServer, certificates: Path) -> list[str]:

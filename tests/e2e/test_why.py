@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import resource
-import subprocess
-import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.e2e import apiserver
-from tests.e2e.conftest import claimgate
+from tests.e2e.conftest import claimgate, environment_as_installed, first_line
 from tests.e2e.recorded_clusters import Loader, filling_pods, objects_of_folder
 
 pytestmark = pytest.mark.e2e
@@ -67,32 +63,15 @@ def test_recorded_clusters_in_a_namespace_of_5000_pods(tmp_path: Path) -> None:
         loader.load_pods(filling_pods("team", 5_000))
         for objects in clusters:
             loader.load(objects)
-        wrong, environment = {}, _as_installed(tmp_path / "bytecode")
-        _first_line(environment, "why", stories[0]["ask"], "--kubeconfig", str(server.kubeconfig), "-n", "team")
+        wrong, environment = {}, environment_as_installed(tmp_path / "bytecode")
+        first_line(environment, "why", stories[0]["ask"], "--kubeconfig", str(server.kubeconfig), "-n", "team")
         for story in stories:
             started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
             asked = ("why", story["ask"], "--kubeconfig", str(server.kubeconfig), "-n", "team")
-            first, code = _first_line(environment, *asked)
+            first, code = first_line(environment, *asked)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             processor_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             print(f"{time.perf_counter() - started:.2f} s ({processor_s:.2f} of processor)  {code}  {story['story']}")
             if first != story["first"][2:]:  # the first line without the sign of the state
                 wrong[story["story"]] = first
         assert not wrong
-
-
-def _as_installed(folder: Path) -> Mapping[str, str]:
-    """Return an environment with a folder for compiled modules, which an installation has."""
-    others = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    return {**others, "PYTHONPYCACHEPREFIX": str(folder)}
-
-
-def _first_line(environment: Mapping[str, str], *arguments: str) -> tuple[str, int]:
-    """Return the first line without its sign, and the exit code. The answer is read as JSON, because a terminal may
-    wrap the line.
-    """
-    command = [sys.executable, "-m", "webhook", *arguments, "-o", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert done.stdout, done.stderr
-    [told] = json.loads(done.stdout)
-    return f"{told['object']} {told['headline']}", done.returncode
