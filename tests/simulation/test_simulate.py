@@ -213,6 +213,7 @@ CONDITION = re.compile(r"\b(unless|probably|may)\b")
 CERTAIN = {
     "kueue-never/resource-uncovered": "Kueue counts every resource by default",
     "sandbox/pool-size": "the most pods that a Pool may have",
+    "shared-gpu/hami-not-taken": "a problem with a condition has is_conditional",
 }
 
 

@@ -48,6 +48,8 @@ class Problem(Struct, frozen=True, kw_only=True):
         needs: the name of a field of the pod or object that lacks a value, such as `volumes` for a mount; "" if the
             field at `path` is the problem.
         release: the release that no longer serves the version of the object; "" for other problems.
+        is_conditional: whether the mistake exists only under a condition that the message names and nothing shows. Such
+            a problem does not decide whether a job starts.
     """
 
     code: str
@@ -62,6 +64,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     words: tuple[str, ...] = ()
     needs: str = ""
     release: str = ""
+    is_conditional: bool = False
 
     @property
     def found_and_message(self) -> str:

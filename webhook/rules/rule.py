@@ -123,11 +123,13 @@ class Rule(Struct, frozen=True, kw_only=True):
         for_administrators: bool = False,
         words: tuple[str, ...] = (),
         needs: str = "",
+        is_conditional: bool = False,
     ) -> Problem:
         """Return the problem of a field that breaks the rule.
 
         `shown` replaces the value `found` in the message. `for_administrators` says that only administrators can apply
         the fix. `words` are the wrong words in the field. `needs` names the field that lacks a value for this field.
+        `is_conditional` says that the message names a condition that nothing shows.
         """
         where = path if isinstance(path, str) else path_as_text(path)
         value = shown or ("" if found is None else '`""`' if found == "" else f"`{found}`")
@@ -142,6 +144,7 @@ class Rule(Struct, frozen=True, kw_only=True):
             is_for_administrators=for_administrators,
             words=words,
             needs=needs,
+            is_conditional=is_conditional,
         )
 
 

@@ -221,6 +221,8 @@ def _answer(finding: Finding, when: Moments) -> Answer | None:
         answer = MAY_FAIL.get(finding.rule.id, _BY_MOMENT.get(moment))
         if moment == "controller" and finding.subject.kind == "Pod" and finding.rule.id.startswith(_REFUSED_PODS):
             return "refused"
+        if answer is not None and finding.problem is not None and finding.problem.is_conditional:
+            return "unknown"
         return "waits" if finding.rule.id in WAITS else answer
     return "unknown" if moment in _BY_MOMENT or finding.is_undecided else None
 

@@ -79,7 +79,7 @@ _STATES: Final = {
 }
 _KEPT_STATES: Final = 4
 _HAMI_NODE: Final = "hami.io/node-"
-_HAMI_IMAGE: Final = "projecthami/hami"
+HAMI_IMAGE: Final = "projecthami/hami"
 _OFFER_AMOUNTS: Final = frozenset(("volcano.sh", "koordinator.sh", "aliyun.com", "tencent.com", "gpu.intel.com"))
 """Domains of device plugins with which nodes offer memory and cores of cards as resources."""
 _TRANSLATED: Final = frozenset(("koordinator.sh/gpu",))
@@ -299,7 +299,7 @@ def has_hami(view: ClusterView) -> bool:
 def _has_hami(view: ClusterView) -> bool:
     if any(key.startswith(_HAMI_NODE) for offer in known_offers(view) for key in offer.annotations):
         return True
-    return any(_HAMI_IMAGE in image for image in images_of_deployments(view))
+    return any(HAMI_IMAGE in image for image in images_of_deployments(view))
 
 
 def images_of_deployments(view: ClusterView) -> tuple[str, ...]:

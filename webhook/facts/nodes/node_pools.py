@@ -2,10 +2,12 @@
 
 A pod that fits no current node waits for ever only if NodePools are the only source of nodes, and every NodePool
 excludes the pod. Unknown properties of a NodePool count as matching. Preferences of pods are not compared, because
-Karpenter drops preferences that it cannot meet.
+Karpenter drops preferences that it cannot meet. Karpenter counts the nodes in `limits` from release 1.11 on. A
+problem of this limit is conditional unless a Deployment has the image of AWS's controller with a release.
 
 Source: kubernetes-sigs/karpenter@226646810 pkg/scheduling/requirements.go Compatible, nodeclaim.go CanAdd,
-scheduler.go filterByRemainingResources; aws/karpenter-provider-aws@1d927085d for the labels and types of AWS.
+scheduler.go filterByRemainingResources; kubernetes-sigs/karpenter@9f749d9f6 for the limit of nodes;
+aws/karpenter-provider-aws@1d927085d for the labels and types of AWS.
 """
 
 from __future__ import annotations
@@ -17,12 +19,21 @@ from typing import Final
 from msgspec import structs
 
 from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.apimachinery.images import parse_image_name
 from webhook.apimachinery.paths import path_as_text
+from webhook.apimachinery.releases import Release
 from webhook.cluster.interest import interest_in_fields
 from webhook.errors import LookupFailed
 from webhook.facts.gpu.device_pods import BATCH, PLACED, without_repeated_problems
 from webhook.facts.kinds import TRAINER
-from webhook.facts.nodes.node_offers import NodeOffer, PodNeeds, PodsAndNodes, known_offers, pods_and_nodes
+from webhook.facts.nodes.node_offers import (
+    NodeOffer,
+    PodNeeds,
+    PodsAndNodes,
+    images_of_deployments,
+    known_offers,
+    pods_and_nodes,
+)
 from webhook.facts.nodes.node_pool_types import (
     AWS,
     INSTANCE_TYPE,
@@ -95,6 +106,10 @@ _OF_TRAININGS: Final = frozenset(("kubeflow.org", TRAINER))
 """The groups of kinds with pods that train together."""
 _NODES: Final = "nodes"
 """In `limits` of a NodePool, the number of nodes."""
+_COUNTS_NODES: Final[Release] = (1, 11)
+"""The first release of Karpenter that counts nodes against `limits`."""
+_CONTROLLER: Final = "karpenter/controller"
+_IF_COUNTED: Final = "from Karpenter 1.11 on, "
 _MOST_NAMED: Final = 3
 
 
@@ -110,6 +125,13 @@ def _known_node_pools(view: ClusterView) -> Items[NodePool] | None:
     if not view.is_whole(NodePool.gvk) or view.list_visible_json(NodeOverlay.gvk):
         return None
     return pools
+
+
+def _counts_nodes(pool: NodePool, view: ClusterView) -> bool | None:
+    """Return whether Karpenter counts nodes against the limits of a NodePool; None if its release is not known."""
+    images = map(parse_image_name, images_of_deployments(view)) if is_of_aws(pool) else ()
+    releases = {each for each in (image.release_of(_CONTROLLER) for image in images) if each is not None}
+    return releases.pop() >= _COUNTS_NODES if len(releases) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +188,15 @@ def _problem_of_all_pools(each: PodsAndNodes, excluded: Sequence[Problem]) -> Pr
     others = len(excluded) - 1
     also = f", and {counted(others, 'other NodePool')} can add no node either" if others else ""
     message = f"fits no current node, and {excluded[0].message}{also}, so the pods stay Pending"
-    return structs.replace(excluded[0], path=path_as_text(each.pods.podset.path), message=message)
+    is_conditional = any(problem.is_conditional for problem in excluded)
+    path = path_as_text(each.pods.podset.path)
+    return structs.replace(excluded[0], path=path, message=message, is_conditional=is_conditional)
 
 
 def exclusion_of_pod(needs: PodNeeds, pool: NodePool, view: ClusterView) -> Problem | None:
     """Return why a NodePool adds no node for a pod, as a problem without a path; None if the NodePool may add one."""
     checks = (_excluded_by_class(pool, view), _excluded_by_replicas(pool, view), _excluded_by_labels(needs, pool))
-    for excluded in (*checks, _excluded_by_taints(needs, pool), _excluded_by_limits(needs, pool)):
+    for excluded in (*checks, _excluded_by_taints(needs, pool), _excluded_by_limits(needs, pool, view)):
         if excluded is not None:
             return excluded
     return _excluded_by_types(needs, pool)
@@ -280,11 +304,14 @@ def _excluded_by_taints(needs: PodNeeds, pool: NodePool) -> Problem | None:
     return TAINTS.problem("", reason, f"tolerate `{shown}`")
 
 
-def _excluded_by_limits(needs: PodNeeds, pool: NodePool) -> Problem | None:
+def _excluded_by_limits(needs: PodNeeds, pool: NodePool, view: ClusterView) -> Problem | None:
     limits = pool.spec.limits
-    if parse_amount_in_kueue_units(_NODES, limits.get(_NODES)) == 0:
-        reason = f"the limits of NodePool {pool.name} allow 0 nodes"
-        return _limits_problem("", reason, "raise `limits` of the NodePool")
+    no_nodes, counts = None, _counts_nodes(pool, view)
+    if parse_amount_in_kueue_units(_NODES, limits.get(_NODES)) == 0 and counts is not False:
+        reason = f"{'' if counts else _IF_COUNTED}the limits of NodePool {pool.name} allow 0 nodes"
+        no_nodes = _limits_problem("", reason, "raise `limits` of the NodePool", is_conditional=not counts)
+        if counts:
+            return no_nodes
     wanted = {**needs.devices, **needs.ordinary}
     for name, amount in wanted.items():
         most = parse_amount_in_kueue_units(name, limits.get(name))
@@ -302,7 +329,7 @@ def _excluded_by_limits(needs: PodNeeds, pool: NodePool) -> Problem | None:
                     f"{limit} in all"
                 )
                 return _limits_problem("", reason, "raise `limits` of the NodePool, or allow smaller instance types")
-    return None
+    return no_nodes
 
 
 def _excluded_by_types(needs: PodNeeds, pool: NodePool) -> Problem | None:
@@ -425,6 +452,9 @@ def _problems_of_nodes(
     each: PodsAndNodes, pools: Sequence[NodePool], pools_as_text: tuple[str, str], own: Iterable[NodeOffer]
 ) -> Iterator[Problem]:
     """Report more pods than fit on the nodes of all NodePools, if the limits count nodes."""
+    counted_by_all = [_counts_nodes(pool, each.view) for pool in pools]
+    if False in counted_by_all:
+        return
     limits = [parse_amount_in_kueue_units(_NODES, pool.spec.limits.get(_NODES)) for pool in pools]
     of_node = [_most_pods_of_node(each.needs, pool) for pool in pools]
     if None in limits or None in of_node:
@@ -434,9 +464,12 @@ def _problems_of_nodes(
     if each.pods.pod_count > most:
         nodes = counted(sum(limit or 0 for limit in limits), "node")
         which, also = pools_as_text
-        message = f"the limits of {which} allow {nodes}{also}, which hold {most} of the {each.pods.pod_count} pods"
-        fix = "raise `limits` of the NodePool, or run fewer pods"
-        yield _limits_problem(path_as_text(each.pods.podset.path), f"{message}, so some pods wait for ever", fix)
+        is_conditional = None in counted_by_all
+        since = _IF_COUNTED if is_conditional else ""
+        message = f"{since}the limits of {which} allow {nodes}{also}, which hold {most} of the "
+        message += f"{each.pods.pod_count} pods, so some pods wait for ever"
+        fix, path = "raise `limits` of the NodePool, or run fewer pods", path_as_text(each.pods.podset.path)
+        yield _limits_problem(path, message, fix, is_conditional=is_conditional)
 
 
 def _most_pods_of_node(needs: PodNeeds, pool: NodePool) -> int | None:
@@ -465,5 +498,5 @@ def _types_problem(reason: str, fix: str) -> Problem:
     return INSTANCE_TYPES.problem("", reason, fix)
 
 
-def _limits_problem(path: str, message: str, fix: str) -> Problem:
-    return LIMITS.problem(path, message, fix)
+def _limits_problem(path: str, message: str, fix: str, *, is_conditional: bool = False) -> Problem:
+    return LIMITS.problem(path, message, fix, is_conditional=is_conditional)

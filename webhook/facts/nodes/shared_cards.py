@@ -2,7 +2,8 @@
 
 A container gets each card at most once, and needs the requested memory on each card. An annotation lists the cards of a
 node. With HAMi, only HAMi's scheduler counts memory and cores of cards, and no node offers these as resources. So
-pods that HAMi's webhook ignores wait for ever.
+pods that HAMi's webhook ignores wait for ever. The webhook ignores pods of schedulers other than the default scheduler
+and its own --scheduler-name, which HAMi's chart sets to hami-scheduler.
 
 Source: Project-HAMi/HAMi@4707fb02 pkg/scheduler/webhook.go, pkg/device/nvidia/device.go; volcano-sh/volcano@ed72c7c81
 pkg/scheduler/api/devices/nvidia/vgpu/utils.go; koordinator-sh/koordinator@a7a1b76b deviceshare/utils.go.
@@ -15,14 +16,17 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 from webhook.apimachinery.attributes import NAMESPACE
+from webhook.apimachinery.images import parse_image_name
 from webhook.apimachinery.quantity import read_quantity_or_none
 from webhook.deadline import Deadline
 from webhook.facts.gpu.device_pods import DevicePods, without_repeated_problems
 from webhook.facts.nodes.node_offers import (
     HAMI_CARDS,
+    HAMI_IMAGE,
     VOLCANO_CARDS,
     NodeOffer,
     PodsAndNodes,
@@ -35,10 +39,11 @@ from webhook.facts.nodes.node_offers import (
 )
 from webhook.facts.nodes.types import SHARED_GPU
 from webhook.facts.subject import Subject
+from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted
-from webhook.typed.cluster_objects import Node
+from webhook.typed.cluster_objects import Deployment, Node
 from webhook.typed.fields import Number, Text
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container, PodTemplate
@@ -145,7 +150,8 @@ _NAMES_OF_CARDS: Final = (
 _KEPT_STATES: Final = 8
 _WEBHOOK: Final = "hami.io/webhook"
 _DEFAULT_SCHEDULERS: Final = ("", "default-scheduler")
-_SCHEDULERS_OF_HAMI: Final = (*_DEFAULT_SCHEDULERS, "hami-scheduler")
+_SCHEDULER_NAME: Final = "--scheduler-name"
+_SCHEDULER_OF_CHART: Final = "hami-scheduler"
 _KOORDINATOR: Final = ("koordinator.sh/gpu", "koordinator.sh/gpu-core", "koordinator.sh/gpu-memory-ratio")
 _KOORDINATOR_CORES: Final = "koordinator.sh/gpu-core"
 _KOORDINATOR_MEMORY: Final = ("koordinator.sh/gpu-memory-ratio", "koordinator.sh/gpu-memory")
@@ -368,12 +374,13 @@ def _check_container_of_hami(container: Container, each: PodsAndNodes, subject: 
     hidden = next((name for name in amounts if is_counted_only_by_hami(name)), "")
     left_alone = why_hami_ignores(container, each, subject)
     if hidden and left_alone:
-        reason, fix = left_alone
+        reason, fix, is_conditional = left_alone
         name = each.pods.template.spec.scheduler_name
         scheduler = "the default scheduler" if name in _DEFAULT_SCHEDULERS else f"scheduler `{name}`"
         message = f"{reason}, so {scheduler} looks for `{hidden}`, which no node has"
         path = each.pods.locate(path_of_amount(container, hidden))
-        yield NOT_TAKEN.problem(path, message, f"{fix}, or request `{_HAMI_GPU}` alone")
+        fix = f"{fix}, or request `{_HAMI_GPU}` alone"
+        yield NOT_TAKEN.problem(path, message, fix, is_conditional=is_conditional)
     elif _HAMI_GPU in amounts and _is_privileged(container):
         message = "a privileged container sees every GPU of the node, and HAMi does not count the GPU that it uses"
         path = each.pods.locate(container.path("securityContext", "privileged"))
@@ -397,18 +404,45 @@ def _is_of_hami(name: str) -> bool:
     return name == _HAMI_GPU or (name.startswith("nvidia.com/") and is_counted_only_by_hami(name))
 
 
-def why_hami_ignores(container: Container, each: PodsAndNodes, subject: Subject) -> tuple[str, str] | None:
-    """Return why the webhook of HAMi ignores a pod, and the fix; None if the webhook changes the pod."""
+class Ignored(NamedTuple):
+    """Why the webhook of HAMi ignores a pod, and the fix. With `is_conditional`, the reason names a condition."""
+
+    reason: str
+    fix: str
+    is_conditional: bool = False
+
+
+def why_hami_ignores(container: Container, each: PodsAndNodes, subject: Subject) -> Ignored | None:
+    """Return why the webhook of HAMi ignores a pod; None if the webhook changes the pod."""
     template = each.pods.template
     if labels_of_namespace(subject).get(_WEBHOOK) == "ignore":
-        return f"namespace {subject.namespace} is labelled `{_WEBHOOK}: ignore`", "remove this label"
+        return Ignored(f"namespace {subject.namespace} is labelled `{_WEBHOOK}: ignore`", "remove this label")
     if template.metadata.labels.get(_WEBHOOK) == "ignore":
-        return f"the pod is labelled `{_WEBHOOK}: ignore`", "remove this label"
+        return Ignored(f"the pod is labelled `{_WEBHOOK}: ignore`", "remove this label")
     if _is_privileged(container):
-        return "HAMi ignores privileged containers", "remove `privileged`"
-    if template.spec.scheduler_name not in _SCHEDULERS_OF_HAMI:
-        return f"HAMi ignores pods of scheduler `{template.spec.scheduler_name}`", "remove schedulerName"
-    return None
+        return Ignored("HAMi ignores privileged containers", "remove `privileged`")
+    name, names = template.spec.scheduler_name, scheduler_names_of_hami(subject.cluster_view())
+    if name in _DEFAULT_SCHEDULERS or name in (names or (_SCHEDULER_OF_CHART,)):
+        return None
+    unless = "" if names else f"unless {_SCHEDULER_NAME} of HAMi is `{name}`, "
+    reason = f"{unless}HAMi ignores pods of scheduler `{name}`"
+    return Ignored(reason, "remove schedulerName", is_conditional=not names)
+
+
+def scheduler_names_of_hami(view: ClusterView) -> tuple[str, ...]:
+    """Return the names of schedulers in the arguments of HAMi's Deployments; () if no file has such arguments."""
+    return view.once(scheduler_names_of_hami, lambda: tuple(_scheduler_names_of_hami(view)))
+
+
+def _scheduler_names_of_hami(view: ClusterView) -> Iterator[str]:
+    for deployment in view.copy_without_missing_objects().list_typed(Deployment):
+        for container in deployment.spec.template.spec.containers:
+            if not parse_image_name(container.image).is_in_any_registry(HAMI_IMAGE):
+                continue
+            for word, following in pairwise((*container.command, *container.args, "")):
+                flag, separator, value = word.partition("=")
+                if flag == _SCHEDULER_NAME and (name := value if separator else following):
+                    yield name
 
 
 def labels_of_namespace(subject: Subject) -> Mapping[str, str]:

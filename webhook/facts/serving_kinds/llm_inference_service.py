@@ -1,8 +1,9 @@
 """Checks LLMInferenceServices: settings of parallelism, adapters, router and autoscaler that KServe refuses, and
 parallel sizes that do not match the pods and GPUs.
 
-The number of pods of a group is data divided by dataLocal, rounded down, and at least 1. The shipped presets pass
-tensor, data and dataLocal to vLLM, but no preset passes pipeline.
+The number of pods of a group is data divided by dataLocal, rounded down, and at least 1. With a worker, the shipped
+presets pass tensor, data and dataLocal to vLLM. Without a worker, the presets pass only tensor, from KServe 0.20 on. No
+preset passes pipeline.
 
 The configurations that an LLMInferenceService names in baseRefs are merged as in KServe. Each configuration overrides
 all earlier configurations, and the object itself overrides all configurations. Containers are merged by name. A
@@ -182,7 +183,7 @@ def _check_workload(workload: LlmWorkload) -> Iterator[Problem]:
 def _check_sizes(workload: LlmWorkload) -> Iterator[Problem]:
     sizes = workload.parallelism
     data, local = sizes.data, sizes.data_local
-    if data and local and data > local and data % local:
+    if workload.worker and data and local and data > local and data % local:
         pods = max(data // local, 1)
         message = f"is not a multiple of dataLocal {local}, so KServe creates {counted(pods, 'pod')} with "
         message += f"{pods * local} of {data} ranks, and vLLM waits for the missing ranks"
@@ -197,16 +198,25 @@ def _check_sizes(workload: LlmWorkload) -> Iterator[Problem]:
         if main is None or main.command or main.args:
             continue
         gpus, tensor = _gpus_of_container(main), sizes.tensor or 1
-        needed = tensor * (local or 1)
+        is_data_read = bool(workload.worker)
+        needed = tensor * (local or 1) if is_data_read else tensor
         if gpus and needed > gpus:
-            words = f"tensor {tensor}" + (f" times dataLocal {local}" if (local or 1) > 1 else "")
+            words = f"tensor {tensor}" + (f" times dataLocal {local}" if is_data_read and (local or 1) > 1 else "")
             has = f"container main{of_pod} has {counted(gpus, 'GPU')}, so vLLM exits at start"
-            message = f"vLLM starts {needed} workers in a pod ({words}), but {has}"
-            yield LLM_GPUS.problem(sizes.path("tensor"), message, f"set the GPU limit to {needed}")
+            since = "" if is_data_read else "from KServe 0.20 on, "
+            message = f"{since}vLLM starts {needed} workers in a pod ({words}), but {has}"
+            fix = f"set the GPU limit to {needed}"
+            yield LLM_GPUS.problem(sizes.path("tensor"), message, fix, is_conditional=not is_data_read)
             return
-        if gpus and sizes.tensor and needed < gpus and _ADDED_ARGUMENTS not in main.environment.names:
+        is_data_ignored = bool(data and local and not is_data_read)
+        is_told = bool(sizes.tensor) or is_data_ignored
+        if gpus and is_told and needed < gpus and _ADDED_ARGUMENTS not in main.environment.names:
             message = f"vLLM uses {needed} of {gpus} GPUs of container main{of_pod}, so the other GPUs stay idle"
-            yield LLM_GPUS_UNUSED.problem(main.at, message, f"set parallelism.tensor {gpus}, or request {needed}")
+            fix = f"set parallelism.tensor {gpus}, or request {needed}"
+            if is_data_ignored:
+                message = f"without worker no preset reads data {data} and dataLocal {local}, so {message}"
+                fix = f"add a worker, or {fix}"
+            yield LLM_GPUS_UNUSED.problem(main.at, message, fix)
             return
 
 

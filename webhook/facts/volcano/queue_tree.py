@@ -3,7 +3,9 @@
 Volcano creates the queues `root` and `default` itself. A view knows all queues and their states only if it has `root`
 with its state, or if it is the whole cluster. Manifests have only some queues, without states. Manifests have `root`
 only if a site sets the amounts of `root`. A queue can use at most its capability and the capability of every parent. A
-queue without a capability can use the whole cluster.
+queue without a capability can use the whole cluster. The scheduler counts parents only with the plugin capacity and
+enableHierarchy. Volcano's own configuration has the plugin proportion. A problem is conditional if no file shows the
+configuration.
 
 A queue that an object names must exist, be open, have no queues below it, and have enough capacity. The modules of
 Jobs, PodGroups and pods declare these rules.
@@ -28,6 +30,7 @@ from webhook.facts.resource_units import parse_amount_in_kueue_units
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.facts.volcano.gang_resources import Amounts
+from webhook.facts.volcano.scheduler import counts_parents
 from webhook.facts.volcano_objects.types import ROOT, Queue
 from webhook.rules.problem import MissingObject, Problem
 from webhook.rules.rule import Rule
@@ -236,20 +239,21 @@ def _check_queue_open(name: str, path: FieldPath | str, subject: Subject, rules:
 
 
 def _check_queue_leaf(name: str, path: FieldPath | str, queues: QueueTree, rules: QueueRules) -> Iterator[Problem]:
-    """Yield a queue with queues below it, which Volcano's webhook rejects in a Job and ignores in a PodGroup."""
-    if queues.is_leaf(name):
+    """Yield a queue with queues below it, which Volcano's webhook rejects in a Job and accepts in a PodGroup."""
+    is_counted = True if rules.is_of_jobs else counts_parents(queues.view)
+    if queues.is_leaf(name) or is_counted is False:
         return
     children = queues.children.get(name, ())
     below = "the root queue" if name == ROOT else f"a queue with {_children_as_text(children, queues)}"
     message = (
-        f"is {below}, but Volcano places pods only of queues without children (with enableHierarchy in the plugin "
-        "capacity, Volcano then schedules no job at all)"
+        f"is {below}, and with enableHierarchy in the plugin capacity, Volcano places pods only of queues without "
+        "children, and then schedules no job at all"
     )
     is_named = bool(children)
     if rules.is_of_jobs:
         message, is_named = f"is {below}, but a job must be in a queue without children", name != ROOT
     fix = f"name a queue below `{name}`, such as `{min(children)}`" if is_named else "name a queue below the root"
-    yield rules.leaf.problem(path, message, fix, name)
+    yield rules.leaf.problem(path, message, fix, name, is_conditional=is_counted is None)
 
 
 def _children_as_text(names: Sequence[str], queues: QueueTree) -> str:
@@ -263,17 +267,20 @@ def warn_of_amounts_above_capability(
     needed: Amounts, name: str, path: FieldPath, queues: QueueTree, rules: QueueRules
 ) -> Iterator[Problem]:
     """Yield the first amount that is above the capability of an existing queue or of a queue above it."""
-    for queue in (queues.all[name], *queues.ancestors(name)) if name in queues.all else ():
+    is_counted = counts_parents(queues.view)
+    above = () if is_counted is False else queues.ancestors(name)
+    for queue in (queues.all[name], *above) if name in queues.all else ():
         for resource, amount, most in _amounts_above_capability(needed, queue):
             why = f"spec.capability of the queue{queues.describe_origin(name)} is {most}"
             if queue.name != name:
-                where = "which counts if the capacity plugin has enableHierarchy"
-                above = f"queue `{queue.name}`{queues.describe_origin(queue.name)} above this queue"
-                why = f"spec.capability of {above} is {most}, {where}"
+                where = f"which counts {'because' if is_counted else 'if'} the capacity plugin has enableHierarchy"
+                its_parent = f"queue `{queue.name}`{queues.describe_origin(queue.name)} above this queue"
+                why = f"spec.capability of {its_parent} is {most}, {where}"
             needs = Quantity(amount, -3, most.format)
             message = f"can never give the {needs} {resource} that the pods need together because {why}"
             fix = "ask for less, or ask the administrator to raise the capability"
-            yield rules.capability.problem(path, message, fix, name)
+            is_conditional = queue.name != name and not is_counted
+            yield rules.capability.problem(path, message, fix, name, is_conditional=is_conditional)
             return
 
 

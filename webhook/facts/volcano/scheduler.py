@@ -18,6 +18,7 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.errors import InputError
 from webhook.facts.subject import Subject
+from webhook.facts.view import ClusterView
 from webhook.facts.volcano.groups import VOLCANO_SCHEDULER
 from webhook.rules.problem import Problem
 from webhook.text.similar_names import nearest_name
@@ -184,6 +185,9 @@ _OUT_OF_ORDER: Final[Mapping[str, str]] = {
 }
 _AGENT: Final = "agent-scheduler"
 """The name of the configuration of Volcano's other scheduler: installer/helm/chart/volcano/templates."""
+_CAPACITY: Final = "capacity"
+_SECONDS_A_CHARACTER: Final = 1e-5
+"""Seconds to parse a character of YAML."""
 _LONGEST: Final = 100_000
 """Longer configurations are not read. Real configurations have at most some thousand characters."""
 
@@ -219,6 +223,31 @@ class SchedulerConfiguration(Typed):
             yield from tier.plugins
 
 
+def counts_parents(view: ClusterView) -> bool | None:
+    """Return whether the scheduler counts the parents of queues, which only the plugin capacity with enableHierarchy
+    does; None if no file has the configuration. A live view has no ConfigMaps.
+    """
+    return view.once(counts_parents, lambda: _counts_parents(view))
+
+
+def _counts_parents(view: ClusterView) -> bool | None:
+    """Return the answer of all configurations in files; None without a configuration, or if the answers differ."""
+    answers = set[bool]()
+    for config_map in view.copy_without_missing_objects().list_typed(ConfigMap):
+        for text in (text for key, text in config_map.data.items() if _is_configuration_key(key)):
+            if not _is_configuration(text):
+                continue
+            view.deadline.require_time_for_call(len(text) * _SECONDS_A_CHARACTER)
+            try:
+                documents = yamlfile.load(text)
+            except InputError:
+                return None
+            conf = SchedulerConfiguration.of(documents[0].value if documents else None, (), config_map.reading)
+            options = [each for each in conf.plugin_options() if each.name == _CAPACITY]
+            answers.add(bool(options) and options[0].enable_hierarchy)
+    return answers.pop() if len(answers) == 1 else None
+
+
 def check_scheduler_conf(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of scheduler configurations in a ConfigMap.
 
@@ -245,7 +274,7 @@ def _is_configuration(text: str) -> bool:
 
 def _validate_configuration_text(text: str, at: FieldPath, config_map: ConfigMap) -> Iterator[Problem]:
     config_map.reading.deadline.require_time_for_call(
-        len(text) * 1e-5
+        len(text) * _SECONDS_A_CHARACTER
     )  # parsing YAML needs about this time, and cannot be interrupted
     try:
         documents = yamlfile.load(text)
