@@ -79,6 +79,16 @@ SAME_NODE_RANK: Final = MODEL_SERVER.rule(
     why="All pods of a template have the same arguments, so every node has the same rank.",
     refused_by="nothing; the server waits and exits",
 )
+NOT_HEADLESS: Final = MODEL_SERVER.rule(
+    "model-server/not-headless",
+    title="A later node of vLLM with data parallel ranks runs without --headless",
+    why=(
+        "With --nnodes, one load balancer on node 0 serves all data parallel ranks. On another node, vLLM without "
+        "--headless ends with an assertion, so the ranks of that node never start."
+    ),
+    source="vllm-project/vllm vllm/v1/engine/utils.py@00a5fdd2",
+    function="launch_core_engines",
+)
 LEADER_WITHOUT_GPU: Final = MODEL_SERVER.rule(
     "model-server/leader-without-gpu",
     title="vLLM starts on Ray in a pod without a GPU",
@@ -114,6 +124,11 @@ _WITH_LEADER: Final = ("leader", "main")
 """Names of the pod sets of a LeaderWorkerSet that contain the leader. `leader` has only the leader, `main` has all
 pods.
 """
+_OTHER_BALANCING: Final = (
+    *("headless", "config", "omni", "backend", "data-backend", "data-rank", "data-start-rank", "data-hybrid"),
+    *("data-external", "data-ports"),
+)
+"""The meanings of flags with which a node above 0 may start, or with which this is not known."""
 _HEAD_GROUP: Final = "headGroupSpec"
 _MOST_NAMED: Final = 4
 _LEADER_ADDRESS: Final = "$(LWS_LEADER_ADDRESS)"
@@ -186,6 +201,7 @@ def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[P
     yield from _check_address(member, nodes, subject)
     yield from _check_node_rank(member, nodes, subject)
     pods = _pods_of_kind(member, subject) if group is None else group.pods
+    yield from _check_headless(member, nodes, pods, subject)
     if pods is not None and nodes > pods:
         total, gpus = member.processes.total, None if group is None else group.gpus
         waits = f"{member.server.name} waits for --nnodes {nodes}"
@@ -375,6 +391,31 @@ def _check_node_rank(member: ServerContainer, nodes: int, subject: Subject) -> I
     is_of_worker_set = _group_of_worker_set(member, subject) is not None
     fix = "set --node-rank $(LWS_WORKER_INDEX)" if is_of_worker_set else "set --node-rank from the number of the pod"
     yield SAME_NODE_RANK.problem(member.path, message, fix, words=arguments.written("node-rank", "nodes"))
+
+
+def _check_headless(member: ServerContainer, nodes: int, pods: int | None, subject: Subject) -> Iterator[Problem]:
+    """Report a node above 0 of vLLM that starts a load balancer for its data parallel ranks.
+
+    A template with a computed rank has the last node if its pods are not only the leader and the group has a pod for
+    each node.
+    """
+    arguments = member.server.arguments
+    data, rank = arguments.number("data"), arguments.number("node-rank", 0)
+    total = member.processes.total
+    if member.server.name != VLLM or member.server.is_of_dynamo or arguments.is_open or not data or data < 2:
+        return
+    if arguments.has(*_OTHER_BALANCING) or total is None or total % nodes:
+        return
+    if rank is None:
+        is_later = member.pod_set.path[-1:] == ("workerTemplate",) or _are_arguments_shared(member, subject)
+        rank = nodes - 1 if is_later and pods is not None and pods >= nodes else 0
+    elif _are_arguments_shared(member, subject):
+        return  # SAME_NODE_RANK reports these pods
+    if rank < nodes and rank * data // nodes > 0:
+        flag = arguments.spelling("data", "--data-parallel-size")
+        message = f"has {flag} {data} and no --headless, so vLLM ends at its start on node {rank} of --nnodes {nodes}"
+        fix = "add --headless on the nodes above 0, as in a workerTemplate beside a leaderTemplate"
+        yield NOT_HEADLESS.problem(member.path, message, fix, words=arguments.written("nodes", "data"))
 
 
 def _pods_of_kind(member: ServerContainer, subject: Subject) -> int | None:
