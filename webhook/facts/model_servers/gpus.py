@@ -1,7 +1,8 @@
 """How many GPUs a container has for processes that use one GPU each.
 
-`nvidia.com/gpu`, `amd.com/gpu`, and claims of whole GPUs with a fixed count are counted. Other accelerators, shares,
-slices, and devices that a LimitRange or a claim may add cannot be compared with processes.
+`nvidia.com/gpu`, `amd.com/gpu`, and claims of whole GPUs with a fixed count are counted. Other accelerators, slices,
+and devices that a LimitRange or a claim may add cannot be compared with processes. Shares (`nvidia.com/gpu.shared`) of
+one container may be of one GPU or of several: the container sees at most as many GPUs as it has shares.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from webhook.typed.pods import Container
 COMPARABLE: Final[Mapping[str, str]] = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
 """Resources that count whole GPUs, each for one process, with their vendors."""
 _SLICE: Final = "nvidia.com/mig-"
+_SHARED: Final = "nvidia.com/gpu.shared"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class ContainerGpus:
         slices: the requested resources of MIG slices, with their amounts.
         has_other: whether the container requests other devices, or GPUs in an amount that cannot be read.
         by_claims: whether claims give the container devices.
+        shares: the number of shares of GPUs; 0 if the container has other devices, or if the number is not known.
     """
 
     count: int | None = None
@@ -41,6 +44,12 @@ class ContainerGpus:
     slices: tuple[tuple[str, int], ...] = ()
     has_other: bool = False
     by_claims: bool = False
+    shares: int = 0
+
+    @property
+    def most(self) -> int | None:
+        """Return how many GPUs the container sees at most; None if the number is not known."""
+        return self.count if self.count is not None else self.shares or None
 
     @property
     def is_without(self) -> bool:
@@ -52,6 +61,7 @@ def gpus_of_container(container: Container, pod_set: str, subject: Subject) -> C
     """Return the GPUs of a container of a pod set."""
     resources, total, vendor, zero = container.resources, 0, "", ""
     slices, has_other = list[tuple[str, int]](), False
+    shares, devices_besides = 0, False
     amounts = {**resources.written_requests, **resources.written_limits}
     for name, written in resources.reading.deadline.charge_for_items(list(amounts.items())):
         if "/" not in name:
@@ -65,6 +75,7 @@ def gpus_of_container(container: Container, pod_set: str, subject: Subject) -> C
             is_slice = name.startswith(_SLICE) and not name.endswith(".shared")
             slices.extend([(name, number)] if is_slice and number else [])
             has_other = True
+            shares, devices_besides = (number or 0, devices_besides) if name == _SHARED else (shares, True)
     by_claims = bool(resources.claims)
     claimed = _gpus_of_claims(container, pod_set, subject) if by_claims else 0
     is_known = claimed is not None and not has_other and not _has_open_resources(container)
@@ -76,6 +87,7 @@ def gpus_of_container(container: Container, pod_set: str, subject: Subject) -> C
         slices=tuple(slices),
         has_other=has_other,
         by_claims=by_claims,
+        shares=0 if total or devices_besides or by_claims or _has_open_resources(container) else shares,
     )
 
 

@@ -131,12 +131,12 @@ class ServerAtPath:
 
 def check_processes_against_gpus(at: ServerAtPath) -> Iterator[Problem]:
     """Report processes without a GPU in their container, and GPUs without a process."""
-    processes, gpus = at.processes, at.gpus.count
-    if processes.here is None or gpus is None or processes.is_anywhere:
+    processes, gpus, most = at.processes, at.gpus.count, at.gpus.most
+    if processes.here is None or most is None or processes.is_anywhere:
         return
-    if processes.here > gpus:
-        yield _problem_of_lacking_gpus(at, processes.here, gpus)
-    elif processes.here < gpus:
+    if processes.here > most:
+        yield _problem_of_lacking_gpus(at, processes.here, most)
+    elif gpus is not None and processes.here < gpus:
         uses = f"{at.server} uses {processes.here} of {counted(gpus, 'GPU')}"
         uses += f" on each of {processes.nodes} nodes" if processes.nodes > 1 else ""
         message = f"{uses}, so the other GPUs stay idle"
@@ -148,6 +148,8 @@ def check_processes_against_gpus(at: ServerAtPath) -> Iterator[Problem]:
 def _problem_of_lacking_gpus(at: ServerAtPath, here: int, gpus: int) -> Problem:
     processes = at.processes
     has = f"the container has {counted(gpus, 'GPU')}"
+    if at.gpus.count is None:
+        has = f"the container has {counted(gpus, 'share')} of GPUs and sees at most {counted(gpus, 'GPU')}"
     request = f"request {counted(here, 'GPU')}"
     if processes.data_ranks > 1:
         ranks = counted(processes.data_ranks, "data parallel rank")

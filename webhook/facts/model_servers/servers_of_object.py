@@ -90,7 +90,7 @@ class ServerContainer:
     @property
     def lacks_gpus(self) -> bool:
         """Return whether the container starts more processes than it has GPUs."""
-        here, gpus = self.processes.here, self.gpus.count
+        here, gpus = self.processes.here, self.gpus.most
         return here is not None and gpus is not None and here > gpus and not self.processes.is_anywhere
 
     def locate(self, path: FieldPath) -> FieldPath:
