@@ -110,6 +110,17 @@ SCALED_TWICE: Final = UPDATE.rule(
     function="verifyHpas",
     fails="create",
 )
+SCALED_TO_ZERO: Final = UPDATE.rule(
+    "update/scaled-to-zero",
+    title="A ScaledObject with only CPU or memory triggers has minReplicaCount 0",
+    why="Without pods there is no CPU or memory to count, so KEDA refuses a minimum of 0, the default.",
+    refused_by="KEDA's webhook",
+    source="kedacore/keda@02c2bdce apis/keda/v1alpha1/scaledobject_webhook.go",
+    function="verifyCPUMemoryScalers",
+    fails="create",
+)
+_OF_PODS: Final = frozenset(("cpu", "memory"))
+"""The triggers that count what the pods use."""
 _OWNERSHIP: Final = ("validations.keda.sh/hpa-ownership", "scaledobject.keda.sh/transfer-hpa-ownership")
 """Annotations that allow another HorizontalPodAutoscaler. The first allows it with the value false."""
 _NEW_CLUSTER: Final = "NewCluster"
@@ -349,6 +360,7 @@ def check_scaled_object(subject: Subject) -> Iterator[Problem]:
     kind = target.kind or "Deployment"
     yield from _check_maximum(subject, kind, target.name, spec.max_replica_count, at)
     yield from _check_triggers(subject, spec, kind)
+    yield from _check_least(spec, kind)
     yield from _check_other_autoscaler(subject, spec, kind)
 
 
@@ -366,6 +378,22 @@ def _check_other_autoscaler(subject: Subject, spec: ScaledObjectSpec, kind: str)
             fix = "remove the HorizontalPodAutoscaler, and name its metrics in `triggers`"
             yield SCALED_TWICE.problem(target.at, message, fix)
             return
+
+
+def _check_least(spec: ScaledObjectSpec, kind: str) -> Iterator[Problem]:
+    """Report a minimum of 0 beside triggers that all count what the pods use. KEDA checks only kinds of group apps."""
+    is_of_apps = (spec.scale_target_ref.json.get("apiVersion") or "apps/v1") == "apps/v1"
+    only_of_pods = bool(spec.triggers) and all(each.type in _OF_PODS for each in spec.triggers)
+    if (
+        kind in _SCALED
+        and is_of_apps
+        and only_of_pods
+        and not (spec.is_omitted("minReplicaCount") or spec.min_replica_count)
+    ):
+        is_set = spec.has("minReplicaCount")
+        message = "is 0" if is_set else "is not set, so it is 0"
+        message += ", but all triggers count CPU or memory, so KEDA refuses the ScaledObject"
+        yield SCALED_TO_ZERO.problem(spec.path("minReplicaCount"), message, "set 1 or more, or add another trigger")
 
 
 def _check_triggers(subject: Subject, spec: ScaledObjectSpec, kind: str) -> Iterator[Problem]:

@@ -87,6 +87,7 @@ class ScaledObjectSpec(Typed):
 
     triggers = Parts(ScaleTrigger)
     scale_target_ref = Part(ScaleTarget)
+    min_replica_count = OptionalNumber()
     max_replica_count = OptionalNumber()
 
 
