@@ -35,6 +35,7 @@ QUEUE_LABEL: Final = f"{_GROUP}/queue-name"
 _LOCAL_QUEUE: Final = GroupVersionKind(_GROUP, "v1beta2", "LocalQueue")
 _CLUSTER_QUEUE: Final = GroupVersionKind(_GROUP, "v1beta2", "ClusterQueue")
 _MORE: Final = re.compile(r"insufficient unused quota for ([^ ,]+) in flavor ([^ ,]+), ([^ ,]+) more needed")
+_PREEMPTS: Final = re.compile(r"Pending the preemption of (\d+) workload")
 _REJECTED: Final = re.compile(r"Admission check\(s\): (.+), were rejected")
 _MOST_NAMED: Final = 3
 
@@ -139,17 +140,20 @@ _CHECK: Final = "ask the owner of the admission check; the ClusterQueue names it
 
 
 def read_workload(workload: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield the statements about a Workload that Kueue has not admitted."""
+    """Yield the statements about a Workload that Kueue has not admitted, or that Kueue stops."""
     conditions = conditions_of(workload)
     if true_condition(conditions, "Finished"):
         return
     if get(workload, ("spec", "active"), True) is False:
         yield _statement_about_deactivated_workload(workload, conditions)
-    elif not true_condition(conditions, "Admitted"):
-        if true_condition(conditions, "QuotaReserved"):
-            yield _statement_about_admission_checks(workload)
-        else:
-            yield _statement_about_missing_quota(workload, conditions, reading)
+    elif true_condition(conditions, "Admitted"):
+        if evicted := true_condition(conditions, "Evicted"):
+            says = f"{_why_evicted(evicted)}, and its pods are being stopped"
+            yield Statement(about=name_of(workload), standing="waits", turn=Turn.QUEUE, says=says, words=evicted.words)
+    elif true_condition(conditions, "QuotaReserved"):
+        yield _statement_about_admission_checks(workload)
+    else:
+        yield _statement_about_missing_quota(workload, conditions, reading)
 
 
 def is_admitted(workload: JSON) -> bool:
@@ -212,10 +216,9 @@ def _statement_about_missing_quota(
     evicted = true_condition(conditions, "Evicted")
     words = quota.words if quota else ""
     if evicted is not None:
-        before = _EVICTED.get(evicted.reason, f"Kueue evicted it ({evicted.reason})")
         # after an eviction, Kueue first copies the message of the eviction into this condition
         is_new = quota is not None and quota.message != evicted.message
-        says = f"{before}, and it waits again{f': {says}' if is_new else ''}"
+        says = f"{_why_evicted(evicted)}, and it waits again{f': {says}' if is_new else ''}"
         words = "; ".join(filter(None, (evicted.words, words if is_new else "")))
         again = text_at(workload, ("status", "requeueState", "requeueAt"))
         says += f"; Kueue tries it again at {again}" if again else ""
@@ -224,11 +227,17 @@ def _statement_about_missing_quota(
     return Statement(about=name_of(workload), standing=standing, turn=Turn.QUEUE, says=says, fix=fix, words=words)
 
 
+def _why_evicted(evicted: Condition) -> str:
+    return _EVICTED.get(evicted.reason, f"Kueue evicted it ({evicted.reason})")
+
+
 def _why_without_quota(workload: JSON, quota: Condition | None, reading: ClusterReading) -> tuple[Standing, str, str]:
     """Return the standing, the sentence and the fix for a Workload without quota."""
     name = text_at(workload, ("spec", "queueName"))
     if quota is None:
         return _behind_others(workload, reading)
+    if preempts := _PREEMPTS.search(quota.message):
+        return "waits", f"Kueue stops {counted(int(preempts[1]), 'other job')} to make room for it", ""
     if more := list(_MORE.finditer(quota.message)):
         return (
             "waits",
