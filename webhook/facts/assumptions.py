@@ -39,10 +39,10 @@ class ClusterAssumptions(Struct, frozen=True, kw_only=True):
         kubernetes: the release of the API server.
         trainer: the release of Kubeflow Trainer; None if the param does not state it.
         device_claims: whether Trainer's feature gate for device claims (KEP-2782) is on; None if the param does not
-            state it. facts/train_job_pods/releases.py then reads other sources, as it does for `trainer`.
+            state it. If this field or `trainer` is None, facts/train_job_pods/releases.py reads other sources.
         feature_gates: the feature gates of the device driver that the param switches on.
-        resources: the extended resources that `gpu` means, under the keys `resource`, `resource.<namespace>` and
-            `vendor.<name>`.
+        resources: pairs of a key of the param and the extended resource that `gpu` means under this key. The keys are
+            `resource`, `resource.<namespace>` and `vendor.<name>`.
         kueue: the release of Kueue.
         knows_kueue: whether the param states the release of Kueue.
         kueue_configuration: the text of Kueue's Configuration; "" to read the Configuration from the cluster.

@@ -1,7 +1,7 @@
 """Runs the checks of a group for an object. subject.py declares the type of checks.
 
-The module also says which objects are of no concern to some checks: objects of controllers, and updates that change
-nothing that the checks read.
+check.py also says which objects some checks skip: objects that controllers create, and updates that change nothing that
+the checks read.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def problems_of_group(group: str, subject: Subject) -> CheckResults:
         return NOTHING
     problems: list[Problem] = []
     until = subject.deadline
-    until.left -= WORK  # as `spend`, without the cost of a call
+    until.left -= WORK  # does the same as `spend`, without the cost of a call
     if until.left < 0:
         until.check_clock()
     answers = subject.results  # read directly, because `once` would cost a call for each check
@@ -104,7 +104,7 @@ def _checked_and_unchecked(problems: Iterable[Problem]) -> CheckResults:
 
 
 def _consider_unmerged_patches(problem: Problem, subject: Subject) -> Problem:
-    """Return the problem. If a field is absent that a kustomization may add, the problem is not known."""
+    """Return the problem. The problem is marked as not known if an unmerged patch may add the absent field."""
     name = problem.needs or _absent_field(problem.path, subject.object)
     patches = subject.attributes.unmerged_patches if name else ()
     first = next((each for each in patches if each.fields is None or name in each.fields), None)
@@ -143,7 +143,7 @@ def changes_fields_that_checks_read(subject: Subject) -> bool:
     read.
 
     Other updates are not checked, because the object may be older than the webhook or a rule. Controllers must still be
-    able to write its status, finalizers and labels, and users must be able to delete it.
+    able to write the status, finalizers and labels of the object, and users must be able to delete the object.
     """
     if not subject.object or not subject.old_object:
         return True
@@ -160,7 +160,7 @@ def _fields_that_checks_read(obj: Object) -> JSON:
 
 
 def _metadata_that_checks_read(obj: Object) -> JSON:
-    """Return the metadata that checks read: the owners of the object, its labels and annotations."""
+    """Return the owners of an object, and the labels and annotations that checks read."""
     marked = (obj.labels, obj.annotations)
     read = [{key: text for key, text in each.items() if any(word in key for word in _READ_KEYS)} for each in marked]
     return [obj.metadata.json.get("ownerReferences"), *read]
@@ -183,8 +183,8 @@ def _is_pod_with_none_of_parts(parts: frozenset[str], subject: Subject) -> bool:
 
 
 def _parts_of_pod(subject: Subject) -> AbstractSet[str]:
-    """Return the rare parts that a Pod has. The virtual Pod of a template also has the part TEMPLATE, and the virtual
-    Pod of a patch of a template the part PATCH.
+    """Return the rare parts that a Pod has. The virtual Pod of a template also has the part TEMPLATE. If the template
+    is a patch, the virtual Pod also has the part PATCH.
     """
     present = subject.typed(Pod).parts.present
     if subject.template_of is None:

@@ -16,7 +16,7 @@ from webhook.cel.types import Structure, Type, object_type
 from webhook.rules.problem import MissingObject
 
 Missing: TypeAlias = Mapping[str, tuple[MissingObject, ...]]
-"""By field of a fact: the objects that the field needs and that were not found. The key "" is the whole fact."""
+"""Maps a field of a fact to the objects that the field needs and that were not found. The key "" is the whole fact."""
 
 
 class FactResult(Struct, frozen=True):
@@ -44,6 +44,6 @@ class FactStructure(Struct, frozen=True):
 
 
 def declare_structure(name: str, /, **fields: tuple[Type, str]) -> FactStructure:
-    """Return the structure `claimgate.<name>`. The value for each field is its type and its meaning."""
+    """Return the structure `claimgate.<name>`. `fields` has the type and the meaning of each field."""
     types = {name: declared for name, (declared, _) in fields.items()}
     return FactStructure(Structure(f"claimgate.{name}", types), {name: text for name, (_, text) in fields.items()})

@@ -83,7 +83,7 @@ class LaunchedProgram(NamedTuple):
         hosts: whether the command names hosts that are not from the hostfile of the job.
         named_hosts: the hosts that the command lists instead of a hostfile, as written: `${MPI_HOST}`.
         oversubscribed: whether mpirun may start more processes than there are slots.
-        whole: whether every option is known. Then an absent option is certainly not set.
+        whole: whether every option is known. If so, an option that is absent from the command is certainly not set.
         is_inline: whether the command starts only a Python program that is written in the command itself.
     """
 
@@ -230,7 +230,7 @@ def _is_script_that_changes_hosts(word: str) -> bool:
 
 
 def _certain_variables(env: Sequence[tuple[str, str | None]], reading: ReadingBudget) -> dict[str, str]:
-    """Return the environment variables with certain values. The last value of a name counts."""
+    """Return the environment variables with known values. If a name occurs twice, the last value counts."""
     known: dict[str, str] = {}
     for name, value in reading.deadline.items_with_clock_checks(env):
         known.pop(name, None)

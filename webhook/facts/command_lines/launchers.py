@@ -81,8 +81,8 @@ def read_launcher_catalogue() -> LauncherCatalogue:
 def catalogue_of_rows(
     rows: Sequence[JSON], wrappers: Collection[str], others: Collection[str], variables: Collection[str] = ()
 ) -> LauncherCatalogue:
-    """Return a catalogue of programs that are found in commands: launchers, or other programs that are declared in the
-    same form.
+    """Return the catalogue of the programs that these rows declare. The rows have the form of launchers.yaml, and may
+    declare other programs than launchers.
     """
     read = [(row, _launcher_of_row(row)) for row in rows]
     programs = {name: launcher for row, launcher in read for name in row["programs"]}
@@ -182,7 +182,7 @@ def _variables_before_program(words: Sequence[str], catalogue: LauncherCatalogue
 
 
 def _runs_verb(launcher: LauncherRow, words: Sequence[str], index: int) -> bool:
-    """Return whether the word after the name of a program is the verb with which the program is a launcher."""
+    """Return whether the launcher's verb, such as `launch`, is the next word; True for a launcher without a verb."""
     return not launcher.verb or (index + 1 < len(words) and words[index + 1] == launcher.verb)
 
 

@@ -1,11 +1,11 @@
-"""The script that a shell runs, and the simple commands of a script, as words; a script is read, never run.
+"""Reads the script that a shell runs, and splits the script into simple commands and words. A script is never run.
 
 The reader understands quotes, comments, line continuations, here-documents, redirections, operators and reserved words.
 Parts that only a shell could evaluate (`$(...)`, globs) stay unchanged in the word. One pass from left to right splits
 a script into words and operators.
 
-Source: POSIX.1-2024, Shell Command Language, 2.2 Quoting and 2.3 Token Recognition among others; `function`, `select`,
-`&>` and `<<<` are bash's.
+Source: POSIX.1-2024, Shell Command Language, 2.2 Quoting and 2.3 Token Recognition among others. The reader also
+understands `function`, `select`, `&>` and `<<<` of bash.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class _ShellTokenizer:
         self.text = script
         self.at = 0
         self.depth = 0
-        self.documents: list[tuple[str, bool]] = []  # delimiter, whether tabs before it are dropped
+        self.documents: list[tuple[str, bool]] = []  # delimiter, whether tabs before the delimiter are dropped
 
     def tokens(self) -> Iterator[ShellWord | Operator]:
         document: Operator = ""
@@ -330,7 +330,9 @@ class _ShellTokenizer:
 
 
 class ShellCommand(Struct, frozen=True):
-    """The words of a command as written. `certain`: the command always runs, once, in the shell of the script."""
+    """The words of a command as written. `certain`: whether the command always runs, exactly once, in the shell of the
+    script.
+    """
 
     words: tuple[ShellWord, ...]
     certain: bool
@@ -443,7 +445,7 @@ class ScriptVariables:
     """The known values of variables while the commands of a script are read; `?` is a value that the script computes.
 
     `own` has the names of variables with a value that the script computes. `exported` has the names of variables that
-    programs get, and `of_command` the variables that are set only for the last command.
+    programs get. `of_command` has the variables that are set only for the last command, with their values.
     """
 
     def __init__(self, known: Mapping[str, str], reading: ReadingBudget | None = None) -> None:
@@ -458,7 +460,7 @@ class ScriptVariables:
         return "?" if name in self.own else self.known.get(name)
 
     def certain_values(self) -> dict[str, str]:
-        """Return the certain values, for a script inside the script."""
+        """Return the known values of variables, for a script inside the script."""
         return {name: value for name, value in self.known.items() if name not in self.own}
 
     def values_for_program(self, names: Collection[str]) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 - Tolerations keep pods on nodes and devices that have failed. A toleration without a key and with the operator Exists
   matches every taint. Device taints: KEP-5055.
-- Another pod should replace a failed pod, with other devices and an image that is already on the node.
+- Another pod should replace a failed pod. The new pod should get other devices, and use an image that is already on the
+  node.
 
 restarts.py has the rules about controllers, probes.py the rules about servers, and nccl.py the rules about NCCL.
 
@@ -149,8 +150,8 @@ def _only_tries_devices(container: Container, subject: Subject) -> bool:
 
 
 def advise_reused_claims_of_single_pods(subject: Subject) -> Iterator[Problem]:
-    """Warn of a ResourceClaim in a template of one pod: the replacement of a failed pod gets the same devices, also if
-    they have failed. device_claims.py reports a claim that several pods share.
+    """Warn of a ResourceClaim in a template of one pod. A pod that replaces a failed pod gets the same devices, even if
+    the devices have failed. device_claims.py reports a claim that several pods share.
     """
     using = [
         pods

@@ -98,8 +98,8 @@ def _may_use_gpus(pods: DevicePods) -> bool:
 
 
 def _nccl_variables(container: Container) -> Mapping[str, Variable]:
-    """Return the variables of a container that are checked. The last variable of a name counts."""
-    if not container.env_names.has_any_of(_LOOKED_AT):  # fast for hundreds of other variables
+    """Return the variables that are checked in a container. If a name occurs twice, the last variable counts."""
+    if not container.env_names.has_any_of(_LOOKED_AT):  # this test is fast for hundreds of other variables
         return {}
     return {variable.name: variable for variable in container.env if variable.name in _LOOKED_AT}
 
@@ -113,7 +113,9 @@ def _check_nccl_ib_disable(pods: DevicePods, container: Container, variable: Var
 
 
 def _check_efa_device(pods: DevicePods, container: Container, variable: Variable) -> Iterator[Problem]:
-    """Warn of a container that asks for EFA without an EFA device of a resource, of a claim, or of its node."""
+    """Warn of a variable that requires EFA in a container without an EFA device. A container may get an EFA device by a
+    resource, by a claim, or from its node.
+    """
     resources = container.resources
     is_open = resources.claims or container.security_context.privileged or container.is_omitted("resources")
     names = (*resources.limits, *resources.requests)
@@ -151,7 +153,7 @@ def _check_nccl_topology_file(pods: DevicePods, container: Container, variable: 
 
 
 def _check_nccl_socket_ifname(pods: DevicePods, container: Container) -> Iterator[Problem]:
-    """Warn of a container that sets the interface neither by a variable, nor in a command, nor in a configuration
+    """Warn of a container that does not choose NCCL's network interface by a variable, a command or a configuration
     file.
     """
     words = [*(variable.name for variable in container.env), *container.words]

@@ -242,7 +242,8 @@ def _problem_of_probe_that_kills(at: FieldPath, seconds: int, *, has_startup_pro
 
 
 def advise_probes_of_parts(subject: Subject) -> Iterator[Problem]:
-    """Warn of startupProbes that allow too little time. KServe merges these with the startupProbes of its presets.
+    """Warn of startupProbes that allow too little time. KServe merges a startupProbe of the object with the
+    startupProbe of a preset.
 
     A livenessProbe alone is harmless, because each preset has a startupProbe of ten minutes. The presets load the model
     from a volume.
@@ -264,9 +265,10 @@ def advise_probes_of_parts(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_probes_of_nim_service(subject: Subject) -> Iterator[Problem]:
-    """Warn of a startupProbe that is too short for the model in the name of the image. It replaces the startupProbe of
-    the operator, which allows 20 minutes. Also warn of a startupProbe that is off if the livenessProbe kills the
-    container early.
+    """Warn of a startupProbe that is too short for the model in the name of the image. Also warn if the startupProbe is
+    off and the livenessProbe kills the container early.
+
+    A startupProbe of a NIMService replaces the startupProbe of the operator, which allows 20 minutes.
     """
     spec = subject.typed(NimService).spec
     startup, liveness = spec.startup_probe, spec.liveness_probe
@@ -286,8 +288,8 @@ def advise_probes_of_nim_service(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_probes_of_inference_service(subject: Subject) -> Iterator[Problem]:
-    """Warn of probes of `model` that are too short. KServe merges them over the probes of the runtime, and downloads
-    the model before the container starts.
+    """Warn of probes of `model` that are too short. KServe merges these probes over the probes of the runtime. KServe
+    downloads the model before the container starts.
     """
     model, view = subject.typed(InferenceService).spec.predictor.model, subject.cluster_view()
     if not model.runtime or not (model.startup_probe or model.liveness_probe):
@@ -350,7 +352,9 @@ def _billions_of_parameters(text: str, container: Container) -> Iterator[float]:
 
 
 def _label_that_selects(budget: JSON) -> Sequence[str]:
-    """Return one label that the selector of a PodDisruptionBudget requires; "" without labels or with expressions."""
+    """Return one label that the selector of a PodDisruptionBudget requires; "" for a selector without labels or with
+    expressions.
+    """
     selector = PodDisruptionBudget.of(budget).spec.selector
     return (min("=".join(each) for each in selector.match_labels.items()) if _asks_for_labels(selector) else "",)
 
@@ -455,7 +459,7 @@ def _serves_model(container: Container, subject: Subject, silent: re.Pattern[str
 
 def _loads_model_later(container: Container) -> bool:
     """Return whether a container runs a server that loads models on request. The image or the command shows this. If
-    these name no server, the name of the container or of a port may show this.
+    the image and the command name no server, the name of the container or of a port may show this.
     """
     patterns, image, words = read_model_server_patterns(), container.image, container.command_line
     if container.is_found_in(patterns.later, (f"{image} {words}",)):
@@ -466,14 +470,14 @@ def _loads_model_later(container: Container) -> bool:
 
 
 def _is_triton_without_models(container: Container) -> bool:
-    """Return whether Triton reads models from a folder of its published image. This image has no models."""
+    """Return whether Triton reads models from a folder of Triton's published image, which has no models."""
     if container.volume_mounts or not container.words or not container.words[0].endswith("tritonserver"):
         return False
     return container.is_found_in(_PLAIN_TRITON, (container.image,)) and container.runs(_LOCAL_REPOSITORY)
 
 
 def _only_waits(container: Container) -> bool:
-    """Return whether the command waits for ever, and starts no server before."""
+    """Return whether the command waits for ever, and starts no server first."""
     if not container.runs(_WAITS) or container.runs(_IN_BACKGROUND):
         return False
     return not ("&&" in container.command_line and container.runs(read_model_server_patterns().commands))
@@ -509,7 +513,9 @@ def _check_disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Pro
 def _budgets_that_may_select(
     labels: Mapping[str, str], view: ClusterView, *, has_more: bool
 ) -> Iterator[PodDisruptionBudget]:
-    """Yield the PodDisruptionBudgets that may select pods with these labels; all if the pods may have more labels."""
+    """Yield the PodDisruptionBudgets that may select pods with these labels. If the pods may have more labels
+    (`has_more`), yield all PodDisruptionBudgets of the namespace.
+    """
     if has_more:
         yield from view.typed_here(PodDisruptionBudget)
         return

@@ -254,7 +254,7 @@ def validate_fail_index(job: JobSpec) -> Iterator[Problem]:
 
 
 def advise_job_policies(subject: Subject) -> Iterator[Problem]:
-    """Advise on podFailurePolicy: of a Job with devices, or of the Jobs with devices that an object creates."""
+    """Advise on the podFailurePolicy of a Job with devices, or of the Jobs with devices that an object creates."""
     by_path = {pods.podset.path: pods for pods in subject.once(read_device_workload).device_pods}
     for job in _job_specs(subject) if by_path else ():
         pods = by_path.get(job.path("template"))

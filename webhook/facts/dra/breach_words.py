@@ -30,7 +30,7 @@ def message_and_fix(breach: Breach) -> BreachWords:
 
 
 def problem_of_breach(breach: Breach, rules: Mapping[str, Rule]) -> Problem:
-    """Return the problem for a breach, under the rule that it breaks. `rules` has the rule for each kind of breach."""
+    """Return the problem for a breach. `rules` maps each kind of breach to the rule that reports the breach."""
     message, fix, value = message_and_fix(breach)
     return rules[breach.what].problem(breach.at, message, fix, shown=value)
 

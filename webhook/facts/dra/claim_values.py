@@ -105,7 +105,7 @@ class _RequestNames:
         self._view = view
         paced = view.deadline.items_with_clock_checks
         self._names = dict.fromkeys(paced(name for request in requests for name in _names_of_request(request)))
-        # each alternative by the part after the slash, because users leave out `request/` by mistake
+        # full names by the part after the slash, because users leave out `request/` by mistake
         self._names_by_alternative = {
             name.partition("/")[2]: name for name in paced(reversed(self._names)) if "/" in name
         }

@@ -4,9 +4,10 @@ The API server checks the claims of pods, but not those of pod templates. The po
 claim has exactly one source.
 
 An object counts as absent only if the view has all objects of the cluster. Otherwise the rule is reported as not
-checked. A ComputeDomain creates a ResourceClaimTemplate, so this template counts as existing. A container that requests
-GPUs of a vendor both by a claim and as an extended resource gets both, and is reported. Claims for NICs and
-ComputeDomain channels in addition to GPUs are not reported, because multi-node jobs need them.
+checked. A ComputeDomain creates a ResourceClaimTemplate, so this template counts as existing. A container may request
+GPUs of a vendor both by a claim and as an extended resource. The container then gets the GPUs of both requests, and is
+reported. Claims for NICs and ComputeDomain channels in addition to GPUs are not reported, because multi-node jobs need
+them.
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go, and pkg/registry/resource/utils.go
 AuthorizedForAdmin for admin access.
@@ -261,9 +262,7 @@ def _claim_taken_twice_problem(claim: ContainerClaim, before: Collection[str]) -
 
 
 def _check_undeclared_claims(container: Container, declared: Collection[str], view: ClusterView) -> Iterator[Problem]:
-    """Yield the problems that validateResourceClaimNames would report: the container uses a claim that the pod does
-    not declare.
-    """
+    """Yield the problems that validateResourceClaimNames would report about claims that the pod does not declare."""
     for claim in container.resources.claims:
         if claim.name and claim.name not in declared and not has_placeholder_variable(claim.name):
             near = view.nearest(claim.name, declared)
@@ -370,7 +369,7 @@ def validate_admin_access(claim: ResolvedClaim, subject: Subject) -> Iterator[Pr
 
 
 def validate_claims(subject: Subject) -> Iterator[Problem]:
-    """Report claims that name an absent object, absent DeviceClasses, and admin access that the namespace forbids."""
+    """Report absent claims and templates, absent DeviceClasses, and admin access that the namespace does not allow."""
     for claim in subject.once(pod_claims).claims:
         yield from _check_claim_exists(claim, subject)
         for request in claim.requests:

@@ -62,8 +62,9 @@ class DeviceClassState(Struct, frozen=True):
 
     Args:
         is_found: whether the class exists.
-        is_absent: whether the class is known to be absent. If is_found is also false, the class may exist.
-        nearest: for a class that was not found, the class that was probably intended.
+        is_absent: whether the class is known to be absent. If is_found and is_absent are both False, the class may
+            exist.
+        nearest: the existing class that was probably intended, for a class that was not found.
         extended_resource: extendedResourceName of the class.
     """
 

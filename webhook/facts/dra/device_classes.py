@@ -108,7 +108,9 @@ def validate_device_class(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_device_taint_rule(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that ValidateDeviceTaintRule would report, and DeviceTaintRules that taint every device."""
+    """Yield the problems that ValidateDeviceTaintRule would report. Also report a DeviceTaintRule that taints every
+    device.
+    """
     rule = subject.typed(DeviceTaintRule)
     if is_version_declared(rule.version):
         yield from _check_breaches(shape_breaches(rule))

@@ -167,9 +167,8 @@ def validate_device_configs(subject: Subject) -> Iterator[Problem]:
 
 
 def _gates_of_charts(subject: Subject) -> frozenset[str]:
-    """Return the feature gates that objects of other files switch on in the values of a Helm chart.
-
-    The chart may be the driver's.
+    """Return the feature gates that HelmReleases and Applications of other files switch on in the values of their
+    charts. One of the charts may be the chart of the driver.
     """
     view = subject.cluster.cluster
     releases = map(HelmRelease.of, Items([*view.objects_in_other_files(HelmRelease.gvk)], subject.deadline))
@@ -267,7 +266,7 @@ _RULES_OF_BREACHES: Final = {
 
 
 def _check_breach(breach: Breach, kind: str) -> Iterator[Problem]:
-    """Yield the problem of an invalid value. For the kind of _YOUNG, only unknown fields, wrong types and unsupported
+    """Yield the problem of an invalid value. For the kind `_YOUNG`, only unknown fields, wrong types and unsupported
     values are reported.
     """
     message, fix, value = message_and_fix(breach)

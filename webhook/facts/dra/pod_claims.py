@@ -160,8 +160,8 @@ class ClaimReference(Struct, frozen=True, kw_only=True):
         name: the name of the claim in the pod.
         request: the request of the claim; "" for all requests.
         claim: the claim; None if the pod has no claim with this name.
-        is_duplicate: whether an earlier entry of the container refers to the same claim, and both entries are for the
-            same request or one of them is for all requests.
+        is_duplicate: whether an earlier entry of the container refers to the same claim and the same request. If one of
+            two entries is for all requests, the later entry is also a duplicate.
         nearest_request: the request that was probably intended.
     """
 
@@ -229,7 +229,7 @@ def claims_of_pod_sets(podsets: Items[PodSet], view: ClusterView, pod: Pod | Non
 def allows_admin_access(view: ClusterView) -> bool | None:
     """Return whether the namespace's label allows admin access; None if the namespace is not in the view.
 
-    k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go AuthorizedForAdmin.
+    Source: k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go AuthorizedForAdmin.
     """
     name = view.namespace or DEFAULT
     namespace = view.find_namespace(name)

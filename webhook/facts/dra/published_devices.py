@@ -81,7 +81,7 @@ class DevicePool(Struct):
 
 
 class PooledDevice(Struct, frozen=True):
-    """A device of a pool: name, fields, and the only node that can use the device; "" for several nodes."""
+    """A device of a pool. `node` is the only node that can use the device; "" if several nodes can use the device."""
 
     pool: DevicePool
     name: str
@@ -158,8 +158,11 @@ def untolerated_taint(device: PooledDevice, tolerations: Sequence[JSON], rules: 
 
 
 def consumed_capacity(capacity: DeviceCapacity, requested: int | None) -> int | None:
-    """Return how much of a capacity a request uses: the requested amount, else the default, else the whole capacity,
-    rounded up by the capacity's request policy. Return None if the policy does not allow such a large amount.
+    """Return how much of a capacity a request uses; None if the request policy of the capacity does not allow this
+    amount.
+
+    The used amount is the requested amount, else the default, else the whole capacity. The request policy rounds the
+    amount up.
 
     Args:
         capacity: `capacity.<name>` of a device.
@@ -211,7 +214,9 @@ def models_of_mixed_node(devices: Iterable[PooledDevice]) -> DeviceModels | None
 
 
 def _model_attribute(device: PooledDevice) -> tuple[str, str]:
-    """Return the name and the value of the attribute that names a device's model; "" and "" without the attribute."""
+    """Return the name and the value of the attribute that names a device's model; two empty texts without the
+    attribute.
+    """
     attributes = device.fields.attributes
     for name in _MODEL:
         for written in (name, f"{device.pool.driver}/{name}"):

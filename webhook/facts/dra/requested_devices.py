@@ -38,8 +38,8 @@ class ClaimContents(Struct, frozen=True, kw_only=True):
         at_least: the least number of devices that the claim gets.
         is_gpu: whether GPUs are among the devices.
         has_admin_access: whether a request is for admin access.
-        is_exclusive: whether only one pod at a time can use each device: the requests are for whole devices or slices,
-            without admin access, a share of a capacity or a sharing strategy.
+        is_exclusive: whether only one pod at a time can use each device. All requests are then for whole devices or
+            slices, without admin access, a share of a capacity or a sharing strategy.
     """
 
     requests: tuple[DeviceRequestOfClaim, ...] = ()
@@ -69,13 +69,13 @@ def contents_of_claim(
         kept.contents = _contents_of_requests(claim.claim_spec, read_requests(claim.claim_spec, claim.version), classes)
         kept.classes = {name: classes.get(name).json for name in kept.contents.classes if name and classes.get(name)}
     if all(not name or state.is_found for name, state in kept.contents.classes.items()):
-        # contents with a missing class are not stored: each fact that needs the class must note it as missing
+        # contents with a missing class are not stored, because each fact must note the class as missing
         view.remember(key, kept.contents)
     return kept.contents
 
 
 class _CachedContents(Struct):
-    """The cached contents of one claim, with the existing classes that it names."""
+    """The cached contents of one claim. `classes` maps the names of the claim's existing classes to their JSON."""
 
     classes: Mapping[str, JSON] = field(default_factory=dict)
     contents: ClaimContents = NO_CONTENTS

@@ -1,9 +1,9 @@
 """The requests of a device claim, in one form for all versions of resource.k8s.io.
 
-v1beta1 and v1alpha3 have the fields of an exact request next to its name, v1beta2 and v1 under `exactly`. All four
-versions have alternatives under `firstAvailable`. The defaults are those of k8s.io/kubernetes v1.36
-pkg/apis/resource/v1/defaults.go. A claim of v1alpha2 has one resourceClassName for the whole claim, and is read as one
-request of kind `unsupported`.
+v1beta1 and v1alpha3 have the fields of an exact request next to the name of the request. v1beta2 and v1 have these
+fields under `exactly`. All four versions have alternatives under `firstAvailable`. The defaults are those of
+k8s.io/kubernetes v1.36 pkg/apis/resource/v1/defaults.go. A claim of v1alpha2 has one resourceClassName for the whole
+claim, and is read as one request of kind `unsupported`.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _read_request(request: DeviceRequest, *, is_flat: bool) -> DeviceRequestOfCl
     if exact:
         return _request_for_one_class(request.name, "exactly", exact, has_admin_access=exact.admin_access)
     meant = request.flat_request or request.exactly
-    if meant:  # the form of another version, which the API server refuses, but the meaning is clear
+    if meant:  # the API server refuses this form of another version, but the meaning is clear
         return _request_for_one_class(request.name, "none", ExactDeviceRequest(meant.json, request.at, request.reading))
     return DeviceRequestOfClaim(name=request.name, at=request.at, kind="none")
 

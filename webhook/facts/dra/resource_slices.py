@@ -10,9 +10,10 @@ devices that is computed for a node is an upper bound:
 
 - Devices that are allocated now count as free.
 - A device that several nodes can use counts for each node.
-- Each shared counter is considered separately. Only `claimgate simulate` compares constraints of claims.
+- Each shared counter is considered separately.
 
-A device does not count if it has a taint that the request does not tolerate, or too small a capacity.
+A device does not count if the request does not tolerate a taint of the device, or needs more than a capacity of the
+device. Only `claimgate simulate` compares the constraints of claims with the devices.
 
 Source: k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/allocator_experimental.go
 allocateDevice, checkAvailableCounters, isSelectable, selectorsMatch.
@@ -99,7 +100,7 @@ DEVICE_LOOKUPS: Final = (
     published_devices.TAINT_RULE_LOOKUP,
     interest_in_fields(DEVICE_CLASS, "spec.selectors"),
 )
-_MOST_EVALUATIONS = 20_000  # of selectors; this many take about half a second
+_MOST_EVALUATIONS = 20_000  # evaluations of selectors; this number takes about half a second
 _SHOWN: Final = 3
 _GENERATED_BY: Final = (
     "resource.kubernetes.io/pod-claim-name",
@@ -112,7 +113,7 @@ class AllocatableDevices(Struct, kw_only=True):
     """The devices that remain for a request, and the number of excluded devices, by reason.
 
     Args:
-        devices: devices without a taint that the request does not tolerate, and with enough capacity.
+        devices: the devices that have enough capacity, and only taints that the request tolerates.
         most: the most devices that the request can get on one node.
         tainted: the number of devices with a taint that the request does not tolerate.
         taint: the first of these taints.
@@ -136,7 +137,7 @@ class SelectorFailure(NamedTuple):
 
 
 class SelectedDevices(Struct, kw_only=True):
-    """One request, alternative or class, and the devices that it selects.
+    """The devices that one request, alternative or class selects.
 
     Args:
         at: the path of the request, alternative or class.
@@ -243,9 +244,9 @@ def _select_devices(selection: SelectedDevices, cluster: _ClusterDevices) -> Non
 
 
 def _selector_programs(selection: SelectedDevices, cluster: _ClusterDevices) -> tuple[list[Program] | None, int]:
-    """Return the selectors of the class and of the request, and how many of them are of the class.
+    """Return the selectors of the class, then the selectors of the request, and the number of selectors of the class.
 
-    Without a known class, or with an invalid selector, return None and 0.
+    Return None and 0 if the class is not known, or if a selector is invalid.
     """
     by_class: list[str] = []
     if selection.device_class:
@@ -304,7 +305,7 @@ def _devices_with_json(view: ClusterView) -> Iterator[tuple[PooledDevice, JSON]]
 def devices_remaining_for_request(
     selected: Items[PooledDevice], capacities: Mapping[str, Amount], tolerations: Sequence[JSON], rules: TaintRules
 ) -> AllocatableDevices:
-    """Return the devices that remain for a request with some capacities and tolerations."""
+    """Return the devices that remain for a request with these capacities and tolerations."""
     left, fit = AllocatableDevices(), []
     for device in selected:
         if taint := untolerated_taint(device, tolerations, rules):
@@ -379,7 +380,7 @@ def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
 
 
 class ClaimOfPods(NamedTuple):
-    """A claim, or a template from which each pod gets a claim, and how many pods get one at the same time."""
+    """A claim, or a template of claims. `pods` is the number of claims that the pods need at the same time."""
 
     claim: ResourceClaim | ResourceClaimTemplate
     pods: int
@@ -392,7 +393,7 @@ def lacking_devices_of_claims(
     this is not known.
 
     Args:
-        claims: the claims of the pods. A claim that has its devices does not count.
+        claims: the claims of the pods. A claim with allocated devices does not count.
         view: the cluster.
         nodes: the names of the nodes that fit the pods; None if not known.
     """

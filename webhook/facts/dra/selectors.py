@@ -146,7 +146,7 @@ def _selector_environment(attribute: Type) -> Environment:
 
 
 def _includes_or_equals(target: Any, item: Any) -> bool:
-    """Return whether a list contains an item, or a value that is not a list equals the item."""
+    """Return whether a list contains an item; for a value that is not a list, whether the value equals the item."""
     if type(target) is not list:
         return bool(are_equal(target, item))
     if len(target) > _LISTED:

@@ -1,9 +1,9 @@
 """The groups of rules of this package, the kinds of resource.k8s.io, and the other kinds that name claims.
 
-v1beta1 and v1alpha3 have the fields of an exact request next to its name, v1beta2 and v1 under `exactly`.
-`DeviceRequest.flat_request` reads the old form. v1beta1 has the parts of a published device under `basic`, v1beta2
-and v1 next to its name; `PublishedDevice.fields` reads both forms. Other fields have the names of v1, because lookups
-request v1.
+v1beta1 and v1alpha3 have the fields of an exact request next to the name of the request. v1beta2 and v1 have these
+fields under `exactly`. `DeviceRequest.flat_request` reads the old form. v1beta1 has the parts of a published device
+under `basic`. v1beta2 and v1 have these parts next to the name of the device. `PublishedDevice.fields` reads both
+forms. Other fields have the names of v1, because lookups request v1.
 
 Source: k8s.io/api v0.36.1 resource and resource/*/zz_generated.prerelease-lifecycle.go.
 """
