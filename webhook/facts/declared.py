@@ -49,9 +49,13 @@ class DeclaredGroup(Struct, frozen=True, kw_only=True):
 
 
 class Declarations(Struct, frozen=True, kw_only=True):
-    """Groups of checks by name, the kinds that each fact looks up, and the ids of rules by the module of the package.
+    """What the packages of checks and facts declare.
 
-    The ids are in the order of the catalogue. Rows of `packages.py` with the same module share one list of ids.
+    Args:
+        groups: maps the name of a group to the checks of the group.
+        facts: maps the name of a fact to the kinds that the fact looks up.
+        rules: maps the module of a package to the ids of its rules, in the order of the catalogue. Rows of
+            `packages.py` with the same module share one list of ids.
     """
 
     groups: dict[str, DeclaredGroup]

@@ -45,7 +45,7 @@ OPTIONS: Final = {
     "accelerate": ("--num_machines", "--machine_rank"),
     "deepspeed": ("--num_nodes", "--node_rank"),
 }
-"""By launcher: the options for the number of nodes and for the rank of a node."""
+"""Maps a launcher to its options for the number of nodes and for the rank of a node."""
 _KUBELET: Final = re.compile(r"\$\$|\$\(([A-Za-z_.-][A-Za-z0-9_.-]*)\)")
 _RESERVED: Final = re.compile(r"WORLD_SIZE|RANK|MASTER_(ADDR|PORT)|PET_[A-Z_]+")
 """Variables that the Training Operator appends to a container's variables. The last value of a variable counts, so the

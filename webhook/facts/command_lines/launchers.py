@@ -64,11 +64,11 @@ class LauncherCatalogue(Struct, frozen=True, kw_only=True):
     wrappers: frozenset[str]
     others: frozenset[str]
     names: re.Pattern[str]
-    """Matches a text that every command with a launcher has: the name of its program or module, or a text that may
-    expand to this name.
+    """Matches a text that every command with a launcher has. The text is the name of a launcher's program or module, or
+    may expand to this name.
     """
     variables: frozenset[str] = frozenset()
-    """The names of variables with values that are noted when a program starts."""
+    """The names of variables. The value of each variable is noted when a program starts."""
 
 
 @cache

@@ -33,7 +33,7 @@ _NAME: Final = re.compile(
 _NESTED: Final = re.compile(r"[(){}'\"`\\]")
 _PAIRS: Final = {"(": ")", "{": "}"}
 _LOOKS: Final = 32
-"""The most occurrences of the first character that are tried before `str.find` searches for all characters."""
+"""The number of occurrences of the first character to try before `str.find` searches for the whole text."""
 _DEEPEST: Final = 40
 """The deepest nesting of quotes and parentheses that is read. People nest at most three levels."""
 _OPENS = frozenset(("if", "while", "until", "case", "for", "select", "{"))

@@ -115,8 +115,8 @@ _WITHOUT_BACKOFF_LIMIT: Final = "v1alpha1"
 _SEVERAL: Final = 2
 _SAYS_TRAINING: Final = re.compile(r"(?i)(?<![a-z])(pre)?train(ing|er)?(?![a-z])|fine[-_]?tun|\baccelerate launch\b")
 _SAYS_TRIAL: Final = re.compile(r"(?i)(?<![a-z])(smoke|preflight|nccl|rccl|mnist|cifar[-_]?10)(?![a-z])")
-"""Names of jobs and containers that run only for a minute, so that a second run costs nothing: tests of devices or the
-network, or trainings with a data set for lessons.
+"""Names of jobs and containers that run only for a minute: tests of devices or the network, and trainings with a data
+set for lessons. A second run costs almost nothing.
 """
 _SAYS_BENCHMARK: Final = re.compile(r"(?i)(?<![a-z])benchmark(s|ing)?(?![a-z])")
 _SAYS_EVALUATION: Final = re.compile(r"(?i)(?<![a-z])(eval(uat(e|ion))?|inference|predict(ion)?)(?![a-z])")

@@ -17,7 +17,7 @@ DEVICE_FAILURES: Final = RuleGroup(
     level_in_tests="advice",
     fails="disruption",
 )
-"""What a workload with devices does when a node, a device or a container fails."""
+"""Rules about what a workload with devices does when a node, a device or a container fails."""
 
 
 IS_TEST: Final = re.compile(

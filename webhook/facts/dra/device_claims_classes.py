@@ -54,7 +54,9 @@ DEVICE_CLASS: Final = DeviceClass.gvk
 _NOT_INSTALLED: Final = {
     "imex.nvidia.com": "create a ComputeDomain, and name its ResourceClaimTemplate in the pods instead"
 }
-"""Classes that the chart of NVIDIA's driver does not install since 25.3, although examples name them; with the fix."""
+"""Maps a class to a fix. The chart of NVIDIA's driver does not install the class since 25.3, but examples name the
+class.
+"""
 
 
 class DeviceClassState(Struct, frozen=True):

@@ -116,7 +116,7 @@ class PodClaim(Struct, kw_only=True):
         pods: the number of pods of the pod set; None if the number is not known.
         at: the path of the entry.
         name: the name by which containers refer to the claim.
-        source: whether the entry names a claim, a template, both or none, or has the old field `source`.
+        source: what the entry names: `claim`, `template`, `both`, `none`, or `old` for the old field `source`.
         reference: the name of the claim or template.
         is_found: whether the claim or template exists.
         absence: what is known about a claim or template that was not found.

@@ -50,14 +50,14 @@ DEVICE_CLAIMS_ADVICE: Final = RuleGroup(
     level="warn",
     fails="silent",
 )
-"""Claims that Kubernetes accepts, although a container gets no device or a device stays idle."""
+"""Rules about claims that Kubernetes accepts, although a container gets no device or a device stays idle."""
 RESOURCE_CLAIMS: Final = RuleGroup(
     "resource-claims",
     refused_by="the API server, if it serves the version",
     source="k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go",
     fails="create",
 )
-"""ResourceClaims, ResourceClaimTemplates, and the claims of PodGroups and Workloads."""
+"""Rules about ResourceClaims, ResourceClaimTemplates, and the claims of PodGroups and Workloads."""
 DEVICE_CLASSES: Final = RuleGroup(
     "device-classes",
     refused_by="the API server, if it serves the version",
@@ -65,21 +65,21 @@ DEVICE_CLASSES: Final = RuleGroup(
     fails="create",
     refused_on_updates="pkg/apis/resource/validation/validation.go ValidateDeviceClassUpdate",
 )
-"""DeviceClasses and DeviceTaintRules."""
+"""Rules about DeviceClasses and DeviceTaintRules."""
 RESOURCE_SLICES: Final = RuleGroup(
     "resource-slices",
     source="k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/allocator_experimental.go",
     level="warn",
     fails="pending",
 )
-"""What the selectors of claims and classes select from the devices that the cluster has now."""
+"""Rules about the devices that the selectors of claims and classes select in the cluster."""
 NVIDIA_DEVICE_CONFIG: Final = RuleGroup(
     "nvidia-device-config",
     refused_by="NVIDIA's DRA driver, when it prepares the claim on the node",
     source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) api/nvidia.com/resource/v1beta1",
     fails="start",
 )
-"""Parameters in claims and classes for NVIDIA's DRA driver. Kubernetes does not check these parameters."""
+"""Rules about parameters in claims and classes for NVIDIA's DRA driver. Kubernetes does not check these parameters."""
 GROUP: Final = "resource.k8s.io"
 SCHEDULING: Final = "scheduling.k8s.io"
 POINTERS: Final = ("selectors", "adminAccess", "tolerations", "capacity")
@@ -93,11 +93,11 @@ _SERVED: Final[Mapping[str, tuple[int, int]]] = {
     "v1alpha2": (27, 31),
     "v1alpha1": (26, 27),
 }
-"""For each API version, the first minor release of Kubernetes 1 that serves the version, and the first later release
-that does not serve it.
+"""Maps an API version to two minor releases of Kubernetes 1: the first release that serves the version, and the first
+later release that does not serve the version.
 """
 _DEPRECATED: Final[Mapping[str, int]] = {"v1beta1": 35, "v1beta2": 36}
-"""For each deprecated API version, the first minor release in which it is deprecated."""
+"""Maps a deprecated API version to the first minor release that deprecates the version."""
 
 
 class CelSelector(Typed):

@@ -35,7 +35,7 @@ BATCH: Final = frozenset(
         ("ray.io", "RayJob"),
     )
 )
-"""Kinds of jobs: their pods run until the work is done."""
+"""Kinds of jobs. The pods of a job run until the work is done."""
 SERVING: Final = frozenset((DEPLOYMENT, STATEFUL_SET))
 """Kinds with pods that run without an end and are replaced one by one."""
 WORKLOADS: Final = BATCH | SERVING | {("", "Pod"), LEADER_WORKER_SET}
@@ -165,7 +165,7 @@ def is_training_container(container: Container, subject: Subject) -> bool:
 
 
 def without_repeated_problems(problems: Iterable[Problem], subject: Subject) -> Iterator[Problem]:
-    """Yield problems; if several templates of the object have the same problem, yield the first one only."""
+    """Yield problems. If several templates of the object have the same problem, yield the problem once."""
     seen = set()
     for problem in problems:
         if problem.code_found_and_message not in seen:
@@ -176,12 +176,12 @@ def without_repeated_problems(problems: Iterable[Problem], subject: Subject) -> 
 def check_advice_without_repetitions(
     advice: Iterable[Callable[[Subject], Iterable[Problem]]], code: str, subject: Subject
 ) -> Iterator[Problem]:
-    """Yield the problems of all advice, without repetitions for several templates. Report a missing runtime under the
-    rule `code`.
+    """Yield the problems of all advice. If several templates have the same problem, yield the problem once. Report a
+    missing runtime under the rule `code`.
     """
     if missing := subject.once(read_device_workload).missing:
         yield Problem(code=code, path="spec.runtimeRef.name", missing=missing)
     for advise in advice:
         problems = tuple(advise(subject))
-        if problems:  # rarely the case
+        if problems:  # advice rarely finds a problem
             yield from without_repeated_problems(problems, subject)

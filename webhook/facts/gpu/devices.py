@@ -25,7 +25,7 @@ COUNTED = frozenset(("device", "shared", "slice"))
 
 
 class DeviceCatalogueRow(Struct, frozen=True, kw_only=True):
-    """The meaning of a name. The top of devices.yaml explains `kind`, which is "" for a name that no row matches."""
+    """What a name means. The top of devices.yaml explains `kind`, which is "" for a name that no row matches."""
 
     name: str = ""
     vendor: str = ""
@@ -34,7 +34,7 @@ class DeviceCatalogueRow(Struct, frozen=True, kw_only=True):
     form: str = ""
 
     def fits(self, name: str) -> bool:
-        """Return whether a name matches the row, and also the form of the row if the row has one."""
+        """Return whether a name matches the pattern of the row, and the form of the row if `form` is set."""
         if "*" not in self.name:
             return self.name == name
         return fnmatchcase(name, self.name) and (not self.form or re.fullmatch(self.form, name) is not None)
@@ -46,8 +46,8 @@ REMOVED_RESOURCE: Final = "alpha.kubernetes.io/nvidia-gpu"
 NAME_WORK: Final = 10
 """The charge for a name. To compare a new name with the patterns of all known names takes a tenth of a millisecond."""
 _LONGEST_IMAGE: Final = 1024
-"""The most characters of an image's name. A repository has up to 255, a tag 128, a digest some 140; longer names cannot
-be pulled.
+"""The most characters of an image's name. A repository has up to 255 characters, a tag 128 and a digest about 140.
+Images with longer names cannot be pulled.
 """
 _NVIDIA: Final = "nvcr.io/nvidia/"
 _SLICE = re.compile(r"nvidia(?:[.]com)?/mig-([1-9])g[._-]?([1-9][0-9]*)g?b?((?:[.]shared)?)")
@@ -151,9 +151,7 @@ def _name_in_case_of_family(name: str) -> str:
 
 @cache_for_short_texts(1 << 20)
 def is_gpu_image(image: str) -> bool:
-    """Return whether an image is, by its name, for a program that computes on GPUs. Plugins and tools do not
-    compute.
-    """
+    """Return whether the name of an image shows that the program computes on GPUs. Plugins and tools do not compute."""
     known = read_device_catalogue()
     name = image.rpartition("/")[2]
     if len(image) > _LONGEST_IMAGE or known.without_cuda.match(image):
@@ -167,7 +165,7 @@ def is_gpu_image(image: str) -> bool:
 
 
 def is_tool_image(image: str) -> bool:
-    """Return whether an image is, by its name, for a program that only monitors, offers or configures GPUs."""
+    """Return whether the name of an image shows that the program only monitors, offers or configures GPUs."""
     return len(image) <= _LONGEST_IMAGE and bool(read_device_catalogue().tools.match(image.rpartition("/")[2]))
 
 

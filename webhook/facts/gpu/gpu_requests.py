@@ -116,10 +116,10 @@ _SEES_NOTHING: Final = ("none", "void")
 _OTHERS_DECIDE: Final = frozenset(
     (
         "MPIJob",  # the operator hides GPUs from the launcher
-        "TrainingRuntime",  # gets its resources from the TrainJob
+        "TrainingRuntime",  # the pods get their resources from the TrainJob
         "ClusterTrainingRuntime",
         "RoleBasedGroup",  # a role may add resources to its template
-        "DaemonSet",  # manages the devices of each node
+        "DaemonSet",  # a DaemonSet manages the devices of each node
     )
 )
 """Kinds with templates that do not show all devices of their pods."""
@@ -230,17 +230,17 @@ def _has_no_other_gpu_source(subject: Subject) -> bool:
 
 
 def _may_be_gpu(name: str) -> bool:
-    """Return whether a resource may be a GPU although the device table does not have its name: NVIDIA's device plugin
-    can rename GPUs, for example to nvidia.com/rtxa6000.
+    """Return whether a resource with an unknown name may be a GPU. NVIDIA's device plugin can rename GPUs, for example
+    to nvidia.com/rtxa6000.
     """
     domain, is_qualified, _ = name.partition("/")
     return bool(is_qualified) and (domain.endswith(_DOMAINS_OF_GPUS) or "gpu" in name.lower())
 
 
 def _is_shared_on_purpose(pod: PodSpec) -> bool:
-    """Return whether a pod without requested devices shares a GPU on purpose. Signs are a named node, MPS, a limit of
-    less than half of the GPU's memory, and a container with NVIDIA_VISIBLE_DEVICES that is privileged or has a runtime
-    class for GPUs.
+    """Return whether a pod without requested devices shares a GPU on purpose. Signs are a named node, MPS, and a limit
+    of less than half of the GPU's memory. Another sign is a container that sets NVIDIA_VISIBLE_DEVICES and is
+    privileged or has a runtime class for GPUs.
 
     In clusters without a device plugin, or if all programs share one GPU, users set a runtime class for GPUs and
     NVIDIA_VISIBLE_DEVICES instead of a request. K3s with the NVIDIA Container Toolkit is an example.
@@ -359,7 +359,7 @@ def _has_gpu_image_and_work(requesting: DeviceContainer, subject: Subject) -> bo
 
 
 def _is_for_person(container: Container, subject: Subject) -> bool:
-    """Return whether a person works in a container. The ports of a notebook are no sign of work on GPUs."""
+    """Return whether a person works in a container. The ports of a notebook do not show work on GPUs."""
     if subject.template_of is not None and subject.template_of.kind in _WORKPLACES:
         return True
     return container.is_found_in(_WORKPLACE, (container.image,)) or container.runs(_WORKPLACE)

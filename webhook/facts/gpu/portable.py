@@ -258,7 +258,9 @@ def intended_gpu_count(value: JSON) -> str:
 
 
 def gpu_count_in_patch(value: JSON) -> str:
-    """Return the count in a patch of a template. There, 0 is a count too: it removes the devices of the template."""
+    """Return the count in a patch of a template. In a patch, 0 is also a count, because 0 removes the devices of the
+    template.
+    """
     return intended_gpu_count(value) or ("0" if is_zero(amount_as_cel_text(value)) else "")
 
 
@@ -341,8 +343,8 @@ def _mistyped_value_as_json(path: FieldPath, value: JSON) -> JSON:
 
 
 def _resource_of_namespace(subject: Subject) -> tuple[str, JSON]:
-    """Return the resource that `gpu` means in the namespace, from the params: the resource for the namespace, or for
-    the vendor that the namespace's label names, or the resource of the cluster.
+    """Return the resource that `gpu` means in the namespace. The params name a resource for the namespace, else for the
+    vendor in the namespace's label, else for the cluster.
     """
     settings = dict(subject.assumptions.resources)
     vendors = {key.removeprefix("vendor."): named for key, named in settings.items() if key.startswith("vendor.")}
@@ -403,7 +405,7 @@ def _request_as_json(
 
 
 def _state_of_amounts(written: Sequence[JSON], chosen: JSON, *, is_all: bool, is_windows: bool) -> JSON:
-    """Return the state of the written amounts."""
+    """Return whether the written amounts are invalid, zero, equal, or the word `all`."""
     counts = {each["count"] or each["text"].strip() for each in written}
     is_invalid = bool(written) and not (is_windows or is_all or chosen["count"])
     return {
@@ -428,8 +430,8 @@ def _contradicts_count(own: JSON, number: str) -> bool:
 
 
 class _UnsetField(NamedTuple):
-    """The side (limits or requests) and the resource of an amount, and the JSON for an amount that is not set. All
-    places share this JSON.
+    """The side (limits or requests) and the resource of an amount. `unset` is the JSON for an amount that is not set.
+    All places share this JSON.
     """
 
     side: str

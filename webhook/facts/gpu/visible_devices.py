@@ -27,7 +27,7 @@ GPU_REQUESTS: Final = RuleGroup(
     level="warn",
     fails="pending",
 )
-"""GPU requests that Kubernetes accepts and that are probably not intended."""
+"""Rules about GPU requests that Kubernetes accepts and that are probably not intended."""
 HIDDEN_GPUS: Final = GPU_REQUESTS.rule(
     "gpu-requests/hidden-gpus",
     title="CUDA_VISIBLE_DEVICES names GPUs that the container does not have",
@@ -81,7 +81,7 @@ def may_see_other_gpus(container: Container) -> bool:
 
 
 def check_hidden_gpus(subject: Subject) -> Iterator[Problem]:
-    """Report variables that name GPUs that the container does not have."""
+    """Report variables with numbers of GPUs that the container does not have."""
     for each in subject.once(read_device_containers):
         if _NAMES.isdisjoint(each.container.environment.names):
             continue

@@ -36,8 +36,8 @@ JOB_SET: Final = RuleGroup(
     source="kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go",
     fails="controller",
 )
-"""The mistakes that JobSet's webhook refuses: in JobSets, in the JobSet of a runtime of Kubeflow Trainer, and in the
-JobSet that Trainer creates from a TrainJob.
+"""Rules about mistakes that JobSet's webhook refuses. The mistakes are in JobSets, in the JobSet of a runtime of
+Kubeflow Trainer, or in the JobSet that Trainer creates from a TrainJob.
 """
 DNS_LABEL: Final = JOB_SET.rule(
     "job-set/dns-label",
@@ -169,7 +169,7 @@ def validate_replicated_jobs(job_set: JobSetSpec, *, are_pod_numbers_final: bool
 def _check_dns_label(name: str, what: str, path: FieldPath, *, may_begin_with_digit: bool = False) -> Iterator[Problem]:
     """Check a DNS label.
 
-    The name of a replicated job may begin with a digit. The name of a Service or a group may not.
+    The name of a replicated job may begin with a digit. The name of a Service or a group may not begin with a digit.
     """
     errors_of = dns1123_label_errors if may_begin_with_digit else dns1035_label_errors
     if name and errors_of(name) and not is_placeholder(name):

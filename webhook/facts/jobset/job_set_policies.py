@@ -233,7 +233,9 @@ def _check_volume_conflict(metadata: Metadata, volumes: _VolumeNames) -> Iterato
 
 
 class _VolumeNames(Struct, frozen=True):
-    """For each volume name, the replicated jobs that have the volume; and the names that containers mount."""
+    """The volumes of a JobSet. `jobs` maps the name of a volume to the replicated jobs that have the volume. `mounted`
+    has the names of volumes that containers mount.
+    """
 
     jobs: dict[str, list[str]]
     mounted: set[str]

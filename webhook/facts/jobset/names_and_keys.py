@@ -48,8 +48,8 @@ UNKNOWN_KEY: Final = JOB_SET.rule(
 )
 LONGEST_NAME: Final = 63
 NameLimit: TypeAlias = tuple[int, str, str]
-"""The most characters of the JobSet's name, the kind of name that contains it (a key of _NAMED), and the job or
-template.
+"""A limit of the JobSet's name. The items are the most characters, the kind of name that contains the JobSet's name (a
+key of _NAMED), and the name of the replicated job or claim template.
 """
 _NAMED: Final = {
     "coordinator": "the label of coordinator `{}` contains the name",
@@ -72,7 +72,7 @@ _KEYS: Final = (
 
 
 def validate_name_length(metadata: Metadata, limits: Iterable[NameLimit]) -> Iterator[Problem]:
-    """Compare the length of a name that becomes the name of a JobSet with the strictest limit."""
+    """Compare the length of a JobSet's name with the strictest limit. The name may be the name of a TrainJob."""
     most, kind_of_name, name = min(limits)
     field = "name" if metadata.has("name") else "generateName"
     given = metadata.name if field == "name" else metadata.generate_name
@@ -105,7 +105,9 @@ def _limit_of_job(job: ReplicatedJob) -> NameLimit:
 
 
 def _limit_of_coordinator_label(coordinator: Coordinator, subdomain: str) -> NameLimit:
-    """Return the limit by the coordinator's label. Without a subdomain, the label contains the JobSet's name twice."""
+    """Return the limit that follows from the coordinator's label. Without a subdomain, the label contains the JobSet's
+    name twice.
+    """
     job = coordinator.replicated_job
     remaining = LONGEST_NAME - len(f"-{job}-{coordinator.job_index}-{coordinator.pod_index}") - 1
     return (remaining - len(subdomain) if subdomain else remaining // 2), "coordinator", job
@@ -140,6 +142,6 @@ def _check_unknown_keys(metadata: Metadata, view: ClusterView) -> Iterator[Probl
 
 
 def _probably_intended_key(key: str, view: ClusterView) -> str:
-    """Return the known key that was probably intended: with another prefix, or a similar spelling."""
+    """Return the known key that was probably intended. This key has another prefix or a similar spelling."""
     name = key.partition("/")[2]
     return next((known for known in _KEYS if known.endswith(f"/{name}")), "") or view.nearest(key, _KEYS)
