@@ -69,7 +69,7 @@ BARE_POD: Final = DEVICE_FAILURES.rule(
     "device-failures/bare-pod",
     title="A Pod that trains has no controller",
     why=(
-        "Nothing replaces a bare Pod when its node is lost, and its containers restart on the device that failed. "
+        "Nothing replaces a bare Pod when its node is lost. If a device fails, the containers restart on this device. "
         "Tests and benchmarks that a person starts again can do without a controller."
     ),
     level="advice",

@@ -35,7 +35,7 @@ REQUEST: Final = declare_structure(
     deviceKind=(STRING, "kind of the devices, from the name of the class"),
     gpu=(BOOL, "whether the devices are GPUs or parts of GPUs"),
     allocationMode=(STRING, "ExactCount or All"),
-    count=(INT, "number of requested devices, 0 if the value is not a number"),
+    count=(INT, "number of requested devices; 0 if the value is not a number"),
     adminAccess=(BOOL, "whether the request is for admin access"),
     selectors=(list_of(SELECTOR.type), "selectors of the request"),
     devices=(DYN, "number of devices; null if not known, as with All or firstAvailable"),
@@ -52,7 +52,7 @@ CLAIM: Final = declare_structure(
     pods=(DYN, "number of pods of the pod set; null if not known"),
     path=(STRING, "the path of the entry"),
     name=(STRING, "name by which containers refer to the claim"),
-    source=(STRING, "`claim`, `template`, `both`, `none` or `old`"),
+    source=(STRING, "what the entry names: `claim`, `template`, `both`, `none`, or `old` for the old field `source`"),
     reference=(STRING, "name of the claim or template to which the entry refers"),
     kind=(STRING, "ResourceClaim or ResourceClaimTemplate"),
     found=(BOOL, "whether the claim or template exists"),
@@ -79,14 +79,14 @@ REFERENCE: Final = declare_structure(
     declared=(BOOL, "whether the pod has a claim with this name"),
     resolved=(BOOL, "whether the requests of the claim are known"),
     requestFound=(BOOL, "whether the claim has this request"),
-    duplicate=(BOOL, "whether an earlier entry is for the same request, or one of the two entries is for all requests"),
+    duplicate=(BOOL, "whether an earlier entry of the container already requests some of these devices"),
     nearestRequest=(STRING, "the request of the claim that the user probably meant"),
 )
 DRA: Final = declare_structure(
     "Dra",
-    claims=(list_of(CLAIM.type), "every entry of `spec.resourceClaims` of the pods"),
-    references=(list_of(REFERENCE.type), "every entry of `resources.claims` of the containers"),
-    requests=(list_of(REQUEST.type), "requests of a claim or template that is reviewed itself"),
+    claims=(list_of(CLAIM.type), "the entries of `spec.resourceClaims` of the pods"),
+    references=(list_of(REFERENCE.type), "the entries of `resources.claims` of the containers"),
+    requests=(list_of(REQUEST.type), "requests of the reviewed object, if the object is a claim or a template"),
 )
 DRA_STRUCTURES: Final = (DRA, CLAIM, REFERENCE, REQUEST, SELECTOR)
 

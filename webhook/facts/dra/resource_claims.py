@@ -76,7 +76,7 @@ DEPRECATED_VERSION: Final = RESOURCE_CLAIMS.rule(
 TWO_ATTRIBUTES: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/two-attributes",
     title="matchAttribute and distinctAttribute are both set",
-    why="The scheduler reads only one of the two and ignores the other.",
+    why="The scheduler reads only one of the two fields and ignores the other field.",
     refused_by="",
     level="warn",
     severity="low",
@@ -174,8 +174,8 @@ REQUEST_KIND: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/request-kind",
     title="The request sets both exactly and firstAvailable, or neither",
     why=(
-        "The API server refuses a request with both or neither. In v1beta1 the fields of `exactly` are at the same "
-        "level as the name."
+        "The API server refuses a request with both fields or neither field. In v1beta1, the fields of `exactly` are "
+        "at the same level as the name."
     ),
     function="validateDeviceRequest",
 )

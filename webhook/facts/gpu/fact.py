@@ -32,7 +32,7 @@ RESOURCE: Final = declare_structure(
     count=(INT, "the amount; 0 if it is not a whole number"),
     whole=(BOOL, "whether the amount is a whole number of at least 0"),
     equal=(BOOL, "whether limit and request are equal, or only one is set"),
-    nearest=(STRING, "for an unknown name: the known resource that the user probably meant"),
+    nearest=(STRING, "the known resource that the user probably meant, if the name is unknown"),
 )
 CONTAINER: Final = declare_structure(
     "GpuContainer",
@@ -42,8 +42,8 @@ CONTAINER: Final = declare_structure(
     init=(BOOL, "whether the container is an init container"),
     restarts=(BOOL, "whether the container is a sidecar: an init container that keeps running"),
     resources=(list_of(RESOURCE.type), "devices of the container, and names that are similar to names of devices"),
-    vendors=(map_of(STRING, INT), "devices by vendor"),
-    devices=(INT, "whole, shared and sliced devices; never memory or cores"),
+    vendors=(map_of(STRING, INT), "number of devices that the container requests, by vendor"),
+    devices=(INT, "number of whole, shared and sliced devices; memory and cores do not count"),
     gpuImage=(BOOL, "whether the image is known to need GPUs"),
     visibleDevices=(STRING, "value of NVIDIA_VISIBLE_DEVICES"),
     claims=(INT, "number of device claims that the container uses"),
@@ -53,10 +53,10 @@ POD_SET: Final = declare_structure(
     name=(STRING, "name of the pod set"),
     path=(STRING, "the path of the pod template"),
     pods=(DYN, "number of pods; null if not known"),
-    devices=(INT, "devices of one pod as the scheduler counts, including init containers and sidecars"),
-    total=(DYN, "devices of all pods; null if not known"),
-    vendors=(map_of(STRING, INT), "devices of one pod by vendor"),
-    kinds=(list_of(STRING), "kinds of the resources, as in `containers`"),
+    devices=(INT, "number of devices of one pod as the scheduler counts, with init containers and sidecars"),
+    total=(DYN, "number of devices of all pods of the pod set; null if not known"),
+    vendors=(map_of(STRING, INT), "number of devices of one pod, by vendor"),
+    kinds=(list_of(STRING), "values of `kind` in the resources of the containers"),
     runtimeClass=(STRING, "runtimeClassName of the pods"),
     gpuRuntime=(BOOL, "whether the runtime class is known to give access to GPUs"),
 )
@@ -66,10 +66,10 @@ GPU: Final = declare_structure(
         list_of(CONTAINER.type),
         "containers of all pod sets, and containers with resources outside a template",
     ),
-    patches=(list_of(CONTAINER.type), "containers of partial templates: shardPatches, runtimePatches"),
+    patches=(list_of(CONTAINER.type), "containers of partial templates, such as shardPatches and runtimePatches"),
     podSets=(list_of(POD_SET.type), "devices of each pod set"),
-    vendors=(map_of(STRING, INT), "devices of all pods by vendor"),
-    devices=(DYN, "devices of all pods; null if not known"),
+    vendors=(map_of(STRING, INT), "number of devices of all pods, by vendor"),
+    devices=(DYN, "number of devices of all pods; null if not known"),
 )
 
 

@@ -46,8 +46,8 @@ GPU_IMAGE: Final = GPU_REQUESTS.rule(
     "gpu-requests/gpu-image",
     title="The image or runtime class is for GPUs but the container requests none",
     why=(
-        "The container runtime shows the container every GPU of the node. This may be intended: downloads, conversions "
-        "and clients use such an image without a GPU, and servers on one machine share its GPU by the runtime class."
+        "The container runtime shows the container every GPU of the node. This may be intended. Downloads, conversions "
+        "and clients use GPU images without a GPU. Servers on one machine may share a GPU by the runtime class."
     ),
     level="advice",
     fails="silent",
@@ -74,7 +74,7 @@ UNKNOWN_DEVICE: Final = GPU_REQUESTS.rule(
 REMOVED: Final = GPU_REQUESTS.rule(
     "gpu-requests/removed-resource",
     title="The resource of the GPU was removed from Kubernetes",
-    why="Since Kubernetes 1.11 only device plugins offer GPUs, and none offers the old resource.",
+    why="Since Kubernetes 1.11 only device plugins offer GPUs, and no device plugin offers the old resource.",
     source="https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates-removed/",
 )
 SEVERAL_SHARES: Final = GPU_REQUESTS.rule(

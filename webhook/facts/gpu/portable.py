@@ -61,9 +61,9 @@ ASK: Final = declare_structure(
     isWindows=(BOOL, "whether the pod runs on Windows, where `gpu` gives no GPU"),
     isNull=(BOOL, "whether every limit and request of `gpu` is null"),
     outcome=(STRING, "the result if the key is removed without a replacement: `no GPU is requested`"),
-    isInvalid=(BOOL, "whether the amount is neither a positive whole number nor the word `all`; not on Windows"),
-    isZero=(BOOL, "whether the amount is 0, which requests nothing; not on Windows, nor in a patch of a template"),
-    isAll=(BOOL, "whether the amount is the word `all`; not on Windows"),
+    isInvalid=(BOOL, "whether the amount is neither a positive whole number nor the word `all`; false on Windows"),
+    isZero=(BOOL, "whether the amount is 0, which requests nothing; false on Windows and in a patch of a template"),
+    isAll=(BOOL, "whether the amount is the word `all`; false on Windows"),
     isEqual=(BOOL, "whether limit and request are equal, or only one is set, or one is `all`; true on Windows"),
     hasLimits=(BOOL, "whether there are any limits"),
     count=(
@@ -75,7 +75,10 @@ ASK: Final = declare_structure(
     request=(AMOUNT.type, "the request of `gpu`"),
     ownLimit=(AMOUNT.type, "the limit of the resource that `gpu` means, in the same place"),
     ownRequest=(AMOUNT.type, "the request of the resource that `gpu` means"),
-    contradicting=(list_of(AMOUNT.type), "`ownLimit` and `ownRequest`, if their count differs from the count of `gpu`"),
+    contradicting=(
+        list_of(AMOUNT.type),
+        "`ownLimit` and `ownRequest`, each only if its count differs from the count of `gpu`",
+    ),
 )
 DEVICE: Final = declare_structure(
     "PortableDevice",
@@ -85,7 +88,10 @@ DEVICE: Final = declare_structure(
 MISPLACED: Final = declare_structure(
     "MisplacedGpu",
     path=(STRING, "the path of the request"),
-    isEphemeral=(BOOL, "whether the request is in an ephemeral container; otherwise it is for the pod as a whole"),
+    isEphemeral=(
+        BOOL,
+        "whether the request is in an ephemeral container; false for a request of the pod as a whole",
+    ),
 )
 MISTYPED: Final = declare_structure(
     "MistypedGpu", path=(STRING, "the path of the value"), found=(STRING, "the value in short, such as `a list`")
@@ -99,7 +105,7 @@ PORTABLE: Final = declare_structure(
     asks=(list_of(ASK.type), "limits and requests that name `gpu` and are new or have changed"),
     devices=(
         list_of(DEVICE.type),
-        "fields that name a device and its quantity, as in a SparkApplication, and that were changed to `gpu`",
+        "fields with the name of a device that were changed to `gpu`, as in a SparkApplication",
     ),
     mistyped=(list_of(MISTYPED.type), "values of `gpu` that are neither texts nor numbers"),
     misplaced=(list_of(MISPLACED.type), "places where a Pod requests `gpu` and Kubernetes accepts no device"),

@@ -32,8 +32,8 @@ HIDDEN_GPUS: Final = GPU_REQUESTS.rule(
     "gpu-requests/hidden-gpus",
     title="CUDA_VISIBLE_DEVICES names GPUs that the container does not have",
     why=(
-        "CUDA numbers the GPUs of a container from 0, not by their numbers on the node. It ignores a number that does "
-        "not exist, and all numbers after it."
+        "CUDA numbers the GPUs of a container from 0, not by their numbers on the node. CUDA ignores a number that "
+        "does not exist, and all later numbers in the list."
     ),
     source="https://docs.nvidia.com/cuda/cuda-c-programming-guide/#env-vars",
     fails="start",

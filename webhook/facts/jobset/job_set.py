@@ -84,8 +84,8 @@ JOB_SELECTOR: Final = JOB_SET.rule(
     "job-set/job-selector",
     title="The template of a Job sets a selector that the API server writes",
     why=(
-        "The API server gives each Job a selector of its own. It refuses the Jobs of the JobSet if their template has "
-        "another selector, unless manualSelector is true."
+        "The API server gives each Job a selector of its own. If the template of the Jobs has another selector, the "
+        "API server refuses the Jobs, unless manualSelector is true."
     ),
     refused_by="the API server, when the Job is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",

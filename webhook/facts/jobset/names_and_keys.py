@@ -27,8 +27,8 @@ NAME_LENGTH: Final = JOB_SET.rule(
     "job-set/name-length",
     title="The name of the JobSet is too long",
     why=(
-        "The names of jobs, pods and claims, and a label, contain the name of the JobSet. Kubernetes allows at most 63 "
-        "characters there."
+        "The name of the JobSet is a part of a label and of the names of jobs, pods and claims. Kubernetes allows at "
+        "most 63 characters for each."
     ),
     function="ValidateCreate",
     issues=(
