@@ -130,7 +130,7 @@ def _absent_field(path: str, obj: JSON) -> str:
 
 
 def is_made_by_controller(subject: Subject) -> bool:
-    """Return whether a controller created the object for another object; call it through `Subject.once`.
+    """Return whether a controller created the object for another object. Call this function through `Subject.once`.
 
     Users can write any owner reference. So an owner counts only if the workload table says that the owner's controller
     creates objects of this kind. The owner is not looked up, because a view may not have the owner yet.

@@ -83,7 +83,7 @@ class LaunchedProgram(NamedTuple):
         hosts: whether the command names hosts that are not from the hostfile of the job.
         named_hosts: the hosts that the command lists instead of a hostfile, as written: `${MPI_HOST}`.
         oversubscribed: whether mpirun may start more processes than there are slots.
-        whole: whether every option is known. If so, an option that is absent from the command is certainly not set.
+        whole: whether every option is known. If so, an option that the command lacks is not set.
         is_inline: whether the command starts only a Python program that is written in the command itself.
     """
 
@@ -178,8 +178,8 @@ def _launch_of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -
 
 
 def _cached_launch(command_line: _CommandLine, until: Deadline) -> LaunchedProgram:
-    """Return what a command line starts. The result is cached: roles of a job often have the same command, and
-    `/mutate` and `/validate` both need the result.
+    """Return what a command line starts. The result is cached, because `/mutate` and `/validate` need the same result,
+    and because roles of a job often have the same command.
     """
     if command_line.length_of_texts() > _LONGEST_KEPT:
         return _follow_command_line(command_line, until)

@@ -477,7 +477,7 @@ def _is_triton_without_models(container: Container) -> bool:
 
 
 def _only_waits(container: Container) -> bool:
-    """Return whether the command waits for ever, and starts no server first."""
+    """Return whether the command only waits for ever, without starting a server first."""
     if not container.runs(_WAITS) or container.runs(_IN_BACKGROUND):
         return False
     return not ("&&" in container.command_line and container.runs(read_model_server_patterns().commands))

@@ -38,7 +38,9 @@ from webhook.typed.pods import Pod
 
 
 def check_device_claims(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of a pod's claims, of the objects that the claims refer to, and of the containers."""
+    """Yield the problems of a pod's claims, of the objects that the claims refer to, and of the containers that use the
+    claims.
+    """
     pod = subject.typed(Pod).spec
     if subject.is_patch:
         yield from validate_unique_claim_names(pod)

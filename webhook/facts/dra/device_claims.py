@@ -1,7 +1,7 @@
 """The rules for the device claims of pods and pod templates, and for the objects that the claims refer to.
 
-The API server checks the claims of pods, but not those of pod templates. The policy claims-exactly-one checks that a
-claim has exactly one source.
+The API server checks the claims of pods, but not the claims of pod templates. The policy claims-exactly-one checks that
+a claim has exactly one source.
 
 An object counts as absent only if the view has all objects of the cluster. Otherwise the rule is reported as not
 checked. A ComputeDomain creates a ResourceClaimTemplate, so this template counts as existing. A container may request

@@ -54,8 +54,8 @@ DEVICE_CLASS: Final = DeviceClass.gvk
 _NOT_INSTALLED: Final = {
     "imex.nvidia.com": "create a ComputeDomain, and name its ResourceClaimTemplate in the pods instead"
 }
-"""Maps a class to a fix. The chart of NVIDIA's driver does not install the class since 25.3, but examples name the
-class.
+"""Maps a class to a fix. Since 25.3, the chart of NVIDIA's driver no longer installs the class, although examples name
+the class.
 """
 
 

@@ -1,9 +1,9 @@
 """Checks `opaque.parameters` for NVIDIA's driver in claims and classes (group nvidia-device-config).
 
-nvidia.yaml lists what the driver accepts. The checks report configurations that the driver's plugin refuses: an
-unknown kind, an invalid value, or a setting with a feature gate that is off. The checks also report configurations that
-the plugin does not apply: a kind that another driver of NVIDIA applies, a request for devices of another type, and a
-request with alternatives that the configuration does not name.
+nvidia.yaml lists what the driver accepts. The checks report configurations that the driver's plugin refuses: an unknown
+kind, an invalid value, or a setting with a feature gate that is off. The checks also report configurations that the
+plugin does not apply. The reasons are a kind that another driver of NVIDIA applies, a request for devices of another
+type, and alternatives of a request that the configuration does not name.
 """
 
 from __future__ import annotations

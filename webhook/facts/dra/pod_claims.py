@@ -196,7 +196,7 @@ class ClaimsOfPods(Struct, frozen=True):
 
 
 def pod_claims(subject: Subject) -> ClaimsOfPods:
-    """Return the claims of an object's pods; call it through `Subject.once`."""
+    """Return the claims of an object's pods. Call this function through `Subject.once`."""
     return claims_of_pod_sets(subject.once(pod_sets).all, subject.cluster_view(), subject.typed(Pod))
 
 

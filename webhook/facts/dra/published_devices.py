@@ -158,8 +158,7 @@ def untolerated_taint(device: PooledDevice, tolerations: Sequence[JSON], rules: 
 
 
 def consumed_capacity(capacity: DeviceCapacity, requested: int | None) -> int | None:
-    """Return how much of a capacity a request uses; None if the request policy of the capacity does not allow this
-    amount.
+    """Return how much of a capacity a request uses; None if the capacity's request policy does not allow the amount.
 
     The used amount is the requested amount, else the default, else the whole capacity. The request policy rounds the
     amount up.
@@ -198,8 +197,8 @@ class DeviceModels(Struct, frozen=True):
 
 
 def models_of_mixed_node(devices: Iterable[PooledDevice]) -> DeviceModels | None:
-    """Return the models of the first node on which one driver has devices of several models; None without such a
-    node.
+    """Return the models of the first node on which one driver has devices of several models; None if no node has
+    several models of one driver.
     """
     models: dict[tuple[str, str], dict[str, None]] = {}
     for device in devices:

@@ -1,7 +1,7 @@
 """The requests of a device claim, in one form for all versions of resource.k8s.io.
 
 v1beta1 and v1alpha3 have the fields of an exact request next to the name of the request. v1beta2 and v1 have these
-fields under `exactly`. All four versions have alternatives under `firstAvailable`. The defaults are those of
+fields under `exactly`. All four versions have alternatives under `firstAvailable`. The defaults come from
 k8s.io/kubernetes v1.36 pkg/apis/resource/v1/defaults.go. A claim of v1alpha2 has one resourceClassName for the whole
 claim, and is read as one request of kind `unsupported`.
 """
@@ -102,7 +102,7 @@ def reviewed_claim(subject: Subject) -> ResourceClaim | ResourceClaimTemplate | 
 
 
 def requests_of_reviewed_claim(subject: Subject) -> Items[DeviceRequestOfClaim]:
-    """Return the requests of a reviewed claim or template; call it through `Subject.once`."""
+    """Return the requests of a reviewed claim or template. Call this function through `Subject.once`."""
     claim = reviewed_claim(subject)
     return read_requests(claim.claim_spec, claim.version) if claim else Items((), subject.deadline)
 

@@ -212,7 +212,7 @@ class DeviceClassConfiguration(Typed):
 
 
 class Devices(Typed):
-    """The devices that a claim asks for."""
+    """The devices that a claim requests."""
 
     requests = Parts(DeviceRequest)
     constraints = Parts(DeviceConstraint)

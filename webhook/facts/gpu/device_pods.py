@@ -116,15 +116,15 @@ class DeviceWorkload(Struct, frozen=True):
 
 
 def located_templates(subject: Subject) -> Items[tuple[PodSet, PodTemplate]]:
-    """Return the pod sets of an object with their templates; call it through `Subject.once`. Pod sets from the runtime
-    of a TrainJob have paths in the TrainJob.
+    """Return the pod sets of an object with their templates. Call this function through `Subject.once`. Pod sets from
+    the runtime of a TrainJob have paths in the TrainJob.
     """
     listed = subject.once(pod_sets).all
     return listed.of([(pod_set_located_in_runtime(each), template_of(each, subject)) for each in listed])
 
 
 def read_device_workload(subject: Subject) -> DeviceWorkload:
-    """Return the pods of an object that use devices; call it through `Subject.once`."""
+    """Return the pods of an object that use devices. Call this function through `Subject.once`."""
     located = subject.once(located_templates)
     using = [_pods_using_devices(podset, template) for podset, template in located]
     pods = tuple(podset for podset, _ in located)

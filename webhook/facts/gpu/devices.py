@@ -116,7 +116,7 @@ def device_of_class_name(name: str) -> DeviceCatalogueRow:
 
 
 def is_class_installed_by_driver(name: str) -> bool:
-    """Return whether a driver installs a DeviceClass with this name, so that a cluster with the driver has it."""
+    """Return whether a driver installs a DeviceClass with this name. A cluster with the driver then has the class."""
     return device_of_class_name(name).name == name
 
 

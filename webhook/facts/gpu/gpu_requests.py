@@ -178,7 +178,9 @@ _NEED_NONE: Final = frozenset(
 
 
 def may_use_gpus(subject: Subject) -> bool:
-    """Return whether a pod may request devices, or see GPUs without a request; call it through `Subject.once`."""
+    """Return whether a pod may request devices, or see GPUs without a request. Call this function through
+    `Subject.once`.
+    """
     parts = subject.typed(Pod).parts
     if not parts.present.isdisjoint(_SIGNS_OF_GPUS):
         return True

@@ -1,8 +1,9 @@
 """The devices that containers request as extended resources, for checks and for the fact `gpu`.
 
 Amounts are read and paths are rendered only when needed, because most containers break no rule. Amounts of device
-memory or cores do not count as devices. A pod requests the larger of two sums: containers and sidecars, or one init
-container and the sidecars before it. Device claims are in the fact `dra`.
+memory or cores do not count as devices. A pod requests the larger of two sums. One sum has the containers and the
+sidecars, and the other sum has one init container and the sidecars before this init container. Device claims are in the
+fact `dra`.
 
 Source: k8s.io/component-helpers resource.PodRequests.
 """
@@ -89,7 +90,7 @@ class DeviceContainer(NamedTuple):
 
 
 def read_device_containers(subject: Subject) -> Items[DeviceContainer]:
-    """Return the containers of a Pod, then its init containers; call it through `Subject.once`."""
+    """Return the containers of a Pod, then its init containers. Call this function through `Subject.once`."""
     pod = subject.typed(Pod).spec
     if may_request_devices(subject):
         return pod.containers.of([read_device_container(container) for container in pod.all_containers()])
@@ -102,7 +103,7 @@ def read_device_container(container: Container) -> DeviceContainer:
 
 
 def has_device_requests(subject: Subject) -> bool:
-    """Return whether any container requests devices; call it through `Subject.once`."""
+    """Return whether any container requests devices. Call this function through `Subject.once`."""
     return may_request_devices(subject) and any(
         container.requested for container in subject.once(read_device_containers)
     )
@@ -123,7 +124,7 @@ def _requested_devices(container: Container) -> tuple[RequestedDevice, ...]:
     for name in dict.fromkeys((*limits, *requests)):
         container.reading.deadline.spend(devices.NAME_WORK)
         device = devices.device_of_resource_name(name)
-        if not device.kind and "/" not in name:  # cpu and memory
+        if not device.kind and "/" not in name:  # a resource of Kubernetes, such as cpu or memory
             continue
         if is_nothing(limits.get(name)) and is_nothing(requests.get(name)):
             continue

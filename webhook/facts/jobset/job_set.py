@@ -36,7 +36,7 @@ JOB_SET: Final = RuleGroup(
     source="kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go",
     fails="controller",
 )
-"""Rules about mistakes that JobSet's webhook refuses. The mistakes are in JobSets, in the JobSet of a runtime of
+"""Rules about mistakes that JobSet's webhook refuses. The mistakes may be in a JobSet, in the JobSet of a runtime of
 Kubeflow Trainer, or in the JobSet that Trainer creates from a TrainJob.
 """
 DNS_LABEL: Final = JOB_SET.rule(

@@ -122,7 +122,9 @@ def length_of_name(metadata: Metadata) -> int:
 
 
 def advise_unknown_keys(metadata: Metadata, job_set: JobSetSpec, view: ClusterView) -> Iterator[Problem]:
-    """Warn about unknown keys of a JobSet and of its jobs and pods; `view` bounds the search for similar keys."""
+    """Warn about unknown keys of a JobSet and of its jobs and pods. `view` limits how many keys are compared in a
+    request.
+    """
     yield from _check_unknown_keys(metadata, view)
     for job in job_set.replicated_jobs:
         yield from _check_unknown_keys(job.template.metadata, view)
