@@ -48,7 +48,7 @@ class InactivityCause(Struct, frozen=True):
 
 
 def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Iterator[InactivityCause]:
-    """Yield the reasons why AdmissionChecks keep a ClusterQueue inactive."""
+    """Yield the reasons why AdmissionChecks make a ClusterQueue inactive."""
     remote, provisioning, per_flavor = [], [], []
     for name, flavors in _admission_checks_of_queue(queue, view).items():
         check = view.find(AdmissionCheck, name, namespaced=False)
@@ -76,7 +76,7 @@ def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Ite
 
 
 def _cause_in_parameters(check: AdmissionCheck, view: ClusterView) -> InactivityCause | None:
-    """Return why the parameters of an AdmissionCheck keep the check inactive; None if the parameters may exist."""
+    """Return why the parameters of an AdmissionCheck make the check inactive; None if the parameters may exist."""
     names = f"its AdmissionCheck `{check.name}` names"
     if absent := absent_parameters_of_check(check, view):
         text = f"{names} {absent}, which does not exist (AdmissionCheckInactive)"
@@ -101,7 +101,7 @@ def absent_parameters_of_check(check: AdmissionCheck, view: ClusterView) -> str:
 
 
 def clusters_if_all_are_absent(name: str, view: ClusterView) -> Sequence[str]:
-    """Return the clusters of a MultiKueueConfig if no cluster in it exists, otherwise an empty sequence."""
+    """Return the clusters that a MultiKueueConfig names if no such cluster exists; otherwise an empty sequence."""
     clusters = list(MultiKueueConfig.of(view.get_without_noting(MULTI_KUEUE_CONFIG, "", name)).spec.clusters)
     return clusters if all(view.is_absent(MULTI_KUEUE_CLUSTER, "", each) for each in clusters) else ()
 

@@ -21,12 +21,12 @@ from webhook.facts.kueue.workload import PodSetRequests
 Capacity: TypeAlias = Callable[[FlavorResource], int]
 """Returns the available amount of a flavor's resource."""
 _MOST_TRIED: Final = 20_000
-"""The most assignments of pod sets to flavors that are tried. If all of them fail, the job still counts as possible."""
+"""The largest number of assignments of flavors that are tried. If all these fail, the job still counts as possible."""
 
 
 class RejectedFlavor(Struct, frozen=True):
-    """A flavor that does not fit pods: for `reason`, or because the pods need `asked` of `resource` and the flavor can
-    give only `most`.
+    """A flavor that does not fit pods. Either `reason` says why, or the pods need the amount `asked` of `resource` and
+    the flavor can give at most `most`.
     """
 
     flavor: str
@@ -69,7 +69,7 @@ class PodSetQuotaRequest(Struct, frozen=True):
 
 
 class _FlavorSearch(Struct):
-    """A search for flavors of some pod sets in one resource group."""
+    """A search for a flavor for each of several pod sets in one resource group."""
 
     wanted: Sequence[PodSetQuotaRequest]
     capacity: Capacity

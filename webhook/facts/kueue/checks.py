@@ -18,7 +18,7 @@ from webhook.typed.objects import Object
 
 _NO_TOPOLOGY: Final = ("deployment", "statefulset")
 _IGNORED_BY_WEBHOOKS: Final = ("owner", "kind", "framework", "namespace")
-"""Reasons why Kueue does not manage an object. If one of them applies, Kueue's webhooks ignore the object too."""
+"""Reasons why Kueue does not manage an object. For these reasons, Kueue's webhooks also ignore the object."""
 
 
 def validate_job(subject: Subject) -> Iterator[Problem]:

@@ -81,7 +81,7 @@ _CONFIGURATION: Final = GroupVersionKind("config.kueue.x-k8s.io", "v1beta2", "Co
 _TRAINING: Final = ("pytorchjob", "tfjob", "xgboostjob", "paddlejob", "jaxjob")
 _ALPHA: Final = ("sparkapplication",)
 _CHARACTER_S: Final = 1e-5
-"""Seconds that YAML needs for a character; parsing cannot be interrupted."""
+"""The seconds that parsing YAML takes for each character. Parsing cannot be interrupted."""
 _CHARACTER_BYTES: Final = 10
 _NAMESPACES: Final = {
     "matchExpressions": [{"key": NAME_LABEL, "operator": "NotIn", "values": ["kube-system", "kueue-system"]}]
@@ -92,8 +92,8 @@ _ON_SINCE: Final[Mapping[str, Release]] = {
     DEVICE_CLAIMS_GATE: (0, 18),
     REJECT_CLAIMS_GATE: (0, 18),
     EXTENDED_RESOURCES_GATE: (0, 19),
-    NON_NEGATIVE_RESOURCES_GATE: (0, 19),  # 0.19.2
-    IMMUTABLE_GROUP_SIZE_GATE: (0, 19),  # 0.19.2
+    NON_NEGATIVE_RESOURCES_GATE: (0, 19),  # on since 0.19.2
+    IMMUTABLE_GROUP_SIZE_GATE: (0, 19),  # on since 0.19.2
     MULTI_LAYER_TOPOLOGY_GATE: (0, 19),
     TOPOLOGY_GATE: (0, 14),
     WORKLOAD_ANNOTATION_GATE: (0, 18),
@@ -111,13 +111,13 @@ class Integrations(Typed):
 
 
 class CelSelector(Typed):
-    """An expression about devices."""
+    """A CEL expression that selects devices."""
 
     expression = Text()
 
 
 class DeviceSelector(Typed):
-    """Selects the devices that have the counter or the capacity."""
+    """A selector of the devices that have the counter or the capacity."""
 
     cel = Part(CelSelector)
 
@@ -138,7 +138,7 @@ class DeviceSource(Typed):
 
 
 class DeviceClassMapping(Typed):
-    """The name under which quota counts the devices of some classes."""
+    """The name under which quota counts the devices of the listed DeviceClasses."""
 
     name = Text()
     device_class_names = Texts()
@@ -164,7 +164,7 @@ class ResourceSettings(Typed):
 
 
 class FairSharingSettings(Typed):
-    """The settings of Fair Sharing: only v1beta1 has `enable`."""
+    """The settings of Fair Sharing. Only v1beta1 has the field `enable`."""
 
     enable = Truth()
 
@@ -219,7 +219,8 @@ class CountedSource:
     Args:
         resource: the resource with the quota for the counter or capacity.
         driver: the driver of the devices.
-        counter, capacity: one is the name of the counter or capacity, the other is "".
+        counter: the name of the counter; "" for a capacity.
+        capacity: the name of the capacity; "" for a counter.
         selector: an expression that selects the counted devices, "" for all devices.
     """
 
@@ -232,9 +233,9 @@ class CountedSource:
 
 @dataclass(frozen=True, slots=True)
 class ResourceTransformationAmounts:
-    """The resources that replace one unit of a resource or, if `is_kept`, are added to the unit.
+    """The resources that replace one unit of a resource. If `is_kept`, they are added to the unit instead.
 
-    Amounts are in thousandths. `times`: the outputs are multiplied by the amount of this resource; "" for 1.
+    Amounts are in thousandths. The amounts are multiplied by the amount of the resource `times`, unless `times` is "".
     """
 
     outputs: Mapping[str, int]
@@ -332,7 +333,7 @@ def default_integrations(release: Release = KUEUE) -> frozenset[str]:
 def _load_configuration(text: str) -> WrittenConfiguration:
     try:
         documents = yamlfile.load(text)
-    except InputError:  # Kueue cannot start with this text, and its last valid Configuration is not known
+    except InputError:  # Kueue cannot start with this text, and the last valid Configuration is not known
         documents = ()
     return WrittenConfiguration.of(documents[0].value if documents else None)
 

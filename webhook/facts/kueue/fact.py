@@ -140,7 +140,7 @@ class AdmissionPrediction(Struct, frozen=True, kw_only=True):
     manage the object.
 
     Args:
-        verdict: the prediction in a word.
+        verdict: the prediction, as one word.
         place: what is known about the queue of the job.
         problems: the obstacles; if they are not known, problems that name the missing objects.
         workload: the Workload that Kueue creates for the job.

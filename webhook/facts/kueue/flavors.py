@@ -1,4 +1,4 @@
-"""Whether a flavor fits the pods of a pod set, why not, and whether any node has the labels of a flavor.
+"""Whether and why a flavor does not fit the pods of a pod set, and whether any node has the labels of a flavor.
 
 In node selectors and required node affinity, only the keys of the flavor's labels count. A flavor without labels fits
 every selector. Kueue also assigns a flavor with labels that no node has, and then the pods wait. A flavor without
@@ -159,7 +159,7 @@ def _unmatched_part_of_pods(flavor: FlavorFields, template: PodTemplate, keys: C
 
 
 def _requirements_about_keys(term: NodeSelectorTerm, keys: Collection[str]) -> Iterator[SelectorRequirement]:
-    """Return the requirements of a term that are about labels in `keys`."""
+    """Return the requirements about labels in `keys`, from one term of node affinity."""
     return (requirement for requirement in term.match_expressions if requirement.key in keys)
 
 

@@ -197,7 +197,10 @@ def _validate_slice_layers(pods: _AnnotatedPodSet) -> Iterator[Problem]:
 
 
 def _sizes_of_layers(given: str) -> list[JSON]:
-    """Return the sizes of the layers as written, at most one more than allowed; [] if the text is not a JSON array."""
+    """Return the sizes of the layers as written; [] if the text is not a JSON array.
+
+    At most one layer more than Kueue allows is returned.
+    """
     try:
         layers = json.loads(given)
     except (ValueError, RecursionError):

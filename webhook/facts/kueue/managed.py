@@ -119,8 +119,8 @@ def is_managed_namespace(subject: Subject) -> bool:
 
 
 def is_namespace_selection_known(subject: Subject) -> bool:
-    """Return whether the view shows if Kueue's Configuration selects the namespace of an object. If the selector
-    reads labels other than the name, only the Namespace object shows this.
+    """Return whether the view shows enough to know if Kueue's Configuration selects the namespace of an object. If the
+    selector reads labels other than the name, only the Namespace object shows this.
     """
     selector, view = subject.once(read_kueue_configuration).namespaces, subject.cluster_view()
     asked = LabelSelector(selector or {}, (), ReadingContext(view.deadline))

@@ -79,7 +79,7 @@ LIMIT_RANGE: Final = KUEUE_NEVER.rule(
 
 PODS: Final = "pods"
 MOST_TOLD: Final = 6
-"""The most flavors for which a message gives reasons; a resource group has up to 64 flavors."""
+"""The largest number of flavors for which a message gives reasons. A resource group has up to 64 flavors."""
 _RAISE: Final = "ask the administrator to raise the quota"
 
 

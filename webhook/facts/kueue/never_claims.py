@@ -4,8 +4,9 @@ Quota counts devices under the names that `deviceClassMappings` in Kueue's Confi
 converts requests for the extended resource of a class to this name. An extended resource that is only in limits keeps
 its own name.
 
-A mapping with `sources` counts a counter or a capacity of the devices, not the devices themselves. A pod may get any
-device of the driver that the source, the DeviceClass and the request select, so the largest amount counts.
+A mapping with `sources` counts a counter or a capacity of the devices, not the devices themselves. The source, the
+DeviceClass and the request select devices of the driver. A pod may get any selected device, so the largest amount
+counts.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go, pkg/dra/counters.go, pkg/dra/capacity.go and
 pkg/dra/extended_resources.go.
@@ -99,7 +100,7 @@ EXTENDED_SOURCES: Final = KUEUE_NEVER.rule(
 _SELECTOR_COST: Final = 10
 """The cost of evaluating one selector on one device, in units of the deadline."""
 _MOST_DEVICES: Final = 20_000
-"""The most devices that are evaluated for one request. With more devices, the result is unknown."""
+"""The largest number of devices that are evaluated for one request. With more devices, the result is unknown."""
 Locate: TypeAlias = Callable[[FieldPath], FieldPath]
 
 
@@ -347,7 +348,7 @@ class _TemplateDeviceCounter(Struct, frozen=True):
     def _charge_counters_or_capacities(self, asked: RequestedDevices, source: CountedSource, source_text: str) -> None:
         """Count a counter or a capacity of the devices.
 
-        The view notes the objects without which the count is not known.
+        If the count is not known, the view notes the missing objects.
         """
         outcome = charge_of_request(asked, source, self.view)
         if outcome is None:

@@ -284,7 +284,9 @@ def _remaining_quota_as_text(fitting: JobInClusterQueue, rejected: RejectedFlavo
 
 
 def _may_preemption_free_enough(fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest]) -> bool:
-    """Return whether preemption could free enough quota if all other Workloads had a lower priority or borrowed."""
+    """Return whether preemption could free enough quota if every other Workload had a lower priority or used borrowed
+    quota.
+    """
     queue = fitting.queue
     if queue.preempts_to_borrow:
         return True

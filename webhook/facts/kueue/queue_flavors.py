@@ -105,7 +105,7 @@ FLAVOR_UNUSED: Final = KUEUE_QUEUE_ADVICE.rule(
 )
 _RAW_GPU: Final = "gpu"
 _MOST: Final = 256
-"""The most flavors, and the most covered resources, of all resource groups together."""
+"""The largest number of flavors, and of covered resources, in all resource groups together."""
 _MOST_PAIRS: Final = 512
 _MOST_GROUPS: Final = 16
 _MOST_IN_GROUP: Final = 64

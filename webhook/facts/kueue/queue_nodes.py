@@ -67,7 +67,7 @@ TOLERATION: Final = KUEUE_QUEUE.rule(
 )
 _MOST_LEVELS: Final = 16
 _MOST_OF_FLAVOR: Final = 8
-"""The most node labels, the most taints and the most tolerations of a flavor."""
+"""The largest numbers of node labels, of taints and of tolerations of a flavor."""
 _ONE_OF: Final = "set one of these"
 
 
@@ -82,7 +82,7 @@ def validate_topology(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_topology_levels(spec: TopologySpec) -> Iterator[Problem]:
-    """Yield the problems of too many levels or none, and of invalid or repeated levels."""
+    """Yield the problems of a Topology without levels, with too many levels, or with invalid or repeated levels."""
     count, before = len(spec.labels()), set[str]()
     if message := fault_of_count(count, _MOST_LEVELS):
         fix = fix_for_count(count, _MOST_LEVELS, "level")

@@ -109,7 +109,8 @@ class QuotaTree:
         return self._cached_sums(pair).subtree[node]
 
     def usage(self, node: QuotaNode, pair: FlavorResource) -> int:
-        """Return the usage of a node, plus what each lower node uses above its never lent quota."""
+        """Return the usage of a node, plus what each lower node uses above the quota that this lower node never lends.
+        """
         return self._cached_sums(pair).usage[node]
 
     def potential_available_quota(self, node: QuotaNode, pair: FlavorResource) -> int:
@@ -279,7 +280,7 @@ def _assigned_amounts(assigned: PodSetAssignment) -> Iterator[tuple[FlavorResour
 
 
 def key_as_workload_owner(subject: Subject) -> WorkloadOwner:
-    """Return the namespace, group, kind and name that a Workload of the object has as its owner."""
+    """Return the namespace, group, kind and name by which a Workload names the object as its owner."""
     return subject.namespace or "default", *subject.group_kind, subject.typed(Object).name
 
 

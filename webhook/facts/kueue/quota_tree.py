@@ -318,7 +318,7 @@ class _StoredQueuesAndCohorts:
     deadline: Deadline = field(compare=False)
 
     def charge_for_each_object(self, objects: IdentityKey) -> Iterator[IdentityKey]:
-        """Charge the deadline for reading each object, then yield the object. If the deadline ends the reading, the
+        """Yield each object after its reading is counted against the deadline. If the deadline stops the reading, the
         objects that were read stay cached.
         """
         for stored in objects.value:

@@ -228,11 +228,11 @@ def _misplaced_queue_label_problem(
 
 
 def _check_queue_on_templates(subject: Subject) -> Iterator[Problem]:
-    """Yield a queue that only the pods name. If Kueue manages pods, Kueue queues each pod separately.
+    """Yield a queue that only the pods name.
 
-    If Kueue manages pods, two kinds are left out. Kueue always queues the pods of a Deployment separately. Kueue does
-    not queue an autoscaled RayCluster as a whole, because Ray creates the pods one by one
-    (pkg/controller/jobs/raycluster/raycluster_webhook.go validateCreate).
+    If Kueue manages pods, Kueue queues each pod separately. Two kinds are then not reported. Kueue always queues the
+    pods of a Deployment separately. Kueue does not queue an autoscaled RayCluster as a whole, because Ray creates the
+    pods one by one (pkg/controller/jobs/raycluster/raycluster_webhook.go validateCreate).
     """
     has_pods = "pod" in subject.once(read_kueue_configuration).frameworks
     if has_pods and (subject.group_kind == DEPLOYMENT or _is_scaled_by_ray(subject)):
