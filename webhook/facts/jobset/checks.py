@@ -78,7 +78,8 @@ def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
 
 
 def _limits_of_flux_volume_name(job: MergedTrainJob) -> Iterator[NameLimit]:
-    """Yield the limit of the volume name that the plugin flux derives from the job's name.
+    """Yield the limit for the job's name that follows from the plugin flux. The plugin derives the name of a volume
+    from the job's name.
 
     This volume name must be a DNS label.
     """
@@ -104,7 +105,7 @@ def _validate_patched_labels(labels: Entries[str], job: MergedTrainJob) -> Itera
 
 def _relocate_problems_to_train_job(problems: Items[Problem], job: MergedTrainJob) -> Iterator[Problem]:
     runtime = job.runtime.spec.template.spec
-    of_runtime = JobSetSpec(runtime.json, (), runtime.reading)  # with the paths of the merged JobSet
+    of_runtime = JobSetSpec(runtime.json, (), runtime.reading)  # its paths are the paths in the merged JobSet
     own = {problem.code_found_and_message for problem in validate_create(of_runtime)}
     for problem in problems:
         is_own = problem.code_found_and_message in own

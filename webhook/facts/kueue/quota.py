@@ -109,7 +109,8 @@ class QuotaTree:
         return self._cached_sums(pair).subtree[node]
 
     def usage(self, node: QuotaNode, pair: FlavorResource) -> int:
-        """Return the usage of a node, plus what each lower node uses above the quota that this lower node never lends.
+        """Return the usage of a node, plus the usage of each lower node above the quota that the lower node never
+        lends.
         """
         return self._cached_sums(pair).usage[node]
 

@@ -1,7 +1,8 @@
 """Chooses the rules for the commands of each kind: processes, nodes, ranks, and variables of controllers.
 
-The command of a TrainJob is the command after the merge with its runtime. Other modules check the numbers that an
-operator sets in jobs of the Training Operator and in TrainJobs; this module checks the other numbers.
+The command of a TrainJob is the command after the merge with its runtime. In jobs of the Training Operator and in
+TrainJobs, an operator sets some of the numbers. Other modules check these numbers. This module checks the other
+numbers.
 
 Controllers overwrite the variables by which the pods of a training find each other. Volcano's plugins pytorch and
 tensorflow append variables, and the last value counts. The plugin pytorch does nothing without a master, and the plugin
@@ -61,8 +62,8 @@ _WITH_SERVICE: Final = frozenset(("svc", *NEED_SERVICE))
 
 
 def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str], owner: str) -> Iterator[Problem]:
-    """Report variables of a container that the controller overwrites. Variables of LeaderWorkerSet with a value from a
-    field of the pod are not reported: they may read the same value from a label.
+    """Report variables of a container that the controller overwrites. A variable of LeaderWorkerSet with a value from a
+    field of the pod is not reported, because the field may be a label with the same value.
     """
     names = [
         name
@@ -106,8 +107,9 @@ def owners_of_variables(
 
 
 def task_by_host_variable(job: JobSpec, members: Sequence[LaunchedContainer]) -> Mapping[str, str]:
-    """Return the variables that list the hosts of a task, each with the task. The plugin svc sets these variables, and
-    the plugin mpi sets one more. Some plugins turn svc on.
+    """Return the task of each variable that lists the hosts of a task.
+
+    The plugin svc sets these variables, and the plugin mpi sets one more variable. Some plugins turn on the plugin svc.
     """
     if _WITH_SERVICE.isdisjoint(job.plugins):
         return {}
@@ -250,7 +252,7 @@ def launch_of_training_container(subject: Subject) -> LaunchedProgram:
 
 
 def place_of_launcher_options(subject: Subject) -> str:
-    """Return the path of the launcher's options: in the command or the arguments, of the TrainJob or of the runtime."""
+    """Return the path of the launcher's options: the command or the arguments, in the TrainJob or in the runtime."""
     job = subject.once(merge_train_job)
     field = "command"
     if job.node_container is not None and job.node_container.args:

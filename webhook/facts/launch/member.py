@@ -51,8 +51,8 @@ UNRELATED: Final = frozenset(
 )
 """Kinds with pods that need not train together."""
 _NAMES: Final = re.compile(r"torch|accelerate|deepspeed|\bds\b|[$`]")
-"""Texts in a command that may start a launcher: a launcher's name, or the sign of a variable or of a command in a
-command.
+"""Texts in a command that may start a launcher: the name of a launcher, or the sign of a variable or of a command
+substitution.
 """
 
 
@@ -187,7 +187,9 @@ def _number_of_gpus(container: Container, podset: PodSet, subject: Subject) -> i
 
 
 def _size_of_pod_group(podset: PodSet, subject: Subject) -> int | None:
-    """Return how many pods form one group. In a JobSet, each replica is a group, because it may train separately."""
+    """Return how many pods form one group. In a JobSet, each replica is a group, because each replica may train
+    separately.
+    """
     if podset.count is None or subject.group_kind != ("jobset.x-k8s.io", "JobSet"):
         return podset.count
     replicas = subject.typed(JobSet).spec.replicated_jobs[int(podset.path[2])].replicas
@@ -200,8 +202,8 @@ class PodsTrainingTogether(Struct, frozen=True, kw_only=True):
     Args:
         pods: the number of pods of one group; None if the number is not known.
         is_one: whether the object is one training, so that a pod that trains alone is a mistake.
-        may_train_with_other_objects: whether pods of other objects may belong to the training, such as with one Job for
-            each node.
+        may_train_with_other_objects: whether pods of other objects may belong to the training. An example is a training
+            with one Job for each node.
         is_ranked: whether the operator sets the number of nodes and the rank of the node for each launcher.
         index: the variable with the index of a pod, in words for a message.
     """

@@ -116,7 +116,7 @@ _TASK: Final = re.compile(r'"task"\s*:')
 
 
 def check_torchrun_rendezvous_address(member: LaunchedContainer) -> Iterator[Problem]:
-    """Report nodes of torchrun that never find each other, because each waits at its own address 127.0.0.1."""
+    """Report nodes of torchrun that never find each other, because each node waits at its own 127.0.0.1."""
     launch = member.launch
     if launch.by != "torchrun" or not launch.whole or launch.node_rank == "0":  # the other nodes may meet at node 0
         return
@@ -135,7 +135,7 @@ class NamesOfPods(Struct, frozen=True, kw_only=True):
     Args:
         host: the host name without the index of the pod, and in a JobSet without the index of the job.
         indexes: the number of indexes; 0 if the pods have random host names.
-        replicas: the number of jobs in a JobSet, which have an index too; None for a Job.
+        replicas: the number of jobs in a JobSet, because each job has an index; None for a Job.
         subdomain: the subdomain of the pods; "" if they have no name in DNS.
         place: where the subdomain is set, as a text for a fix.
     """
@@ -148,8 +148,8 @@ class NamesOfPods(Struct, frozen=True, kw_only=True):
 
 
 def names_of_pods(subject: Subject) -> Mapping[str, NamesOfPods]:
-    """Return the names of the pods of a Job or JobSet by `host`: none for other kinds, none for an object without a
-    name, and none for pods that change their host name or their DNS.
+    """Return the names of the pods of a Job or JobSet, by `host`. Pods that change their host name or their DNS are
+    left out. The result is empty for other kinds and for objects without a name.
 
     Call this function through `Subject.once`.
     """
@@ -186,10 +186,12 @@ def _sets_names(pod: PodSpec) -> bool:
 def check_address_of_pod(
     member: LaunchedContainer, together: PodsTrainingTogether, subject: Subject
 ) -> Iterator[Problem]:
-    """Report an address that DNS does not have: the host name of a pod of the same object with another subdomain or
-    index, or of a pod of another object although all nodes are pods of this object.
+    """Report an address that DNS does not have.
 
-    `train-0.x` may also be the Service train-0 of a namespace x. So no address is reported whose subdomain is the
+    The address may name a pod of this object, but with another subdomain or index. The address may also name a pod of
+    another object, although all nodes are pods of this object.
+
+    `train-0.x` may also be the Service train-0 of a namespace x. So an address is not reported if its subdomain is the
     namespace.
     """
     names = subject.once(names_of_pods) if (member.pods or 0) > 1 else {}
@@ -207,8 +209,9 @@ def check_address_of_pod(
 
 
 def _fault_of_address(address: re.Match[str], names: Mapping[str, NamesOfPods]) -> tuple[str, str] | None:
-    """Return why no pod has the address, and a fix: empty texts if a pod may have the address; None if the address is
-    not of a pod of the object.
+    """Return why no pod has the address, and a fix.
+
+    Return two empty texts if a pod may have the address. Return None if the address names no pod of the object.
     """
     host, job = address["host"], ""
     pods = names.get(host)
@@ -236,10 +239,11 @@ def _fault_of_address(address: re.Match[str], names: Mapping[str, NamesOfPods]) 
 def _fault_of_other_owner(
     address: re.Match[str], member: LaunchedContainer, together: PodsTrainingTogether, subject: Subject
 ) -> tuple[str, str]:
-    """Return why a pod of another object cannot be the first node, and a fix; two empty texts if it may be.
+    """Return why a pod of another object cannot be the first node, and a fix.
 
-    All nodes must be pods of this object. With static rendezvous the first node has the address. With other rendezvous
-    another program may have the address, so only the name of a renamed JobSet is reported.
+    Return two empty texts if the pod may be the first node. Otherwise all nodes must be pods of this object. With
+    static rendezvous the first node has the address. With other rendezvous another program may have the address, so
+    only the name of a renamed JobSet is reported.
     """
     limits, subdomain = node_count_range_of_launch(member.launch), address["subdomain"]
     if limits is None or limits[0] < 2 or limits[0] != together.pods:

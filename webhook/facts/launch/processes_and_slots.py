@@ -158,8 +158,8 @@ def _check_number_of_nodes(member: LaunchedContainer, nodes: int, together: Pods
 
 
 def _read_trainer_number_options(member: LaunchedContainer) -> dict[str, int]:
-    """Return the numbers of the Trainer's options that have one value in the command; no options for a command with
-    mpirun, because mpirun starts the program in other pods.
+    """Return the numbers in the Trainer's options, by option. An option with several values is left out. The result is
+    empty for a command with mpirun, because mpirun starts the program in other pods.
     """
     text = " ".join(member.words)
     if member.launch.by in MPI or len(text) > _LONGEST:
@@ -173,8 +173,8 @@ def _read_trainer_number_options(member: LaunchedContainer) -> dict[str, int]:
 
 
 class HostSlots(NamedTuple):
-    """The number of slots in a list of hosts, a clause that states this number in a message, and the fix for too few
-    slots. `number` is 0 without a list.
+    """The slots in a list of hosts: their number, a clause that states the number in a message, and the fix for too few
+    slots. Without a list, `number` is 0.
     """
 
     number: int
@@ -241,7 +241,7 @@ def check_command_against_hostfile(
 def _check_ranks_and_slots(
     launch: LaunchedProgram, path: FieldPath, deadline: Deadline, slots_of_list: HostSlots
 ) -> Iterator[Problem]:
-    """Report more ranks than slots: of the hosts that a command names, or of a list of hosts that the command reads."""
+    """Report more ranks than slots. The hosts are in the command, or in a list that the command reads."""
     if message := sentence_about_lacking_slots(launch, deadline):
         yield RANKS_AND_SLOTS.problem(path, message, MORE_SLOTS, words=_RANKS)
     if slots_of_list.number and not launch.oversubscribed and (launch.ranks or 0) > slots_of_list.number:

@@ -60,7 +60,7 @@ _GLUED: Final = re.compile(r"(-[a-z]{2,3})([0-9]{1,4})", re.ASCII)
 
 
 class RemovedFlag(NamedTuple):
-    """A flag that a server no longer has: a release without it, and the fix."""
+    """A flag that a server no longer has: a release without the flag, and the fix."""
 
     release: tuple[int, int, int]
     fix: str
@@ -254,7 +254,7 @@ class _ArgumentReader:
         self._has_ended = False
 
     def arguments(self) -> Arguments:
-        """Return what was read."""
+        """Return the arguments that were read."""
         return Arguments(
             values=self._values,
             spellings=self._spellings,

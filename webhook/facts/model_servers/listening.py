@@ -436,7 +436,7 @@ def _has_port_of_flag(member: ServerContainer, number: int) -> bool:
 
 def _may_other_process_listen(member: ServerContainer, *numbers: int) -> bool:
     """Return whether another process may listen on one of the ports. The process may be in a container that lists the
-    port, or in a container that lists no ports. It may also be Ray, if this container starts Ray too.
+    port, or in a container that lists no ports. The process may also be Ray, if this container starts Ray too.
     """
     names, own = member.spec.names_of_listeners, member.container.name
     if member.joins_ray and not _RAY_PORTS.isdisjoint(numbers):
@@ -455,8 +455,9 @@ def _may_other_container_listen(member: ServerContainer, number: int, ports: Seq
 
 
 def _connects_to(service: Service, member: ServerContainer, ports: Sequence[int]) -> bool:
-    """Return whether a Service may connect to the server: at least one of its ports may belong to the container of the
-    server.
+    """Return whether a Service may connect to the server.
+
+    At least one port of the Service must possibly belong to the container of the server.
     """
     for each in service.spec.ports:
         target = each.port_of_pods
@@ -481,8 +482,8 @@ def _check_named_ports(member: ServerContainer, services: Sequence[Service]) -> 
     ready. A livenessProbe of such a port has no effect, and is not reported. Source: k8s.io/kubernetes v1.36
     pkg/kubelet/prober/worker.go doProbe.
 
-    If a port has no number, the manifest is still to be filled in, and a name may stand for a number, as in
-    `targetPort: PORT` beside `containerPort: PORT`. Nothing is reported.
+    If a port has no number, the manifest is a template. A name may then be a placeholder for a number, as in
+    `targetPort: PORT` beside `containerPort: PORT`, so nothing is reported.
     """
     container = member.container
     ports = [each for other in member.spec.running_containers() for each in other.ports]
@@ -508,8 +509,9 @@ def _check_named_ports(member: ServerContainer, services: Sequence[Service]) -> 
 
 
 def _check_added_probe(member: ServerContainer, ports: Sequence[int], by: str) -> Iterator[Problem]:
-    """Report a server that the readinessProbe of KServe or Knative does not reach. Both add a probe of the first port
-    of the container, or of 8080. In a pod with several containers, Knative adds no probe to a container without ports.
+    """Report a server that the readinessProbe of KServe or Knative does not reach. KServe and Knative probe the first
+    port of the container, or port 8080 if the container lists no port. In a pod with several containers, Knative adds
+    no probe to a container without ports.
 
     Source: kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/reconcilers/deployment; knative/serving
     pkg/apis/serving/v1/revision_defaults.go.
@@ -547,7 +549,7 @@ def _advise_container_ports(member: ServerContainer, ports: Sequence[int]) -> It
 
 def _probed_ports(member: ServerContainer) -> Iterator[tuple[str, int, str]]:
     """Yield each probe of a container that connects to a port: the name of the probe, the number of the port, and the
-    scheme of an HTTP probe; "" for other probes.
+    scheme. The scheme is "" for probes that do not use HTTP.
     """
     container = member.container
     probes = (container.readiness_probe, container.liveness_probe, container.startup_probe)
@@ -638,9 +640,9 @@ def _check_pools(
 
 
 def _check_selectors(member: ServerContainer, labels: Mapping[str, JSON], view: ClusterView) -> Iterator[Problem]:
-    """Report a Service that selects no known pods because one value of its selector is written differently.
+    """Report a Service that selects no known pods because one value of its selector has another spelling.
 
-    Values that differ in case, dots or dashes only mean the same workload. With another letter or digit, the Service
+    Values that differ only in case, dots or dashes mean the same workload. With another letter or digit, the Service
     may be for a workload that is not known.
     """
     for service in view.typed_here(Service) if labels else ():
@@ -661,7 +663,7 @@ def _as_plain_word(value: str) -> str:
 
 
 def _selects_known_workload(selector: Mapping[str, str], view: ClusterView) -> bool:
-    """Return whether a selector selects the pods of a Deployment or a StatefulSet, as far as these are known."""
+    """Return whether a selector selects the pods of a Deployment or a StatefulSet. Only known objects are compared."""
     try:
         listed = [each for gvk in (Deployment.gvk, StatefulSet.gvk) for each in view.cluster.list(gvk, view.namespace)]
     except LookupFailed:  # a live view has no workloads

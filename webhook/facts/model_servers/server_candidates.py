@@ -54,8 +54,8 @@ class ServerCandidate(NamedTuple):
 
 
 def may_start_server(container: Container) -> bool:
-    """Return whether a container may start a model server, or has a command of flags, which is no program. The test is
-    fast, because it runs for every container.
+    """Return whether a container may start a model server, or has a command that consists of flags and names no
+    program. The test is fast, because it runs for every container.
     """
     if container.command and container.command[0].startswith("-"):
         return True
@@ -90,7 +90,7 @@ def _with_mounted_script(container: Container, spec: PodSpec, subject: Subject) 
 
 
 def _script_of_command(container: Container) -> tuple[str, Sequence[str]]:
-    """Return the file of the script that a command runs, and the parameters of the script; ("", ()) without one."""
+    """Return the file of the script that a command runs, and the script's parameters; ("", ()) without a script."""
     if not container.command or not any(True for _ in container.volume_mounts):
         return "", ()
     first, *words = container.words
@@ -119,7 +119,7 @@ def text_of_mounted_file(path: str, container: Container, spec: PodSpec, subject
 
 
 def _key_of_file(file: str, volume: Volume) -> str:
-    """Return the key of the ConfigMap of a volume that becomes a file; "" if no key does."""
+    """Return the key of a ConfigMap that a volume mounts as the file; "" if the volume mounts no key as the file."""
     items = volume.config_map.items
     if not volume.config_map.has("items"):
         return file
@@ -127,5 +127,5 @@ def _key_of_file(file: str, volume: Volume) -> str:
 
 
 def _may_lack_words(container: Container, podset: PodSet, subject: Subject) -> bool:
-    """Return whether the command may lack a word: a number without quotes is read as an empty text."""
+    """Return whether the command may lack a word. A number without quotes is read as an empty text."""
     return "" in container.words and podset.path in subject.reading_context.omitted

@@ -6,7 +6,7 @@ processes.py compares processes with GPUs, and refused_arguments.py reports refu
   container and of its command decide which GPUs are visible (gpu/visible_devices.py).
 - Shared memory of servers with several processes. A container runtime gives /dev/shm 64 MiB. NCCL and the queues
   between processes use /dev/shm, and often need no more if GPUs are connected directly.
-- Images for GPUs of another vendor, and images for GPUs in a container that requests none.
+- Images for GPUs of another vendor, and images for GPUs in a container that requests no GPU.
 - Several processes on the time slices of one GPU, if all nodes that fit the pod share one GPU each.
 - The time that the server has to end, the source of its model, and the metrics that scale the server.
 
@@ -128,7 +128,7 @@ _NO_GPUS: Final = frozenset(("void", "none", ""))
 _SHARED_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 _GRACE_S: Final = 30
 _WHOLE_NODE: Final = 8
-"""A container with so many GPUs usually has all GPUs of its node."""
+"""A number of GPUs. A container with this many GPUs usually has all GPUs of its node."""
 _SCALED: Final = ("cpu", "memory")
 SLICES_OF_ONE_CARD: Final = MODEL_SERVER.rule(
     "model-server/slices-of-one-card",
@@ -157,7 +157,7 @@ _OF_EACH_SERVER: Final = frozenset(
         refused_arguments.REFUSED_ARGUMENTS.id,
     )
 )
-"""Rules that are reported if a script may start one of several servers, and every one of them has the problem."""
+"""Rules that, if a script may start one of several servers, are reported only if each server has the problem."""
 _ONLY_ON_GPUS: Final = frozenset((VLLM, SGLANG))
 """Servers with published images that end without a GPU."""
 _REQUESTS_ITS_GPUS: Final = SERVING | frozenset(
@@ -269,7 +269,7 @@ def advise_model_source(member: ServerContainer) -> Iterator[Problem]:
 
 
 def check_autoscalers(members: Sequence[ServerContainer], subject: Subject) -> Iterator[Problem]:
-    """Report an autoscaler of the servers that counts a resource which a server does not request."""
+    """Report an autoscaler that scales the servers by a share of a request, if a server does not set the request."""
     view, name = subject.cluster_view(), subject.metadata.name
     if not name or not members:
         return

@@ -267,7 +267,7 @@ def pods_of_ray_cluster(subject: Subject) -> PodsOfServer:
     """Return the pods of a Ray cluster with the GPUs that Ray counts: the GPUs of the first container of each pod. Call
     this function through `Subject.once`.
 
-    The GPUs are not known if Ray's autoscaler is on, or if a group tells Ray another number of GPUs.
+    The GPUs are not known if Ray's autoscaler is on, or if a group sets another number of GPUs for Ray.
     """
     listed = subject.once(pod_sets).all
     listed = listed.of([each for each in listed if each.name != SUBMITTER])
@@ -315,9 +315,11 @@ def _check_address(member: ServerContainer, nodes: int, subject: Subject) -> Ite
 
 
 def check_address_of_service(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
-    """Report an address of a pod with the name of a Service that does not give the pods their names. `chat-0.x` may
-    also be the Service chat-0 of a namespace x. So the address is reported if the namespace has a Service x, or if it
-    is the name of a pod of another object, such as `old-0.old`, although all nodes are pods of this object.
+    """Report the address of a pod below a Service that does not give the pods their names.
+
+    `chat-0.x` may also be the Service chat-0 of a namespace x. So the address is reported in two cases. The namespace
+    has a Service x, or the address is the name of a pod of another object, such as `old-0.old`, although all nodes are
+    pods of this object.
     """
     name, own = subject.metadata.name, _subdomain(subject)
     for meaning in ("address", "data-address") if name and own else ():

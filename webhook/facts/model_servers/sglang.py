@@ -79,7 +79,9 @@ def refusals_of_sglang(server: StartedServer) -> Iterator[tuple[str, str]]:
 
 
 def last_gpu_of_sglang(server: StartedServer, here: int) -> int | None:
-    """Return the index of the last GPU that SGLang uses; None if the index is not known, or if no flag shifts it."""
+    """Return the index of the last GPU that SGLang uses; None if the index is not known, or if no flag shifts the
+    index.
+    """
     first, step = server.arguments.number("first-gpu", 0), server.arguments.number("gpu-step", 1)
     if first is None or step is None or (first == 0 and step == 1):
         return None

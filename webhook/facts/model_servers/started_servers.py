@@ -42,7 +42,7 @@ DYNAMO_FRONTEND: Final = "Dynamo's frontend"
 _VLLM_IMAGES: Final = re.compile(r"vllm/vllm-openai(-rocm|-xpu)?")
 _RELEASE: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?(?:[.+-].*)?")
 _MOST_SERVERS: Final = 4
-"""The most servers of one container that are read."""
+"""The largest number of servers that are read in one container."""
 _RUNS_PARAMETERS: Final = re.compile(r'(?:^|[;&\n])[ \t]*(?:exec[ \t]+)?"\$@"[ \t\n;]*\Z')
 _RAY_ADDRESS: Final = "RAY_ADDRESS"
 """The variable by which a program joins a Ray cluster."""

@@ -127,7 +127,8 @@ def check_words_of_command(
 ) -> Iterator[Problem]:
     """Report words that are read differently than intended, in a container with a model server.
 
-    `name` is the name of the object. With `$` in the name or in the image, the file is a template.
+    `name` is the name of the object. If the name or the image contains `$`, the file is a template, and
+    variables are not reported.
     """
     yield from _check_first_word(container, path)
     yield from _check_words_after_script(container, path)

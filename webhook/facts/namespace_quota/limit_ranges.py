@@ -80,7 +80,7 @@ PORTABLE_NAME: Final = "gpu"
 SETS_AMOUNTS: Final = frozenset((("serving.kserve.io", "InferenceService"), ("serving.knative.dev", "Service")))
 """Kinds with controllers that set amounts if the object omits the amounts."""
 KUEUE_LOOKUPS: Final = (*QUEUES, CONFIGURATIONS, KUEUE.deployment_interest, NAMESPACES)
-"""The objects that show whether Kueue manages a job, and its ClusterQueue."""
+"""The objects that show whether Kueue manages a job, and in which ClusterQueue the job waits."""
 
 
 def check_portable_gpu_in_limit_range(subject: Subject) -> Iterator[Problem]:

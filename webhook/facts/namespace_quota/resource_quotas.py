@@ -134,16 +134,16 @@ _REQUIRED: Final[Mapping[str, tuple[str, str]]] = {
     **{name: ("request", name) for name in ("cpu", "memory")},
     **{f"{side}s.{name}": (side, name) for side in ("request", "limit") for name in ("cpu", "memory")},
 }
-"""Names in a quota for amounts that each container must set, such as `requests.cpu`: for each, the side of `resources`
-and the resource.
+"""Names in a quota for amounts that each container must set, such as `requests.cpu`. Each name has the field of
+`resources`, `request` or `limit`, and the resource.
 """
 _COUNTED: Final[Mapping[str, tuple[str, str]]] = {
     **_REQUIRED,
     "ephemeral-storage": ("request", "ephemeral-storage"),
     **{f"{side}s.ephemeral-storage": (side, "ephemeral-storage") for side in ("request", "limit")},
 }
-"""Names in a quota for amounts that the quota adds up for all pods: for each, the side of `resources` and the
-resource.
+"""Names in a quota for amounts that the quota adds up for all pods. Each name has the field of `resources`, `request`
+or `limit`, and the resource.
 """
 _VERBS: Final[Mapping[tuple[str, bool], str]] = {
     ("request", True): "the pod requests",
@@ -151,7 +151,7 @@ _VERBS: Final[Mapping[tuple[str, bool], str]] = {
     ("limit", True): "the pod has limits of",
     ("limit", False): "the {} pods together have limits of",
 }
-"""The beginning of a message, by the side of `resources` and by whether there is only one pod."""
+"""The beginning of a message, by `request` or `limit`, and by whether only one pod is counted."""
 _OF_PODS: Final = ("pods", "count/pods")
 _COUNT: Final = "count/"
 _COUNTED_WITHOUT_PREFIX: Final = frozenset(

@@ -94,7 +94,7 @@ SOME_PODS: Final = NODE_DEVICES.rule(
     fails="silent",
 )
 SHARED_SUFFIX: Final = "-SHARED"
-"""GPU Feature Discovery appends this to the product in a label if the GPUs are shared under their usual resource
+"""GPU Feature Discovery appends this suffix to the product in a label if the GPUs are shared under their usual resource
 name.
 """
 _MOST_VALUES: Final = 4
@@ -104,7 +104,7 @@ _WITH_DEVICES: Final = {
     "taints": " with taints that a pod tolerates",
     "together": " with the labels that a pod requires",
 }
-"""By the name of the rule: what no node has besides the devices, for messages."""
+"""For each rule, by the name of the rule: the property that no node with the devices has, as text for a message."""
 _GPU: Final = "nvidia.com/gpu"
 _SLICE: Final = "nvidia.com/mig-"
 _STRATEGY: Final = "nvidia.com/mig.strategy"
@@ -132,8 +132,8 @@ _SHARED: Final = ".shared"
 _MONITOR: Final = "monitor"
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _INVALID: Final = "-MIG-INVALID"
-"""GPU Feature Discovery appends this to the product if the MIG strategy is single, but the node has no slices or slices
-of several profiles.
+"""GPU Feature Discovery appends this suffix to the product if the MIG strategy is single, but the node has no slices or
+slices of several profiles.
 """
 
 

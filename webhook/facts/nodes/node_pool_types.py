@@ -1,8 +1,8 @@
 """The instance types that a NodePool of AWS allows for a pod, by the requirements of the NodePool and of the pod.
 
-Numbers in requirements limit the resources of a node of any type: a node with instance-gpu-count below 8 has at most
-7 GPUs. The allowed types are known only if a requirement lists instance types or families, and aws_instances.yaml has
-all of these.
+Numbers in requirements limit the resources of a node of any type: a node with instance-gpu-count below 8 has at most 7
+GPUs. The allowed types are known only if a requirement lists instance types or families, and aws_instances.yaml has all
+these types.
 
 Source: kubernetes-sigs/karpenter@226646810 pkg/scheduling/requirement.go; aws/karpenter-provider-aws@1d927085d
 pkg/providers/instancetype/types.go for the labels of AWS.
@@ -51,7 +51,7 @@ class Requirement:
 
     @property
     def as_text(self) -> str:
-        """Return the requirement as it is shown."""
+        """Return the requirement as a text for messages."""
         return f"{self.key} {self.operator} {', '.join(self.values)}".rstrip()
 
     @property

@@ -105,7 +105,7 @@ _WELL_KNOWN: Final = frozenset(
 _OF_TRAININGS: Final = frozenset(("kubeflow.org", TRAINER))
 """The groups of kinds with pods that train together."""
 _NODES: Final = "nodes"
-"""In `limits` of a NodePool, the number of nodes."""
+"""The key in `limits` of a NodePool that limits the number of nodes."""
 _COUNTS_NODES: Final[Release] = (1, 11)
 """The first release of Karpenter that counts nodes against `limits`."""
 _CONTROLLER: Final = "karpenter/controller"
@@ -218,8 +218,9 @@ def _excluded_by_class(pool: NodePool, view: ClusterView) -> Problem | None:
 
 
 def _excluded_by_replicas(pool: NodePool, view: ClusterView) -> Problem | None:
-    """Return why a NodePool with `replicas` adds no node for a pod: the NodePool already has this number of nodes. If
-    nodes are missing, Karpenter adds them without waiting for pods.
+    """Return why a NodePool with `replicas` adds no node for a pod.
+
+    The NodePool already has this number of nodes. If nodes are missing, Karpenter adds nodes without waiting for pods.
     """
     wanted = pool.spec.replicas
     if wanted is None:

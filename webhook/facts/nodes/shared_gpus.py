@@ -1,4 +1,6 @@
-"""Containers that request several shares of a GPU instead of several GPUs: by MPS, time slices, MIG slices or Intel.
+"""Containers that request several shares of a GPU instead of several GPUs.
+
+The shares are MPS shares, time slices, MIG slices, or shares of Intel's plugin.
 
 With MPS, NVIDIA's device plugin refuses several shares after scheduling, when the kubelet allocates the devices. Then
 the pod fails, and its controller creates another pod. The labels of GPU Feature Discovery show how a node shares GPUs.
