@@ -1,4 +1,4 @@
-"""Jobs that never complete because their pods get Istio's sidecar as an ordinary container, which keeps running.
+"""Jobs that never complete because Istio's sidecar runs in their pods as an ordinary container and does not end.
 
 A native sidecar ends with the pod. The param of the policy sets whether Istio adds native sidecars: since Istio 1.27,
 native sidecars are the default if every node runs Kubernetes 1.33 or later. The bindings of the policy select
@@ -37,7 +37,7 @@ SIDECAR: Final = MESH.rule(
     why=(
         "The proxy keeps running when the other containers have ended, so the pod and its job never complete. A native "
         "sidecar ends with the pod. Sidecars are native since Istio 1.27 if all nodes run Kubernetes 1.33 or later. "
-        "If a sidecar is not native, mpirun and torchrun also connect through the proxy before it is ready."
+        "If a sidecar is not native, mpirun and torchrun also connect through the proxy before the proxy is ready."
     ),
     function="injectRequired",
     issues=(

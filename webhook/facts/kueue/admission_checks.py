@@ -123,7 +123,7 @@ def may_run_in_other_cluster(queue: QueueFields | None, view: ClusterView) -> bo
     """Return whether other clusters may run the jobs of a ClusterQueue.
 
     Then a job may start although the Topologies and quotas of this cluster do not allow the job. If the queue is not
-    known, any AdmissionCheck of MultiKueue may be one of its checks.
+    known, any AdmissionCheck of MultiKueue may be a check of the queue.
     """
     if queue is None:
         return any(check.spec.controller_name == _MULTI_KUEUE for check in view.list_visible(AdmissionCheck))

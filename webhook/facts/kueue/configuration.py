@@ -246,8 +246,8 @@ class ResourceTransformationAmounts:
 def may_concern_kueue(subject: Subject) -> bool:
     """Return whether Kueue may manage an object. Call this function through `Subject.once`.
 
-    Kueue may manage the object if the metadata of the object or its pods has a label or an annotation of Kueue, if the
-    namespace has queues, or if Kueue manages every job.
+    Kueue may manage the object if the object or its pods have a label or an annotation of Kueue. Kueue may also manage
+    the object if the namespace has queues, or if Kueue manages every job.
     """
     is_pod = subject.group_kind == POD
     keys = subject.typed(Pod).parts.keys if is_pod else subject.metadata.keys

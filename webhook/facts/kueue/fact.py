@@ -2,8 +2,8 @@
 
 The steps of `_STEPS` run in their order, and the first step with problems gives the answer. The problems quote the text
 that Kueue writes into the Workload, if Kueue writes a text. The answer is about the present configuration, and is
-unknown if an object cannot be looked up. A job can never be admitted if it needs more quota than its queue could give
-without other jobs, even with all quota that the cohort lends.
+unknown if an object cannot be looked up. A job can never be admitted if the job needs more quota than its queue could
+ever give. The queue could give its own quota and all quota that the cohort lends, if no other job used quota.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler, pkg/cache/scheduler/clusterqueue.go and pkg/workload; observed
 with the same commit against kube-apiserver v1.36.2.
@@ -142,7 +142,7 @@ class AdmissionPrediction(Struct, frozen=True, kw_only=True):
     Args:
         verdict: the prediction, as one word.
         place: what is known about the queue of the job.
-        problems: the obstacles; if they are not known, problems that name the missing objects.
+        problems: the obstacles; if the obstacles are not known, problems that name the missing objects.
         workload: the Workload that Kueue creates for the job.
     """
 

@@ -1,6 +1,6 @@
 """Rules of Kueue's webhooks for the topology annotations of pod templates.
 
-These webhooks do not check whether a level exists. Kueue checks it later, when it places the job.
+These webhooks do not check whether a level exists. Kueue checks the levels later, when Kueue places the job.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go.
 """
@@ -219,7 +219,7 @@ def _fault_of_layer_size(size: JSON, above: int) -> str:
 
 def _validate_pod_set_groups(listed: Sequence[_AnnotatedPodSet]) -> Iterator[Problem]:
     """Yield the problems that ValidatePodSetGroupingTopology would report. A group must have two pod sets with equal
-    topology, and one of them must have a single pod.
+    topology requests. One of the two pod sets must have a single pod.
     """
     groups: dict[str, list[_AnnotatedPodSet]] = {}
     for pods in listed:

@@ -26,7 +26,7 @@ class RunPolicy(Typed):
 
 
 class SuspendableJobSpec(Typed):
-    """The two fields that suspend a job. Each kind has one of them."""
+    """The two fields that suspend a job. Each kind has one of the two fields."""
 
     suspend = Truth()
     run_policy = Part(RunPolicy)

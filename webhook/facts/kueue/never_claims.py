@@ -109,7 +109,7 @@ class ChargedAmount(Struct, frozen=True):
 
     Args:
         amount: the sum for all devices of the request.
-        never: what is wrong with the request, so that Kueue can never count it.
+        never: what is wrong with the request, so that Kueue can never count the request.
         waits: what the devices of the cluster lack, so that Kueue cannot count the request now.
     """
 

@@ -1,8 +1,8 @@
 """Pods of one group that differ, and jobs with too many pod sets. Kueue creates no Workload for such pods and jobs.
 
-The Pods of a group are compared only in files, because a live view has no Pods, and an API server sends the Pods of a
-group one after the other. Kueue counts the Pods and compares each with the first Pod. A Workload has a pod set for each
-pod template of a job.
+The Pods of a group are compared only in files. A live view has no Pods, and an API server sends the Pods of a group one
+after the other. Kueue counts the Pods and compares each with the first Pod. A Workload has a pod set for each pod
+template of a job.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go validatePodGroupMetadata, and the rules
 of config/components/crd/bases.

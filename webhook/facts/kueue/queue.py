@@ -268,7 +268,7 @@ def advise_cluster_queue(subject: Subject) -> Iterator[Problem]:
 def validate_local_queue(subject: Subject) -> Iterator[Problem]:
     """Yield the problem of a LocalQueue with a clusterQueue that is not a valid name, or that was changed.
 
-    The CustomResourceDefinition refuses both.
+    The CustomResourceDefinition refuses an invalid name and a change.
     """
     spec, old = subject.typed(LocalQueue).spec, subject.typed_old(LocalQueue).spec.cluster_queue
     new, path = spec.cluster_queue, spec.path("clusterQueue")

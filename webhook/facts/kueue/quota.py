@@ -4,7 +4,7 @@ A ClusterQueue lends quota to its cohort up to its lending limit, keeps the rest
 A cohort does the same with its parent. Amounts are whole numbers: thousandths of cpu, units of every other resource.
 Trees may be deep, so no function calls itself. The usage is the sum of the Workloads with reserved quota. Kueue writes
 the same sum into the status of each ClusterQueue. The status is read if a view lacks some or all Workloads. A live view
-has no Workloads, because there are many and they change with every job.
+has no Workloads, because Workloads are many and change with every job.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go potentialAvailable, available and
 updateCohortResourceNode; pkg/workload/workload.go totalRequestsFromAdmission, HasQuotaReservation and IsActive.

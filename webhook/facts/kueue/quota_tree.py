@@ -101,7 +101,7 @@ class QueueFields:
         return {name for group in self.groups for name in group.flavors}
 
     def is_stopped(self) -> bool:
-        """Return whether stopPolicy keeps the queue from admitting jobs."""
+        """Return whether stopPolicy stops the queue from admitting jobs."""
         return self.stop_policy not in ("", "None")
 
 

@@ -2,8 +2,9 @@
 
 For each lowest domain, Kueue adds up the resources of its nodes. Kueue places the pod sets of a Workload one after the
 other, each on the resources that earlier pod sets leave. A group of pod sets must be in one domain. Other pods on the
-nodes are not considered. Several pod sets are reported only if they cannot fit in any order. Then they together request
-more than their nodes have, or their pods would be too many even if each pod was as small as the smallest pod.
+nodes are not considered. Several pod sets are reported only if they cannot fit in any order. One sign is that the pod
+sets together request more than their nodes have. The other sign is that the pods are too many even if each pod is as
+small as the smallest pod.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/tas_flavorassigner.go,
 pkg/cache/scheduler/tas_topology_tree.go addNode and tas_flavor_snapshot.go FindTopologyAssignmentsForFlavor.
@@ -58,7 +59,7 @@ class TopologyRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def is_explicit(self) -> bool:
-        """Return whether the pod set asks for a topology at all."""
+        """Return whether the pod set requests a topology."""
         return bool(self.required or self.preferred or self.is_unconstrained or self.slice_level)
 
     @property
@@ -210,7 +211,7 @@ def missing_node_capacity(placed: Sequence[PodPlacement], level: str, view: Clus
 
     Args:
         placed: the pod sets of the same flavor; each fits alone.
-        level: the level at which all pod sets must be in the same domain; "" if they may be anywhere.
+        level: the level at which all pod sets must be in the same domain; "" if the pod sets may be in any domain.
         view: the cluster, with its nodes.
     """
     asked: Counter[str] = Counter()
@@ -247,7 +248,7 @@ def _resources_of_domains(placed: Sequence[PodPlacement], level: str, view: Clus
 def _shortage_of_domain(
     placed: Sequence[PodPlacement], asked: Mapping[str, int], total: _DomainResources
 ) -> ResourceShortage | None:
-    """Return what one domain lacks for all pods together; None if it lacks nothing."""
+    """Return what one domain lacks for all pods together; None if the domain lacks nothing."""
     for name in sorted(asked):
         if asked[name] > total.amounts[name]:
             return ResourceShortage(name, asked[name], total.amounts[name])

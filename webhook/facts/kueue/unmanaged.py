@@ -110,7 +110,7 @@ Rule: TypeAlias = Callable[[Subject, KueueManagement], Iterator[Problem]]
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 _RAY_CLUSTER: Final = ("ray.io", "RayCluster")
 _COPIES_LABELS: Final = frozenset((("kubeflow.org", "Notebook"), ("serving.kserve.io", "InferenceService")))
-"""Kinds with controllers that copy the labels to StatefulSets and Deployments, which Kueue manages.
+"""Kinds with controllers that copy the labels to StatefulSets and Deployments. Kueue manages these objects.
 
 Source: kubeflow/kubeflow components/notebook-controller/controllers/notebook_controller.go generateStatefulSet,
 kserve/kserve pkg/controller/v1beta1/inferenceservice/components/predictor.go.

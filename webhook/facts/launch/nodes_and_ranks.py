@@ -5,7 +5,7 @@ another address. With static rendezvous, which is the default, --node_rank is th
 deepspeed have other names for these options.
 
 The address is mostly the DNS name of a pod: `<host name>.<subdomain>`. Only an Indexed Job gives its pods fixed host
-names, and a pod has a DNS name only if its subdomain is the name of a Service. JobSet sets the subdomain.
+names. A pod has a DNS name only if its subdomain is the name of a Service. JobSet sets the subdomain.
 
 Source: pytorch/pytorch@010929fd torch/distributed/run.py parse_min_max_nnodes and get_rdzv_endpoint;
 kubernetes/kubernetes v1.36.2 pkg/controller/job/job_controller.go manageJob and
@@ -45,8 +45,8 @@ ADDRESS_OF_NO_POD: Final = LAUNCH.rule(
     title="No pod has the address where the pods meet",
     why=(
         "DNS knows a pod only by its host name and its subdomain. A Job without completionMode Indexed has pods with "
-        "random host names. A Job sets no subdomain, so its pod template must set the subdomain. The pods look for "
-        "another name in vain."
+        "random host names. A Job sets no subdomain, so its pod template must set the subdomain. DNS does not find "
+        "any other name."
     ),
     refused_by="nothing; the pods wait for each other and then fail",
     source="kubernetes/kubernetes v1.36.2 staging/src/k8s.io/endpointslice/util/controller_utils.go",
@@ -241,9 +241,9 @@ def _fault_of_other_owner(
 ) -> tuple[str, str]:
     """Return why a pod of another object cannot be the first node, and a fix.
 
-    Return two empty texts if the pod may be the first node. Otherwise all nodes must be pods of this object. With
-    static rendezvous the first node has the address. With other rendezvous another program may have the address, so
-    only the name of a renamed JobSet is reported.
+    Return two empty texts if the pod may be the first node. The pod is excluded only if all nodes are pods of this
+    object. With static rendezvous the first node has the address. With other rendezvous another program may have the
+    address, so only the name of a renamed JobSet is reported.
     """
     limits, subdomain = node_count_range_of_launch(member.launch), address["subdomain"]
     if limits is None or limits[0] < 2 or limits[0] != together.pods:

@@ -23,7 +23,7 @@ _OPTIONS: Final = re.compile(r"(?i)args|opts|options|flags|extra|params|@|\*")
 _NEGATIVE: Final = re.compile(r"-[0-9.]+")
 _FLAG: Final = re.compile(r"--?[A-Za-z][A-Za-z0-9_-]*")
 _DASHES_APART: Final = re.compile(r"--? +[A-Za-z][A-Za-z0-9_-]*")
-"""Dashes with a space before the name of the flag, which the parser does not read as a flag."""
+"""Dashes with a space before the name of a flag. The parser does not read such a word as a flag."""
 _WITHOUT_DASHES: Final = re.compile(r"[a-z][a-z0-9_-]*=.*|[a-z][a-z0-9]*([-_][a-z0-9]+)+")
 _SEVERAL_VALUES: Final = frozenset(("--api-key", "--served-model-name"))
 """Flags with one value or several values."""
@@ -45,18 +45,18 @@ _NUMBERS: Final = frozenset(
 """The meanings of the flags with a whole number."""
 _WHOLE: Final = re.compile(r"\+?[0-9]{1,6}", re.ASCII)
 _ATTACHED: Final = re.compile(r"(-[a-z])([0-9]+)", re.ASCII)
-"""A short flag of one letter with its number attached, which every parser splits: `-p8080`."""
+"""A short flag of one letter with its number attached, such as `-p8080`. Every parser splits such a word."""
 _FLAGS_OF_DOCKER: Final = {
     "--shm-size": "remove the flag, and mount an emptyDir with medium Memory at /dev/shm",
     "--gpus": "remove the flag, and request the GPUs in resources",
     "--ipc": "remove the flag, and mount an emptyDir with medium Memory at /dev/shm",
     "--ulimit": "remove the flag",
 }
-"""Flags of `docker run`, which no server has, with the fix."""
+"""Flags of `docker run`, each with the fix. No server has these flags."""
 _END: Final = "--"
 """The word after which every word is positional."""
 _GLUED: Final = re.compile(r"(-[a-z]{2,3})([0-9]{1,4})", re.ASCII)
-"""A short flag of several letters with its value attached, which argparse does not split."""
+"""A short flag of several letters with its value attached. argparse does not split such a word."""
 
 
 class RemovedFlag(NamedTuple):

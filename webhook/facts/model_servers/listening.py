@@ -3,9 +3,9 @@ the pod.
 
 Triton has three ports: for HTTP, for gRPC, and for metrics. Other servers have one port.
 
-A probe of a port where nothing listens never succeeds. Only a port that the command line or the server's default sets
-is compared, if no other container of the pod may listen on that port. The port of a NIM is not known: NIMs for speech
-listen on 9000, NIMs for embeddings also on 8080. The image does not say what a NIM is for.
+A probe of a port where nothing listens never succeeds. A port is compared only if the command line or the server's
+default sets the port, and if no other container of the pod may listen on the port. The port of a NIM is not known: NIMs
+for speech listen on 9000, NIMs for embeddings also on 8080. The image does not say what a NIM is for.
 
 Source: vllm-project/vllm vllm/entrypoints/openai/cli_args.py@00522333; PyPI sglang 0.5.23 sglang/srt/server_args.py;
 huggingface/text-generation-inference@db931fcf Dockerfile; NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py;
@@ -73,7 +73,7 @@ SERVICE_PORT: Final = MODEL_SERVER.rule(
 CONTAINER_PORT: Final = MODEL_SERVER.rule(
     "model-server/container-port",
     title="A container lists another port than the one on which its model server listens",
-    why="Kubernetes does not use the list. Readers, dashboards and some meshes take the port from it.",
+    why="Kubernetes does not use the list of ports. Readers, dashboards and some meshes read the port from the list.",
     source="https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#ports",
     level="advice",
     severity="low",
@@ -593,7 +593,7 @@ def _services_of_template(member: ServerContainer, labels: Mapping[str, JSON], v
 
 def _is_for_requests(service: Service, member: ServerContainer) -> bool:
     """Return whether a Service may carry requests. A Service carries no requests if the command uses all ports of the
-    Service for another purpose, such as ports of Ray, or the port where the nodes of a server meet.
+    Service for another purpose. Examples are ports of Ray, and the port where the nodes of a server meet.
     """
     numbers = [each.port_of_pods for each in service.spec.ports]
     text = member.container.command_line

@@ -1,7 +1,7 @@
 """Model servers in kinds with a controller that builds the container from several parts.
 
-This module reads only what the objects contain. It does not know what the controllers add. Dynamo and NIM build a
-container from fields of their own kinds. KServe appends the arguments of `model` to the arguments of the runtime, in
+This module reads only what the objects contain. The module does not know what the controllers add. Dynamo and NIM build
+a container from fields of their own kinds. KServe appends the arguments of `model` to the arguments of the runtime, in
 one container with the resources of both.
 
 Source: ai-dynamo/dynamo deploy/operator/api/v1alpha1/common.go@015d780b; kserve/kserve@aaac4e294

@@ -1,8 +1,8 @@
 """The group of rules about model servers, and the containers that may start a model server.
 
-Words in the image and the command show whether a container may start a server. Few containers have one of these
-words. The other modules of model servers read only these containers. If the command is a script in a known ConfigMap,
-the script is read in its place. The content of a script that an image contains is not known.
+Words in the image and the command show whether a container may start a server. Few containers have one of these words.
+The other modules of model servers read only these containers. If the command is a script in a known ConfigMap, the
+script is read instead of the command. The content of a script that an image contains is not known.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ONLY_A_FILE: Final = re.compile(r"\s*(?:exec\s+)?(?:(?:ba)?sh\s+|source\s+|\.\s
 _PARAMETERS: Final = "$@"
 _LONGEST_SCRIPT: Final = 64 * 1024
 _CHARACTER_S: Final = 5e-9
-"""An upper bound for the time of a search for _NAMES per character, in seconds. Measured: 1.5 ns, and 3.6 ns outside
+"""An upper bound for the seconds that a search for _NAMES takes per character. Measured: 1.5 ns, and 3.6 ns outside
 ASCII.
 """
 

@@ -107,8 +107,8 @@ WITHOUT_GPU: Final = MODEL_SERVER.rule(
     "model-server/without-gpu",
     title="A model server for GPUs requests no GPU",
     why=(
-        "The published images of vLLM and SGLang compute on GPUs only, and the server ends if it finds none. Without a "
-        "request the scheduler also chooses nodes without GPUs, and a device plugin gives the container no GPU."
+        "The published images of vLLM and SGLang compute on GPUs only, and the server ends if it finds no GPU. Without "
+        "a request the scheduler also chooses nodes without GPUs, and a device plugin gives the container no GPU."
     ),
     refused_by="the server, when it starts",
     source="vllm-project/vllm vllm/config/device.py; PyPI sglang 0.5.23 sglang/srt/utils",

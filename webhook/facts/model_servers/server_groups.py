@@ -317,9 +317,9 @@ def _check_address(member: ServerContainer, nodes: int, subject: Subject) -> Ite
 def check_address_of_service(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
     """Report the address of a pod below a Service that does not give the pods their names.
 
-    `chat-0.x` may also be the Service chat-0 of a namespace x. So the address is reported in two cases. The namespace
-    has a Service x, or the address is the name of a pod of another object, such as `old-0.old`, although all nodes are
-    pods of this object.
+    `chat-0.x` may also be the Service chat-0 of a namespace x. So the address is reported only in two cases. In the
+    first case, the namespace has a Service x. In the second case, the address names a pod of another object, such as
+    `old-0.old`, although all nodes are pods of this object.
     """
     name, own = subject.metadata.name, _subdomain(subject)
     for meaning in ("address", "data-address") if name and own else ():

@@ -50,7 +50,7 @@ _RAY_START: Final = re.compile(r"\bray\s+start\b")
 _RAY_CLUSTER: Final = re.compile(r"\bray[_-]?[a-z]*\.sh\b|--ray[_-](?:cluster[_-]size|address|init)", re.ASCII)
 _SHELL_FILE: Final = re.compile(r"\.sh\b")
 _RAY_SCRIPT: Final = re.compile(r"\bmulti-node-serving\.sh\b")
-"""The script in vLLM's images that starts Ray; examples of LeaderWorkerSet and KServe run it."""
+"""The script in vLLM's images that starts Ray; examples of LeaderWorkerSet and KServe run the script."""
 _DYNAMO: Final = re.compile(r"\bdynamo\.(vllm|sglang|trtllm)\b")
 _OTHER_COMMANDS: Final = frozenset(("disaggregated", "disaggregated_mpi_worker", "grpc", "mm_embedding_serve"))
 """Commands of trtllm-serve that do not start the HTTP server of one language model."""

@@ -88,7 +88,7 @@ _OF_OTHERS: Final = re.compile(
 )
 """Names of variables that Services, controllers or webhooks may set."""
 _SUBSTITUTION: Final = re.compile(r"\$\([A-Za-z0-9_.-]*[^A-Za-z0-9_.)-]|`[^`]")
-"""The beginning of a shell's command substitution, unlike $(NAME), which the kubelet expands as a variable."""
+"""The beginning of a shell's command substitution. $(NAME) is a variable instead, which the kubelet expands."""
 _PROGRAMS: Final = frozenset(
     ("vllm", "sglang", "python", "python3", "text-generation-launcher", "trtllm-serve", "lmdeploy")
 )

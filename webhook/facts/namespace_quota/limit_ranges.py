@@ -3,8 +3,8 @@ resource `gpu`.
 
 The API server refuses `gpu`, because a name without a domain must be a resource of Kubernetes. A pod with a forbidden
 amount is refused when its controller creates the pod. By then the workload is accepted, and a queue may have admitted
-it. A container without an amount is reported only if all LimitRanges of the namespace are known, because a LimitRange
-may set the amount.
+the workload. A container without an amount is reported only if all LimitRanges of the namespace are known, because a
+LimitRange may set the amount.
 
 Source: k8s.io/kubernetes v1.36 plugin/pkg/admission/limitranger/admission.go, and
 pkg/apis/core/validation/validation.go validateLimitRangeResourceName.

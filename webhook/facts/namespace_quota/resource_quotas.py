@@ -2,10 +2,10 @@
 name the resource `gpu`.
 
 A pod that exceeds a quota is refused when its controller creates the pod. By then the workload is accepted, and a queue
-may have admitted it. The check compares pods with the whole quota, not with its free part. A quota with scopes may be
-about other pods, so it is not compared. A quota of CPU or memory also refuses pods with a container that does not set
-the amount. Such a container is reported only if all LimitRanges of the namespace are known, because a LimitRange may
-set the amount.
+may have admitted the workload. The check compares pods with the whole quota, not with its free part. A quota with
+scopes may be about other pods, so such a quota is not compared. A quota of CPU or memory also refuses pods with a
+container that does not set the amount. Such a container is reported only if all LimitRanges of the namespace are known,
+because a LimitRange may set the amount.
 
 Source: k8s.io/kubernetes v1.36 pkg/quota/v1/evaluator/core/pods.go, and pkg/apis/core/validation/validation.go
 ValidateResourceQuotaResourceName.
@@ -170,7 +170,7 @@ _CREATED: Final[Mapping[tuple[str, str], Mapping[str, int]]] = {
 }
 """The least number of objects that the controller of a kind creates, by resource."""
 _OF_KUBERNETES: Final = ("", "apps", "batch")
-"""API groups of kinds with controllers that create only objects that are counted here."""
+"""API groups of kinds. The controllers of these kinds create only objects that are counted here."""
 
 
 def check_portable_gpu_in_quota(subject: Subject) -> Iterator[Problem]:

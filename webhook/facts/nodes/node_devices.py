@@ -89,7 +89,7 @@ ALL_PODS: Final = NODE_DEVICES.rule(
 SOME_PODS: Final = NODE_DEVICES.rule(
     "node-devices/some-pods",
     title="The nodes have devices for only some of the pods",
-    why="The other pods stay Pending. The pods that run do not wait for them.",
+    why="The other pods stay Pending. The running pods do not wait for the Pending pods.",
     function="fitsRequest",
     fails="silent",
 )
@@ -110,7 +110,7 @@ _SLICE: Final = "nvidia.com/mig-"
 _STRATEGY: Final = "nvidia.com/mig.strategy"
 _PARTITION: Final = "amd.com/compute-memory-partition"
 _AMD_PARTITION: Final = re.compile(r"amd\.com/[a-z]{2,4}_nps[0-9]")
-"""A resource of a partition, which a plugin with the naming strategy `single` offers as amd.com/gpu."""
+"""A resource of a partition. A plugin with the naming strategy `single` offers the resource as amd.com/gpu."""
 _NEURON: Final = "aws.amazon.com/"
 _VOLCANO_JOB: Final = ("batch.volcano.sh", "Job")
 _TRAINING_OPERATOR: Final = "kubeflow.org"
@@ -138,7 +138,7 @@ slices of several profiles.
 
 
 def validate_node_devices(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that keep pods from all nodes of a cluster; node_pools.py compares pods with NodePools."""
+    """Yield the problems that exclude pods from all nodes of a cluster; node_pools.py compares pods with NodePools."""
     pods = subject.once(pods_and_nodes)
     if pods and all(each.fits_a_node for each in pods):
         yield from without_repeated_problems(_check_all_pods(pods, subject), subject)
@@ -149,8 +149,8 @@ def validate_node_devices(subject: Subject) -> Iterator[Problem]:
 
 
 def problems_without_node(each: PodsAndNodes) -> Iterator[Problem]:
-    """Yield the problems that keep pods from all current nodes. If a matching node may be added, the problems are
-    yielded as not checked. If only NodePools may add nodes and all of them exclude the pods, nothing is yielded,
+    """Yield the problems that exclude pods from all current nodes. If a matching node may be added, the problems are
+    yielded as not checked. If only NodePools may add nodes and all NodePools exclude the pods, nothing is yielded,
     because node_pools.py reports the pods.
     """
     new_nodes = judge_new_nodes(each)
@@ -317,8 +317,8 @@ def _problem_of_open_nodes(problem: Problem, each: PodsAndNodes, source: str) ->
 
 
 def _problems_of_pods(each: PodsAndNodes) -> Iterator[Problem]:
-    """Report the resources that all nodes lack. If there are none, report the requirements that no single node meets
-    together.
+    """Report the resources that all nodes lack. If there are no such resources, report the requirements that no single
+    node meets together.
     """
     lacking = [*_check_devices(each)]
     if lacking:

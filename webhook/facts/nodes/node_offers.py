@@ -81,7 +81,7 @@ _KEPT_STATES: Final = 4
 _HAMI_NODE: Final = "hami.io/node-"
 HAMI_IMAGE: Final = "projecthami/hami"
 _OFFER_AMOUNTS: Final = frozenset(("volcano.sh", "koordinator.sh", "aliyun.com", "tencent.com", "gpu.intel.com"))
-"""Domains of device plugins with which nodes offer memory and cores of cards as resources."""
+"""Domains of device plugins. Nodes with these plugins offer memory and cores of cards as resources."""
 _TRANSLATED: Final = frozenset(("koordinator.sh/gpu",))
 """Resources that a webhook replaces by other resources."""
 _HOST_NAME: Final = "kubernetes.io/hostname"
@@ -177,7 +177,7 @@ class PodNeeds:
 
     @property
     def tolerations(self) -> Sequence[Toleration]:
-        """Return the tolerations of the pod, and those that Kueue may add."""
+        """Return the tolerations of the pod, and the tolerations that Kueue may add."""
         own = self.spec.tolerations
         return [*own, *self.added_tolerations] if self.added_tolerations else own
 
@@ -219,9 +219,7 @@ class PodNeeds:
         return first_untolerated(taints, self.tolerations) is None and self.fits(offer)
 
     def state_that_keeps_out(self, offer: NodeOffer) -> str:
-        """Return the temporary state of a node that keeps the pod out, such as `is cordoned`; "" without such a
-        state.
-        """
+        """Return which temporary state of a node excludes the pod, such as `is cordoned`; "" without such a state."""
         taint = first_untolerated(offer.taints_today, self.tolerations)
         return "" if taint is None else _STATES.get(taint.key, f"has the taint {taint.key}:{taint.effect}")
 
@@ -366,7 +364,7 @@ class PodsAndNodes:
 
     @cached_property
     def states_of_nodes_today(self) -> tuple[str, ...]:
-        """Return for each fitting node the temporary state that keeps the pods out: `node a is cordoned`; () if the
+        """Return for each fitting node which temporary state excludes the pods, such as `node a is cordoned`; () if the
         pods may run on a node today.
         """
         states = [(offer.name, self.needs.state_that_keeps_out(offer)) for offer in self.fitting]

@@ -140,7 +140,7 @@ class NewNodes:
 
     Args:
         source: what may add a node; "" if only NodePools add nodes and all of these exclude the pod.
-        excluded: for each NodePool, why it adds no node for the pod.
+        excluded: for each NodePool, why the NodePool adds no node for the pod.
     """
 
     source: str = ""

@@ -106,7 +106,7 @@ VGPU_NODE_NAME: Final = SHARED_GPU.rule(
     title="A pod with nodeName requests a vGPU from Volcano",
     why=(
         "Volcano writes the chosen card into annotations when it places a pod. A pod with nodeName skips the "
-        "scheduler, so the device plugin finds no card for it, and the pod fails."
+        "scheduler, so the device plugin finds no card for the pod, and the pod fails."
     ),
     source="Project-HAMi/volcano-vgpu-device-plugin@4fb76ba1 pkg/plugin/server.go",
     function="Allocate",

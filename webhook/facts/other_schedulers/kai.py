@@ -112,7 +112,7 @@ FRACTION_PLACE: Final = KAI.rule(
 REPLICAS: Final = KAI.rule(
     "kai/replicas-required",
     title="A role of a training job that KAI places has no replicas",
-    why="KAI adds up the replicas of all roles. If a role has none, KAI creates no group, and pods stay Pending.",
+    why="KAI adds up the replicas of all roles. If a role has 0, KAI creates no group, and the pods stay Pending.",
     source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/podgrouper/podgrouper/plugins/kubeflow/distributed_common.go",
     function="calcJobNumOfPods",
 )
