@@ -1,9 +1,10 @@
 """Pods that the API server never creates, and pods in which the kubelet never creates containers.
 
-Admission plugins refuse each pod if a RuntimeClass or ServiceAccount does not exist, or if Pod Security forbids a
-field, but accept the object that creates the pods. The kubelet creates no container if a ConfigMap or Secret of a
-variable or of a mounted volume does not exist. It ignores volumes that no container mounts. Only files show which
-ConfigMaps and Secrets exist, because a live view has neither.
+Admission plugins refuse a pod if its RuntimeClass or ServiceAccount does not exist, or if Pod Security forbids a field.
+The same plugins accept the object that creates the pods. A container may need a ConfigMap or Secret for a variable or a
+mounted volume. If the ConfigMap or Secret does not exist, the kubelet does not create the container. The kubelet
+ignores volumes that no container mounts. Only files show which ConfigMaps and Secrets exist, because a live view has
+neither.
 
 Source: k8s.io/kubernetes v1.36 plugin/pkg/admission/priority, runtimeclass and serviceaccount, and pkg/kubelet;
 k8s.io/pod-security-admission v0.36.
@@ -300,8 +301,8 @@ def _is_known(kind: GroupVersionKind, view: ClusterView) -> bool:
 
 
 def configuration_in_no_file(subject: Subject) -> tuple[str, ...]:
-    """Return the ConfigMaps and Secrets that are in no file, if the files may be incomplete. If the files have no
-    object of a kind in the namespace, they probably leave out the kind, so the kind is skipped.
+    """Return the needed ConfigMaps and Secrets that are in no file, if the files may be incomplete. A kind without any
+    object in the namespace is skipped, because the files probably leave out this kind.
     """
     view = subject.cluster_view()
     if not view.namespace or view.cluster.is_whole():
@@ -316,7 +317,8 @@ def configuration_in_no_file(subject: Subject) -> tuple[str, ...]:
 
 
 def _check_configuration(subject: Subject) -> Iterator[Problem]:
-    """Report ConfigMaps and Secrets that do not exist in one problem, and each key that an object lacks."""
+    """Report missing ConfigMaps and Secrets together in one problem, and the first missing key of each existing object.
+    """
     view = subject.cluster_view()
     if not _is_known(_SECRET, view):
         return  # a live view has no Secrets, and may have only parts of ConfigMaps
@@ -346,8 +348,8 @@ def _problems_of_absent_configuration(absent: Sequence[ConfigurationReference], 
 
 
 def _effect_on_pods(listed: Sequence[ConfigurationReference]) -> str:
-    """Return the effect of missing objects or keys. If one of them is for a volume, the volume decides, because the
-    kubelet mounts volumes before it creates containers.
+    """Return the effect of missing objects or keys. If a volume needs an object or a key, return the effect on the
+    volume. The kubelet mounts volumes before it creates containers.
     """
     if any(each.use == "volume" for each in listed):
         return "so the kubelet cannot mount the volume, and the pods stay in ContainerCreating"
@@ -355,8 +357,8 @@ def _effect_on_pods(listed: Sequence[ConfigurationReference]) -> str:
 
 
 def _check_keys(wanted: ConfigurationReference, view: ClusterView) -> Iterator[Problem]:
-    """Report the first key that an object lacks. An object without any key is not reported, because it is probably
-    filled later.
+    """Report the first key that an object lacks. An object without any key is not reported, because a controller or a
+    user probably fills the object later.
     """
     existing = view.get_without_noting(wanted.kind, view.namespace, wanted.name)
     filled = FilledObject.of(existing, (), ReadingContext(view.deadline))

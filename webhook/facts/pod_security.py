@@ -229,7 +229,9 @@ def _demand_of_volume(volume: Volume, *, is_restricted: bool) -> str:
 
 
 def _may_be_root(spec: PodSpec, minor: int) -> bool:
-    """Return whether the pod may run as root: with its own user namespace, root of the pod is not root of the node."""
+    """Return whether the pod may run as root because it has its own user namespace. Root of this pod is not root of the
+    node.
+    """
     return minor >= 35 and spec.host_users is False
 
 

@@ -113,7 +113,7 @@ class Check(CheckScope, frozen=True, kw_only=True):
 
 
 def group_kinds_of_types(*types: type[Object]) -> frozenset[tuple[str, str]]:
-    """Return the groups and kinds of typed objects, as `kinds` of a check has them."""
+    """Return the groups and kinds of types of objects, for the field `kinds` of a check."""
     return frozenset((each.gvk.group, each.gvk.kind) for each in types)
 
 

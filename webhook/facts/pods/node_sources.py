@@ -1,9 +1,9 @@
 """Finds signs that a cluster may get new nodes: labels of nodes, NodePools, or a Deployment of Cluster Autoscaler.
 
 If an autoscaler may add a node, the pod may fit the new node although it fits no current node. The node groups of
-Cluster Autoscaler, GKE and EKS Auto Mode are not objects of the cluster, so nothing shows which nodes they may add, and
-one sign of an autoscaler is enough. Sources: kubernetes/autoscaler@55c37cd5eb, kubernetes-sigs/karpenter@226646810,
-documentation of GKE and EKS.
+Cluster Autoscaler, GKE and EKS Auto Mode are not objects of the cluster, so nothing shows which nodes these groups may
+add. One sign of an autoscaler is enough. Sources: kubernetes/autoscaler@55c37cd5eb,
+kubernetes-sigs/karpenter@226646810, documentation of GKE and EKS.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def requests_of_created_containers(pod: PodSpec, defaults: NamespaceLimits) -> I
 def _requests_of_container(
     container: Container, defaults: NamespaceLimits, first: Mapping[str, int]
 ) -> RequestsOfContainer:
-    """Return the requests and limits of a container. The amounts `first` replace the default requests."""
+    """Return the requests and limits of a container. The amounts in `first` replace the default requests."""
     limit = {**defaults.default, **amounts_in_thousandths(container.resources.limits)}
     own = {**first, **amounts_in_thousandths(container.resources.requests)}
     return RequestsOfContainer(container, {**limit, **defaults.default_request, **own}, limit)

@@ -1,7 +1,8 @@
 """The pod sets of an object, and the fact `podSets`: pod templates, numbers of pods, and the effect of an update.
 
-The workload table has the paths of the templates in an object. A TrainJob has no templates, also if it is inside
-another object. The pods of a TrainJob come from its runtime, merged with the TrainJob; the runtime may be missing.
+The workload table has the paths of the templates in an object. A TrainJob has no templates, even if the TrainJob is
+inside another object. The pods of a TrainJob come from its runtime, merged with the TrainJob; the runtime may be
+missing.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ The operator reports a refused object in an event, after the object is stored. N
 six characters shorter than names of RayClusters, because KubeRay appends six characters to name the cluster. Rules that
 depend on feature gates of the operator, or on fault tolerance, are not checked here. KubeRay passes rayStartParams to
 `ray start`. If rayStartParams do not set num-gpus, KubeRay sets num-gpus from the limits of the first container. If
-num-gpus is below the GPUs of the container, Ray places too few tasks in the pod; with num-gpus 0, none. Since 1.5,
-`resources` of a group replace rayStartParams.
+num-gpus is below the GPUs of the container, Ray places too few GPU tasks in the pod. If num-gpus is 0, Ray places no
+GPU tasks in the pod. Since 1.5, `resources` of a group replace rayStartParams.
 
 Source: ray-project/kuberay v1.4.2 ray-operator/controllers/ray/utils/validation.go and constant.go;
 ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go addWellKnownAcceleratorResources and
@@ -186,7 +186,7 @@ _VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
 
 
 def validate_name(subject: Subject) -> Iterator[Problem]:
-    """Check the name as ValidateRayClusterMetadata and similar functions do: names of Services contain the name of the
+    """Check the name as ValidateRayClusterMetadata and similar functions do. Names of Services contain the name of the
     cluster.
     """
     name = subject.typed(Object).name
@@ -351,7 +351,7 @@ def _is_command_of_kuberay(group: Group, subject: Subject) -> bool:
 
 
 def _is_json_without_quotes_for_shell(text: str) -> bool:
-    """Return whether a text is an object in JSON with keys, and has nothing that keeps their quotes in a shell."""
+    """Return whether a text is a JSON object with keys, and a shell removes the quotes in the text."""
     if len(text) > _LONGEST_JSON or _NOT_PLAIN.search(text):
         return False
     try:

@@ -140,7 +140,9 @@ class KubeRay:
     gates: str
 
     def has_gate(self, name: str, is_on: Release) -> bool:
-        """Return whether a feature gate is on: as `gates` says, or by default since the release `is_on`."""
+        """Return whether a feature gate is on. `is_on` is the first release in which the gate is on by default; `gates`
+        overrides the default.
+        """
         return f"{name}=true" in self.gates or (self.release >= is_on and f"{name}=false" not in self.gates)
 
 

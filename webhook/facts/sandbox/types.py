@@ -104,7 +104,7 @@ class Reference(Typed):
 
 
 class SandboxClaimSpec(Typed):
-    """A claim names a template (v1alpha1) or a warm pool (v1beta1)."""
+    """The spec of a SandboxClaim, which names a template (v1alpha1) or a warm pool (v1beta1)."""
 
     sandbox_template_ref = Part(Reference)
     warm_pool_ref = Part(Reference)
@@ -118,7 +118,7 @@ class SandboxClaim(Object):
 
 
 class SandboxWarmPoolSpec(Typed):
-    """A warm pool names a template."""
+    """The spec of a SandboxWarmPool, which names a template."""
 
     sandbox_template_ref = Part(Reference)
 

@@ -463,9 +463,9 @@ def _problems_of_image_names(pod: PodSpec) -> Iterator[Problem]:
 
 
 def _problems_of_path_variables(pod: PodSpec) -> Iterator[Problem]:
-    """Yield variables that list folders and refer to their own earlier value, which Kubernetes does not know.
+    """Yield variables that list folders and refer to their own value in the image. Kubernetes does not know this value.
 
-    A template with a placeholder as image is filled in by a program that may replace the reference too.
+    If the image is a placeholder, a program fills in the template. The program may replace the reference too.
     """
     for container in pod.all_containers():
         names = container.environment.names

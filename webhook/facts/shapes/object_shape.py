@@ -206,8 +206,8 @@ def _check_values_against_schema_file(subject: Subject, obj: JSON, file: Path) -
 def _joined_unknown_fields(breaches: Sequence[Breach]) -> Iterator[Breach]:
     """Yield the breaches. Several unknown fields at the top of the object are joined to one breach.
 
-    An object with several unknown fields probably has another kind. If its spec is missing, the breach of the spec
-    names the fields.
+    An object with several unknown fields probably has another kind. If the spec is missing too, the breach about the
+    spec names the unknown fields.
     """
     unknown = [each for each in breaches if each.what == "unknownField" and len(each.at) == 1]
     if len(unknown) < 2:

@@ -372,8 +372,8 @@ def merge_train_job(subject: Subject) -> MergedTrainJob:
 def merge_train_job_for_pods(subject: Subject) -> MergedTrainJob:
     """Return the merged TrainJob for checks of its pods.
 
-    If no release is named, a TrainJob with patches that only an older release reads is merged as this release does.
-    Otherwise rules would report what the patches set. Call this function through `Subject.once`.
+    If no release is named, a TrainJob with patches that only an older release reads is merged as that older release
+    does. Otherwise rules would report what the patches set. Call this function through `Subject.once`.
     """
     older = older_release_of_fields(subject)
     if older is None:

@@ -329,7 +329,7 @@ def _check_num_proc_word(job: MergedTrainJob, per_node: str) -> Iterator[Problem
 def sentence_about_unset_processes(
     job: MergedTrainJob, claims: Sequence[NodeDeviceClaim], launcher: LauncherProcesses, *, is_named: bool
 ) -> str:
-    """Return the end of a message that begins with `is not set`; "" if no claim may be for GPUs.
+    """Return the text that follows `is not set` in a message; "" if no claim may be for GPUs.
 
     `is_named`: whether a user named the release of Trainer. Otherwise the release is assumed.
     """

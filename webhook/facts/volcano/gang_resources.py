@@ -86,5 +86,6 @@ def _requests_of_pod(task: Task) -> Amounts:
 
 
 def is_unknown_resource(name: str) -> bool:
-    """Return whether no node can have a resource of this name: it has no domain, and Kubernetes does not define it."""
+    """Return whether no node can have a resource of this name: a name without a domain that Kubernetes does not define.
+    """
     return "/" not in name and "." not in name and name not in _PLAIN and amounts.parse_resource_name(name).page is None

@@ -189,7 +189,7 @@ def _check_tier_name_exists(topology: NetworkTopology, subject: Subject, rules: 
 def _check_part_tier_below_gang_tier(
     part: NetworkTopology, gang: NetworkTopology, rules: TopologyRules
 ) -> Iterator[Problem]:
-    """Yield a highest tier of a gang's part that is above the highest tier of the gang."""
+    """Yield the highest tier of a partition or a subgroup if this tier is above the highest tier of the gang."""
     most, bound = part.hard_highest_tier, gang.hard_highest_tier
     if bound is not None and most is not None and most > bound:
         above = path_as_text(gang.path("highestTierAllowed"))

@@ -163,7 +163,8 @@ def validate_min_available(job: Job) -> Iterator[Problem]:
 
 
 def validate_partition_policy(task: Task, job: Job) -> Iterator[Problem]:
-    """Yield the problems of partitions that do not add up to the task."""
+    """Yield the problems of a task's partitions: sizes that do not match the pods of the task, and network topologies.
+    """
     policy = task.partition_policy
     total, size, least = policy.total_partitions, policy.partition_size, policy.min_partitions
     if job.spec.has_no_placeholders and total > 0 and size > 0:
@@ -221,8 +222,8 @@ def warn_of_task_minima_above_gang(job: Job, sent: JobSpec) -> Iterator[Problem]
 def _tasks_with_written_minimum(spec: JobSpec, sent: JobSpec) -> Iterator[Task]:
     """Yield tasks with a minAvailable that a user wrote.
 
-    Volcano's webhook sets a missing minAvailable to the replicas. So a minAvailable that equals the replicas counts
-    only if another task has none, which shows that `sent` has no defaults.
+    Volcano's webhook sets a missing minAvailable to the replicas. So a minAvailable that equals the replicas counts as
+    written only if another task has no minAvailable. The missing minAvailable shows that `sent` has no defaults.
     """
     written = [each.explicit_min_available for each in sent.tasks]
     has_no_defaults = None in written

@@ -125,8 +125,8 @@ def _pod_with_long_host_name(task: Task, job: Job) -> str:
 
 
 def _host_name_problem(job: Job, fields: str = "", pod: str = "") -> Problem:
-    """Return the problem of a Job's name with dots, which svc writes into `fields` of pods, or of a pod's name that is
-    too long for a host name.
+    """Return the problem of a Job's name with dots, or of a pod's name that is too long for a host name. The plugin svc
+    uses the Job's name as `fields` of the pods.
     """
     message = f"contains dots, but plugin svc uses the name as {fields} of the pods, so Kubernetes refuses the pods"
     fix = "use dashes instead of dots"

@@ -223,7 +223,7 @@ def template_refused_problem(refused: Problem) -> Problem:
 
 
 def validate_volumes(job: Job) -> Iterator[Problem]:
-    """Yield volumes with the mount path of another volume, and volumes with no source or with two."""
+    """Yield volumes with the mount path of another volume, and volumes with no source or two sources."""
     seen: set[str] = set()
     for volume in job.spec.volumes:
         path = volume.mount_path

@@ -407,7 +407,7 @@ def pods_of_group(subject: Subject, name: str) -> tuple[Sequence[PodGroupMember]
         if row.podSets and row.group not in (
             types.BATCH,
             types.FLOW,
-        ):  # Volcano itself sets the PodGroup of their pods
+        ):  # Volcano itself sets the PodGroup of the pods of these kinds
             listed = view.list_json(row.gvk, subject.namespace)
             subject.deadline.spend(len(listed))
             naming += _members_by_pod_group(IdentityKey(listed), IdentityKey(subject.table)).get(name, ())

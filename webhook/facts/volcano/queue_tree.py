@@ -102,7 +102,7 @@ class QueueTree:
             yield from self.queue_and_ancestors(self.all[name].parent, name)
 
     def topmost_descendants_with_limit(self, name: str, resource: str) -> Iterator[Queue]:
-        """Yield queues with a limit for a resource: on each way down from a queue, the first queue with a limit."""
+        """Yield the first queue with a limit for a resource on each path down from a queue."""
         waiting, seen = [*self.children_of(name)], set[str]()
         while waiting:
             self.deadline.spend(1)

@@ -1,9 +1,10 @@
 """Rules for the configuration of Volcano's scheduler: what it rejects, and what it silently ignores.
 
-The configuration is in a ConfigMap, under a key such as volcano-scheduler.conf. The scheduler reads it loosely: it
-drops a misspelt key, logs an unknown plugin, and keeps the old configuration if an action is unknown. The folder of
---plugins-dir may have more plugins, named like their files. So a plugin with a name unlike all names of Volcano's
-plugins may be in that folder. If a configuration has such a plugin, its unknown plugins and actions are not reported.
+The configuration is in a ConfigMap, under a key such as volcano-scheduler.conf. The scheduler does not stop at
+mistakes. It ignores a misspelt key and logs an unknown plugin. If an action is unknown, the scheduler continues with
+the old configuration. The folder of --plugins-dir may have more plugins, named like their files. So a plugin with a
+name unlike all names of Volcano's plugins may be in that folder. If a configuration has such a plugin, its unknown
+plugins and actions are not reported.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/util.go UnmarshalSchedulerConf, conf/scheduler_conf.go,
 plugins/factory.go, actions/factory.go, framework/plugins.go LoadCustomPlugins.

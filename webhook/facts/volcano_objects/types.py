@@ -363,13 +363,13 @@ class PodGroup(Object):
 
 
 class ExactMatch(Typed):
-    """A member by its name."""
+    """Selects one member by its name."""
 
     name = Text()
 
 
 class RegexMatch(Typed):
-    """Members by a pattern of their names."""
+    """Selects members by a pattern of their names."""
 
     pattern = Text()
 
