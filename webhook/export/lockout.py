@@ -191,7 +191,7 @@ def _resources_by_conditions(webhooks: Iterable[Webhook]) -> dict[tuple[str, tup
 
 
 def _is_of_group(resource: str, groups: Container[str]) -> bool:
-    """A name such as `jobs.batch` has a group. A name without one means all groups."""
+    """A name such as `jobs.batch` has a group. A name without a group means all groups."""
     group = resource.partition(".")[2]
     return group in ("", "*") or group in groups
 

@@ -317,8 +317,7 @@ def configuration_in_no_file(subject: Subject) -> tuple[str, ...]:
 
 
 def _check_configuration(subject: Subject) -> Iterator[Problem]:
-    """Report missing ConfigMaps and Secrets together in one problem, and the first missing key of each existing object.
-    """
+    """Report missing ConfigMaps and Secrets in one problem, and the first missing key of each existing object."""
     view = subject.cluster_view()
     if not _is_known(_SECRET, view):
         return  # a live view has no Secrets, and may have only parts of ConfigMaps

@@ -143,7 +143,9 @@ def _needs_parser(held: bytearray) -> bool:
 
 
 def _start_of_last_document(held: bytearray) -> int:
-    """Return the index of the last document, which may continue in the next bytes. 0 means that it is the only one."""
+    """Return the index of the last document, which may continue in the next bytes. 0 means that the data has only one
+    document.
+    """
     at = held.rfind(b"\n---")
     while at > 0 and not held[at + 4 : at + 5].isspace():
         at = held.rfind(b"\n---", 0, at)

@@ -53,8 +53,8 @@ class InputDocument(Struct, frozen=True, kw_only=True):
     document: yamlfile.Document
 
     def place(self, path: FieldPath = (), words: Words = ()) -> Place:
-        """Return the place of a field, or of the first of `words` in it. For a field that is not written, return the
-        place of the nearest field above.
+        """Return the place of a field, or of the first of `words` in the field. For a field that is not written, return
+        the place of the nearest field above.
         """
         line, column = self.document.position((*self.path, *path), words)
         return Place(file=self.source, line=line, column=column)
@@ -206,7 +206,8 @@ def ignore_patterns(folder: Path) -> tuple[str, ...]:
 
 
 def ignore_patterns_of_copy(folder: Path, copy: Path) -> tuple[str, ...]:
-    """Return the patterns for a folder from a copy of the working directory. A folder outside of it has none.
+    """Return the patterns for a folder from a copy of the working directory. A folder outside of the working directory
+    has no patterns.
 
     Raises:
         InputError: the file cannot be read.

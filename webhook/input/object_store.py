@@ -33,7 +33,7 @@ def list_manifest_files(places: Iterable[str | Path]) -> Listed:
 
 
 def list_log_files_of_places(places: Iterable[str], local: Callable[[Sequence[str]], Listed]) -> Listed:
-    """List the logs of places, sorted by name. `local` lists those of this machine."""
+    """List the logs of places, sorted by name. `local` lists the logs of this machine."""
     return _list_files(places, local, lambda name: any(each in name for each in _LOGS))
 
 

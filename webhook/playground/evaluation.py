@@ -89,7 +89,7 @@ def _has_keys_of_object(text: str) -> bool:
 
 
 def _message_of_answers(text: str) -> str:
-    """Return the messages of denials by an API server or a webhook. Other objects have none."""
+    """Return the messages of denials by an API server or a webhook. Other objects have no messages of denials."""
     return "\n".join(map(_message_of_answer, (each.value for each in documents.documents_of_text(text, "").documents)))
 
 

@@ -98,7 +98,7 @@ def actions_of_param(param: JSON, deadline: Deadline) -> Chosen:
 
 def _actions_of_lists(lists: tuple[str, ...]) -> Chosen:
     actions: dict[str, Action] = {}
-    for text, level in zip(lists, reversed(LEVELS), strict=True):  # the strictest list last, so that it wins
+    for text, level in zip(lists, reversed(LEVELS), strict=True):  # the strictest list last, to override
         actions.update(dict.fromkeys(_rule_ids_in_text(text), EFFECTS[level].action))
     return actions
 

@@ -121,8 +121,8 @@ class Decision(Struct, kw_only=True):
         missing: the objects that were needed and not found.
         evaluation: the result of the expression: admit, deny, error, or unknown. Unknown means that a needed object was
             not found; `message` names this object.
-        lets_pass: a failure does not deny, because of the policy's failurePolicy or `missing`, an exception of the
-            configuration, or the enforcement action.
+        lets_pass: whether a failure does not deny. The cause is the policy's failurePolicy, `missing`, an exception of
+            the configuration, or the enforcement action.
         denial: reason and code of a denial.
         actions: the actions of the binding.
         param: `namespace/name` or "".
@@ -132,8 +132,8 @@ class Decision(Struct, kw_only=True):
         audit_annotations: the auditAnnotations of the policy, in a separate decision. The keys do not have the policy's
             name.
         withheld: the stronger action that the limit of the installation prevents: deny, warn, or "".
-        warns_user: users get a warning if the failurePolicy lets the object pass, because an API server could evaluate
-            the policy, and claimgate could not.
+        warns_user: whether users get a warning if the failurePolicy lets the object pass. An API server could evaluate
+            the policy, but claimgate could not.
         exception: the reason of the exception that allows a failure, or "".
         changes: the fields that the mutation changed, as JSON Pointers, if the server warns of mutations.
     """

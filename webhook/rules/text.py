@@ -69,7 +69,8 @@ def sentence_without_path(problem: Problem) -> str:
 
 
 def split_off_fix(message: str) -> tuple[str, str]:
-    """Split the message of a policy in CEL into the message and its fix. A text that does not end with a fix has "".
+    """Split the message of a policy in CEL into the message and its fix. If the text does not end with a fix, the fix
+    is "".
 
     Each sentence of the text is `path: found message: fix`, as in problem_as_sentence. Equal fixes are returned once.
     """

@@ -328,7 +328,7 @@ def _fill_subject(subject: Parts) -> None:
 
 
 def _fill_device_request(request: Parts) -> None:
-    if request.get("deviceClassName"):  # with firstAvailable it is empty, because Go always writes the field
+    if request.get("deviceClassName"):  # "" with firstAvailable, because Go always writes the field
         _fill_exact_request(request)
 
 

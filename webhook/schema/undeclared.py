@@ -38,8 +38,9 @@ class UndeclaredField(Struct, frozen=True):
     Args:
         name: the name.
         nearest: a declared field with a similar name; "" without one.
-        place: an object in which the field is declared and not set; None without one, with a similar name, or without
-            a value. This may be an empty field beside this one, in which the field belongs by a wrong indentation.
+        place: an object that declares the field and has not set the field. None if no object declares the field, if a
+            similar name exists, or if the field has no value. With a wrong indentation, the object may be an empty
+            field beside this field.
         has_fields_of_object: whether all fields inside the field are fields of the whole object that are not set.
     """
 
@@ -186,7 +187,9 @@ class StrictReader(Struct, frozen=True):
         return UndeclaredField(name, place=self._place(name, level, holders))
 
     def _empty_fields_with(self, name: str, level: _Level) -> list[str]:
-        """Return the fields of an object that are written without a value, and whose type declares a field."""
+        """Return the fields of an object that are written without a value, and have a type that declares the field
+        `name`.
+        """
         written = get(self.written, level.at)
         if not isinstance(written, dict) or written.get(name) is None:
             return []
@@ -194,8 +197,8 @@ class StrictReader(Struct, frozen=True):
         return [each for each, of in inner if isinstance(of, Fields) and name in of.fields and not written[each]]
 
     def _with_place_of_all(self, fields: list[UndeclaredField], holders: Sequence[_Level]) -> list[UndeclaredField]:
-        """Return the fields with one place, if one object near them declares them all. A wrong indentation moves the
-        last fields of a container to the last item of the list below it.
+        """Return the fields with the same place, if one nearby object declares all of these fields. A wrong indentation
+        moves the last fields of a container to the last item of the list below it.
         """
         places = {each.place for each in fields}
         is_settled = len(places) == 1 and None not in places

@@ -1,6 +1,7 @@
 """Combines settings with the configuration file. Flags take precedence, then variables, then the file, then defaults.
 
-A setting with several values, such as folders of policies, adds the values of flags and variables to those of the file.
+A setting with several values, such as folders of policies, adds the values of flags and variables to the values of the
+file.
 """
 
 from __future__ import annotations

@@ -23,10 +23,12 @@ class ServerSettings(ReportSettings):
     server/memory_bounds.py adds up the memory.
 
     Attributes:
-        max_body_bytes: the review of an UPDATE of a 2.9 MB object had 17.4 MB: both objects, with HTML escapes.
-        max_inflight_body_bytes: enough for one largest body and smaller bodies.
-        max_connections: an API server needs a connection for each simultaneous call. Three API servers with 600
-            requests each need 900 connections if half of the requests call a webhook.
+        max_body_bytes: the size limit of a body. The review of an UPDATE of a 2.9 MB object had 17.4 MB, because the
+            review contains both objects with HTML escapes.
+        max_inflight_body_bytes: the memory for all bodies together. The default is enough for one largest body and
+            smaller bodies.
+        max_connections: the limit of open connections. An API server needs a connection for each simultaneous call.
+            Three API servers with 600 requests each need 900 connections if half of the requests call a webhook.
     """
 
     host: str = declare_setting(

@@ -221,8 +221,9 @@ def _server_questions(subject: Subject) -> Iterator[OpenQuestion]:
 
 
 def _claim_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield a question about the first pods with claims for which the cluster has too few devices now, or with a claim
-    that has its devices on nodes that do not fit. Audits report the claim or the template itself.
+    """Yield a question about the first pods that cannot use the devices of a claim now. Either the cluster has too few
+    devices for the claim, or the devices of the claim are on nodes that do not fit the pods. Audits report the claim or
+    the template itself.
     """
     view, are_together = subject.cluster_view(), starts_all_pods_at_once(subject)
     compared = subject.once(all_pods_and_nodes) if view.is_whole(NODE) else ()
@@ -274,7 +275,9 @@ def _has_ratios(limits: LimitRange) -> bool:
 
 
 def _volume_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield a question about the first claim with a volume on other nodes. Volumes of a live cluster are not read."""
+    """Yield a question about the first claim with a volume that is on none of the nodes that fit the pods. Volumes of a
+    live cluster are not read.
+    """
     view = subject.cluster_view()
     for name in subject.once(read_mounts).mounts_of_claims() if subject.namespace else ():
         claim = view.find(PersistentVolumeClaim, name)

@@ -124,7 +124,7 @@ class _JoinedGang:
 
 
 def _gangs_of_pods(subject: Subject) -> tuple[_JoinedGang, ...]:
-    """Return the gangs that the pods of a job join, without those of Volcano, Kueue and other job controllers."""
+    """Return the gangs that the pods of a job join, without the gangs of Volcano, Kueue and other job controllers."""
     gangs: dict[str, _JoinedGang] = {}
     for podset in subject.once(pod_sets).all:
         for named in _gangs_of_template(podset.template, subject):

@@ -109,7 +109,9 @@ def run_case(entry: Entry) -> CaseResult:
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """The request of a case. `context` are objects of the cluster, including params; all if `context_is_whole`."""
+    """The request of a case. `context` are objects of the cluster, including params. `context_is_whole`: whether
+    `context` has all objects.
+    """
 
     attributes: Attributes
     policies: PolicySet

@@ -61,7 +61,9 @@ def custom_kinds(definitions: Iterable[JSON]) -> Iterator[CustomKind]:
 
 
 def objects_of_custom_kind(custom: CustomKind) -> ValidObjects:
-    """Return the smallest object that the schema allows, and a full one. Their metadata is only a name."""
+    """Return the smallest object that the schema allows, and a full object. The metadata of both objects is only a
+    name.
+    """
     head = {"apiVersion": custom.kind.api_version, "kind": custom.kind.kind, "metadata": {"name": "x"}}
     names = frozenset(_names_in_rules(custom.schema))
     made = []

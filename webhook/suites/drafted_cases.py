@@ -1,4 +1,4 @@
-"""Drafts cases of a suite from objects and reviews. They expect the current answers of the suite's policies."""
+"""Drafts cases of a suite from objects and reviews. The cases expect the current answers of the suite's policies."""
 
 from __future__ import annotations
 

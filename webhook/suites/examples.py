@@ -60,7 +60,7 @@ def examples(folders: Iterable[Path], how: Options, rules: Container[str] | None
 
 
 def examples_of_policies(folders: Iterable[Path], how: Options) -> Mapping[str, Pair]:
-    """Return for each policy the first case that it denies or warns about, and the first one that it allows.
+    """Return for each policy the first case that it denies or warns about, and the first case that it allows.
 
     Raises:
         InputError: a suite has mistakes.

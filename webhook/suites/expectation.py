@@ -122,7 +122,7 @@ class Expectation(Struct, frozen=True, kw_only=True):
 
 
 def broken_rules(outcome: PhasesOutcome) -> tuple[str, ...]:
-    """Return the ids of the broken rules in the order of the decisions, with those that a denial adds."""
+    """Return the ids of the broken rules in the order of the decisions, including further decisions after a denial."""
     rules: dict[str, None] = {}
     for _, made in (*outcome.decisions, *outcome.further):
         if made.action == "deny":

@@ -44,7 +44,7 @@ def find_suites(named: Sequence[Path]) -> Iterator[Suite]:
 
 
 def find_chainsaw_tests(named: Sequence[Path]) -> Iterator[Path]:
-    """Yield the tests of Chainsaw in folders, which need a cluster. Kyverno has them beside its policies."""
+    """Yield the tests of Chainsaw in folders, which need a cluster. Kyverno has these tests beside its policies."""
     for place in named:
         for root, folders, names in os.walk(place):
             folders[:] = sorted(each for each in folders if not each.startswith(".") or each.startswith(".chainsaw-"))
@@ -98,7 +98,7 @@ def documents_of_own_suite(suite: Suite) -> Documents | None:
 
 
 def _entries_of_suite(suite: Suite, how: Options) -> Iterator[Entry]:
-    """The name decides the format, and for suite.yaml the kind, because gator also uses this name."""
+    """The file name decides the format. For suite.yaml, the kind decides, because gator also uses this file name."""
     if suite.file.suffix == ".jsonl":
         from webhook.suites import recorded
 

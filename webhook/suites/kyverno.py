@@ -1,8 +1,9 @@
 """Reads `kyverno-test.yaml` for native policies, and for policies of Kyverno's kinds that are written in CEL.
 
 Works like `kyverno test` (kyverno/kyverno 111e07b, cmd/cli/kubectl-kyverno/commands/test). Namespaces have the labels
-of the values file. Policies that Kyverno derives for pod controllers are also evaluated. All results for a resource
-must be the expected one (kyverno_results.py). Cases of policies without a native form are skipped with the reason.
+of the values file. Policies that Kyverno derives for pod controllers are also evaluated. Every result for a resource
+must equal the expected result (kyverno_results.py). Cases of policies without a native form are skipped with the
+reason.
 """
 
 from __future__ import annotations
@@ -209,8 +210,8 @@ def _policy(files: Callable[[], _Files], how: Options, name: str) -> _Policy:
 
 
 def _resource_names_of_result(result: Mapping[str, Any], files: Callable[[], _Files]) -> Sequence[str]:
-    """Return the names of the resources of a result. A result without names is about all resources of its kind, or `*`
-    if there are none.
+    """Return the names of the resources of a result. A result without names is about all resources of its kind. If the
+    files have no resource of the kind, return `*`.
     """
     if result.get("resources"):
         return [str(name) for name in result["resources"]]
@@ -334,7 +335,7 @@ def _notes(result: Mapping[str, Any], name: str, test: _Test) -> tuple[str, ...]
 
 
 def _policy_with_bindings(policies: Sequence[JSON], policy: JSON) -> Iterator[JSON]:
-    """Yield a native policy and its bindings; without any, a binding that applies everywhere."""
+    """Yield a native policy and its bindings. If the policy has no binding, yield a binding that applies everywhere."""
     yield complete_manifest(policy)
     bindings = [one for one in policies if _is_native(one) and get(one, ("spec", "policyName")) == _name(policy)]
     yield from map(complete_manifest, bindings)

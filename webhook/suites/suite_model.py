@@ -86,7 +86,7 @@ class CaseModel(CamelCaseModel):
 
 
 class SuiteModel(CamelCaseModel):
-    """The content of a suite file. The cases are read one by one, so a mistake in a case leaves other cases alone."""
+    """The content of a suite file. Each case is read separately, so a mistake in a case does not affect other cases."""
 
     cases: list[Any] = Field(min_length=1, description="The cases.")
 

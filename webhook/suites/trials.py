@@ -102,7 +102,9 @@ def sentences_about_errors(policy: Policy, loaded: PolicySet, mistyped: Containe
 
 
 def untried_kinds(policy: Policy, loaded: PolicySet) -> Iterator[str]:
-    """Yield the custom kinds of which a policy reads fields and no file has a definition, such as `trainjobs.GROUP`."""
+    """Yield the custom kinds without a definition in the files, if a policy reads their fields. Example:
+    `trainjobs.GROUP`.
+    """
     if policy.reports_problems or policy.expands or policy.enters or policy.facts:
         return
     if all(_reads_metadata_alone(policy, expression.source) for expression in policy.expressions()):

@@ -1,4 +1,4 @@
-"""Reads valid objects of Kubernetes kinds: the smallest, a full one, and variants of it without an optional field.
+"""Reads valid objects of Kubernetes kinds: the smallest object, a full object, and variants of the full object.
 
 tests/e2e/test_valid_objects.py creates all objects of valid_objects.yaml with kube-apiserver.
 """
@@ -98,7 +98,7 @@ def paths_of_fields(value: JSON, at: str = "") -> Iterator[str]:
 
 
 def _without_path(value: JSON, steps: list[str]) -> JSON:
-    """Return an object without a field. Lists on the path lose it in all items."""
+    """Return an object without a field. If the path goes through a list, all items lose the field."""
     name, lists = steps[0].rstrip("[]"), steps[0].count("[]")
     if name not in value:
         return value

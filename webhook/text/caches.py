@@ -46,7 +46,7 @@ class TwoGenerationCache(Generic[Key, Value]):
         return self._older.get(key, missing) if value is missing else value
 
     def put(self, key: Key, value: Value, size: int) -> None:
-        """Keep a value, unless it is too large.
+        """Store a value, unless the value is too large.
 
         `size`: the most bytes of the key, the value, and all objects that only the key and the value keep alive.
         """
@@ -61,7 +61,7 @@ class TwoGenerationCache(Generic[Key, Value]):
 
     @property
     def largest_entry_bytes(self) -> int:
-        """Return the most bytes of an entry that is kept."""
+        """Return the most bytes of an entry that the cache stores."""
         return self._half // _SHARE - ENTRY
 
     @property

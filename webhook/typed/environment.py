@@ -1,4 +1,6 @@
-"""The environment variables of a container as names and values. There may be hundreds, so they are not objects."""
+"""The environment variables of a container as names and values. A container may have hundreds of variables, so a
+variable is not an object.
+"""
 
 from __future__ import annotations
 

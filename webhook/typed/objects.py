@@ -100,7 +100,7 @@ class Status(Typed):
     conditions = Parts(Condition)
 
     def condition(self, kind: str) -> Condition:
-        """Return the condition of a type; without one, a condition that is not set."""
+        """Return the condition of a type. If the status lacks the condition, return a condition that is not set."""
         absent = Condition({}, self.path("conditions"), self.reading, is_set=False)
         return next((condition for condition in self.conditions if condition.type == kind), absent)
 

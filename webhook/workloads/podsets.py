@@ -38,7 +38,7 @@ class PodSet(Struct, kw_only=True):
         bare: whether the object has only a PodSpec at `path`. The template is then built around the PodSpec, and
             `locate` omits the `spec`.
         elsewhere: whether the template is not in the object, such as the merge of a TrainJob with its runtime. `path`
-            is then the place of its origin.
+            is then the place of the template's origin.
         is_patch: whether the template is a patch that is merged into a template of another object.
         metadata: the objects that give the pods labels and annotations instead of the template.
         partial: the known parts of the pods if the controller completes the template.
@@ -74,7 +74,7 @@ class PodSet(Struct, kw_only=True):
 
 
 class TemplateFragment(Struct, frozen=True, kw_only=True):
-    """A partial pod template that a controller merges into `of`: a field path of the object, `runtime`, or a kind."""
+    """A partial pod template that a controller merges into the template at `of`: a field path, `runtime`, or a kind."""
 
     path: FieldPath
     template: JSON

@@ -252,8 +252,8 @@ def reason_not_read(file: InputFile) -> str:
 
 
 def leads_out_by_link(folder: Path) -> bool:
-    """Return whether a path below the working directory leads out of it by a link, which an author of audited files may
-    have made.
+    """Return whether a path below the working directory leads out of this directory by a link. An author of audited
+    files may have made the link.
     """
     is_below = not folder.is_absolute() and ".." not in folder.parts
     return is_below and not Path(os.path.realpath(folder)).is_relative_to(os.path.realpath("."))
@@ -369,6 +369,8 @@ def path_as_shown(file: str | Path) -> str:
 
 
 def url_in_place_of_file(file: str | Path) -> str:
-    """Return the URL that a user wrote in place of a file; "" for a file. A Path has kept only one slash of `://`."""
+    """Return the URL that a user wrote in place of a file; "" for a file. A Path contains only one of the two slashes
+    of `://`.
+    """
     match = _ADDRESS.fullmatch(str(file))
     return f"{match[1]}://{match[2]}" if match else ""

@@ -72,8 +72,8 @@ class Places:
 
     Attributes:
         extents: the extent of each document, by its number.
-        nodes: the nodes of each document with a requested place. A file often has custom resource definitions of some
-            MB beside a Deployment, and their nodes would take seconds and gigabytes.
+        nodes: the nodes of each document with a requested place. Other documents have no nodes: the nodes of a custom
+            resource definition of some MB would take seconds and gigabytes.
         words_are_text: whether a plain `on` or `yes` is a text, as in YAML 1.2.
         refuses_repeats: whether the program that reads the text refuses a repeated key.
     """

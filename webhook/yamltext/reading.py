@@ -240,8 +240,8 @@ class _Reader:
         frame.key = key
 
     def _merge(self, frame: _Frame, value: JSON, event: Any) -> None:
-        """Set the keys of a `<<`, also those that the mapping already has. If several mappings of the `<<` have a key,
-        the first of them counts.
+        """Set the keys of a `<<`, including keys that the mapping already has. If several mappings of the `<<` have a
+        key, the first of these mappings counts.
         """
         sources = value if isinstance(value, list) else [value]
         if not all(isinstance(source, dict) for source in sources):

@@ -93,7 +93,7 @@ class Document:
 
 
 class FileParts(Struct, frozen=True):
-    """The documents of a file that could be read, in order, and the problems of the others.
+    """The documents of a file that could be read, in order, and the problems of the other documents.
 
     `repeated` are the problems of keys that a mapping has twice, if a value is lost or kustomize refuses the file. The
     documents have the last value of such a key, as in kubectl.

@@ -86,6 +86,7 @@ def _requests_of_pod(task: Task) -> Amounts:
 
 
 def is_unknown_resource(name: str) -> bool:
-    """Return whether no node can have a resource of this name: a name without a domain that Kubernetes does not define.
+    """Return whether no node can have a resource of this name. The name has no domain, and Kubernetes does not define
+    the name.
     """
     return "/" not in name and "." not in name and name not in _PLAIN and amounts.parse_resource_name(name).page is None

@@ -163,8 +163,7 @@ def validate_min_available(job: Job) -> Iterator[Problem]:
 
 
 def validate_partition_policy(task: Task, job: Job) -> Iterator[Problem]:
-    """Yield the problems of a task's partitions: sizes that do not match the pods of the task, and network topologies.
-    """
+    """Yield the problems of a task's partitions: numbers that do not match the pods of the task, and the topology."""
     policy = task.partition_policy
     total, size, least = policy.total_partitions, policy.partition_size, policy.min_partitions
     if job.spec.has_no_placeholders and total > 0 and size > 0:
