@@ -104,7 +104,7 @@ SCALED_BY_SHARE: Final = UPDATE.rule(
 SCALED_TWICE: Final = UPDATE.rule(
     "update/scaled-twice",
     title="A HorizontalPodAutoscaler already scales the workload of a ScaledObject",
-    why="KEDA refuses the ScaledObject, or both autoscalers set different numbers of pods in turn.",
+    why="KEDA refuses the ScaledObject, or the two autoscalers repeatedly overwrite each other's number of pods.",
     refused_by="KEDA's webhook",
     source="kedacore/keda apis/keda/v1alpha1/scaledobject_webhook.go",
     function="verifyHpas",

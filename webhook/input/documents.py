@@ -1,6 +1,6 @@
 """Reads the files of the command line as single documents with their places.
 
-Knows files, folders, stdin and lists (JSON arrays, `kind: List`). One unreadable file does not hide other files: its
+Accepts files, folders, stdin and lists (JSON arrays, `kind: List`). One unreadable file does not hide other files: its
 problem is collected.
 """
 

@@ -58,8 +58,8 @@ class Explanation(Struct, frozen=True, kw_only=True):
         outcome: the outcome.
         reason: the cause of the outcome, such as the part that did not match, the condition, or the rules.
         unmet_condition: the name of the matchCondition that is false; "" without one.
-        elapsed_s: the time of the evaluation. The time of a value that several policies need counts for the first
-            policy.
+        elapsed_s: the time of the evaluation. If several policies need a value, the time to compute the value counts
+            for the first of these policies.
         cost: the cost of the expressions, in units of the API server's cost model.
     """
 

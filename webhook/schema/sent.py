@@ -35,7 +35,7 @@ def as_sent_by_api_server(obj: JSON, kind: GroupVersionKind, deadline: Deadline 
     """Return a user's object in the form in which API servers send it. Unchanged objects are the same value.
 
     The result is None if API servers refuse the object because of a wrong type or an unknown field. Placeholders of a
-    template have wrong types. The result is also None for custom kinds, whose form is unknown here.
+    template have wrong types. The result is also None for custom kinds, because this module does not know their form.
 
     The deadline is charged for walked values.
     """

@@ -1,7 +1,7 @@
 """Objects with typed fields, which checks read instead of JSON.
 
-A class declares the fields of one type of an API; an instance wraps the JSON of one object, knows its place, and reads
-a field on first access. A field that is absent, null or of another type has its default, so a check needs no guard.
-Lists and maps charge the request for each walk, so a check needs no deadline. Expressions and patches never see
+A class declares the fields of one type of an API; an instance wraps the JSON of one object, has the path of the object,
+and reads a field on first access. A field that is absent, null or of another type has its default, so a check needs no
+guard. Lists and maps charge the request for each walk, so a check needs no deadline. Expressions and patches never see
 these objects: for them, null and absent differ.
 """

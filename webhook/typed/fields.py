@@ -5,7 +5,7 @@
         containers = Parts(Container)           # Items[Container]; each knows its path
         cluster_ip = Text(name="clusterIP")     # where camel case is not enough
 
-Objects do not change, so a value is read once and kept.
+Objects do not change, so a value is read once and stored.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def walk_folder(
         folder: where to begin. It may be a link, or itself a folder of dependencies.
         is_wanted: returns whether a file with a name is wanted.
         enters: returns whether the files of a folder with a name are wanted.
-        root: the folder out of which no link may lead; "" for `folder`.
+        root: the folder that links must not leave; "" for `folder`.
         on_error: is called with the error of a folder that cannot be listed.
     """
     root = root or str(folder)

@@ -53,7 +53,8 @@ class JsonError(ValueError):
 
     Attributes:
         offset: the place in the text.
-        is_harmless: whether the error is about a repeated key whose last value contains all of the earlier values.
+        is_harmless: whether the error is about a repeated key, and the last value of the key contains all earlier
+            values.
     """
 
     def __init__(self, message: str, offset: int = 0, *, is_harmless: bool = False) -> None:
@@ -155,7 +156,7 @@ class _ObjectBuilder:
 
     Attributes:
         repeated: the keys that an object has twice with different values.
-        lost: the keys whose last value lacks a part of an earlier value.
+        lost: the keys with a last value that lacks a part of an earlier value.
     """
 
     def __init__(self) -> None:

@@ -56,7 +56,7 @@ class _Frame(Struct):
         merge: the event of the current key if the key is a `<<`.
         repeated: the event of the current key if the mapping already has the key.
         repeats: the keys that occur more than once.
-        merged: the keys whose value comes from a `<<`.
+        merged: the keys with a value from a `<<`.
         overridden: the keys to which a `<<` gave another value, with the event of the `<<`.
     """
 

@@ -246,7 +246,7 @@ def listing(places: Iterable[str | Path], root: str = "") -> Listed:
 
     A YAML or JSON file has the ending .yaml, .yml, .json, .ndjson or .jsonl. These are left out below a named folder:
 
-    - hidden files and folders, such as `..data` of a mounted ConfigMap, whose files have links outside of `..data`
+    - hidden files and folders, such as `..data` of a mounted ConfigMap; links outside of `..data` lead to its files
     - folders of dependencies and of test data
 
     If another file names the places, `root` is the folder in which the places must be.

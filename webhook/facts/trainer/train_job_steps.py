@@ -38,7 +38,7 @@ from webhook.yamltext.placeholders import is_placeholder
 INITIALIZER_STEP: Final = TRAIN_JOB.rule(
     "train-job/initializer-step",
     title="The runtime lacks the job, the container or the mount of the initializer",
-    why="Trainer refuses a TrainJob with an initializer if the runtime lacks one of these.",
+    why="Trainer refuses a TrainJob with an initializer if the runtime lacks the job, the container or the mount.",
     source="https://github.com/kubeflow/trainer/pull/3714",
     function="checkInitializer",
 )

@@ -101,7 +101,7 @@ TRAINING_RUNTIME_OTHER_RELEASE_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
 ELASTIC_NODES: Final = TRAINING_RUNTIME.rule(
     "training-runtime/elastic-nodes",
     title="torch.elasticPolicy and numNodes are both set",
-    why="Trainer 2.0 and 2.1 refuse both together.",
+    why="Trainer 2.0 and 2.1 refuse a runtime that sets both fields.",
     source="kubeflow/trainer release-2.1 manifests/base/crds",
 )
 PROCESSES: Final = TRAINING_RUNTIME.rule(
@@ -131,7 +131,7 @@ ONE_POLICY: Final = TRAINING_RUNTIME.rule(
 ML_POLICY: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/ml-policy",
     title="The runtime has no mlPolicy",
-    why="Since 2.3, Trainer then ignores resourcesPerNode of TrainJobs.",
+    why="Since 2.3, Trainer ignores resourcesPerNode of TrainJobs if the runtime has no mlPolicy.",
 )
 FLUX_INSTALLER: Final = TRAINING_RUNTIME.rule(
     "training-runtime/flux-installer",

@@ -129,7 +129,7 @@ UNEQUAL_GPUS: Final = TRAINING_JOB_ADVICE.rule(
 PROCESSES_TWICE: Final = TRAINING_JOB.rule(
     "training-job/processes-twice",
     title="The number of processes is set in two places",
-    why="elasticPolicy.nProcPerNode is the older field, and the webhook refuses both together.",
+    why="elasticPolicy.nProcPerNode is the older field, and the webhook refuses a job with both fields.",
     function="ValidateCreate",
 )
 _VALUE: Final = re.compile(r"[?]|[1-9][0-9]*|auto|cpu|gpu|xpu|hpu|npu|mps|mlu|musa")

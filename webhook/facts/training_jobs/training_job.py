@@ -69,7 +69,10 @@ QUEUE_IMMUTABLE: Final = TRAINING_JOB.rule(
 NOT_NEGATIVE: Final = TRAINING_JOB.rule(
     "training-job/not-negative",
     title="A deadline, retry count or TTL is negative",
-    why="A negative deadline is over before the job starts. The MPI Operator refuses a negative number in all three.",
+    why=(
+        "A negative deadline is over before the job starts. The MPI Operator refuses negative deadlines, retry counts "
+        "and TTLs."
+    ),
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/core/job.go",
     function="PastActiveDeadline",
     fails="controller",

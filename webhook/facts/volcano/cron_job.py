@@ -45,7 +45,7 @@ TIME_ZONE: Final = VOLCANO_CRON_JOB.rule(
 NAME_LENGTH: Final = VOLCANO_CRON_JOB.rule(
     "volcano-cron-job/name-length",
     title="The name of the CronJob is longer than 52 characters",
-    why="The names of its Jobs begin with the name of the CronJob.",
+    why="The names of the Jobs begin with the name of the CronJob.",
     function="validateCronJobName",
 )
 SCHEDULE_NEVER: Final = VOLCANO_CRON_JOB.rule(

@@ -37,7 +37,7 @@ MEMBER_REQUIRED: Final = VOLCANO_HYPER_NODE.rule(
 ONE_SELECTOR: Final = VOLCANO_HYPER_NODE.rule(
     "volcano-hyper-node/one-selector",
     title="The member does not have exactly one selector",
-    why="A member is selected by name, by a regular expression or by labels, and only by one of these.",
+    why="A member is selected in exactly one way: by name, by a regular expression or by labels.",
     refused_by="the API server",
     source="volcano-sh/volcano@ed72c7c815a9 installer/helm/chart/volcano/crd/bases/topology.volcano.sh_hypernodes.yaml",
 )

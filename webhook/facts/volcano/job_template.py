@@ -59,7 +59,7 @@ MOUNT_PATH_TWICE: Final = VOLCANO_JOB.rule(
 VOLUME_SOURCE: Final = VOLCANO_JOB.rule(
     "volcano-job/volume-source",
     title="The volume sets both volumeClaimName and volumeClaim, or neither",
-    why="Volcano refuses the Job, because the volume would have no source or two.",
+    why="Volcano refuses the Job, because the volume would have no source or two sources.",
     function="validateIO",
 )
 VOLUME_CLAIM_NAME: Final = VOLCANO_JOB.rule(

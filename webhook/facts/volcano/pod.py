@@ -59,7 +59,7 @@ POD_QUEUE_LEAF: Final = VOLCANO_POD.rule(
     title="The queue of the pod has child queues",
     why=(
         "Volcano accepts the PodGroup, but does not place its pods. With the hierarchy of the capacity plugin, one "
-        "gang in a queue with children stops the scheduler for everybody."
+        "gang in a queue with children blocks the scheduler for all jobs."
     ),
     refused_by="nothing; the scheduler stops",
     source="https://github.com/volcano-sh/volcano/issues/4227",

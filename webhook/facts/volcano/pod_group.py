@@ -69,7 +69,7 @@ POD_GROUP_QUEUE_LEAF: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     title="The queue of the PodGroup has child queues",
     why=(
         "Volcano's webhook refuses a queue with children only for Jobs. With the hierarchy of the capacity plugin, one "
-        "gang in a queue with children stops the scheduler for everybody."
+        "gang in a queue with children blocks the scheduler for all jobs."
     ),
     refused_by="nothing; the scheduler stops",
     source="https://github.com/volcano-sh/volcano/issues/4227",

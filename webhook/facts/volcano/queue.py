@@ -1,8 +1,8 @@
 """Rules for a Queue: its amounts, its parent and depth, the annotations for the plugin drf, and its deletion.
 
 The parent must exist, must not run pods, and must not be below the queue. On UPDATE the webhook accepts a queue that
-becomes its own ancestor. Afterwards a change of a queue in this cycle keeps the webhook busy for ever. Annotations hold
-the path of the queue in the hierarchy, and a weight for each step of the path. The API server drops the status of a new
+becomes its own ancestor. Afterwards, if a queue in this cycle changes, the webhook loops for ever. Annotations hold the
+path of the queue in the hierarchy, and a weight for each step of the path. The API server drops the status of a new
 queue. The webhook refuses to delete `root`, `default`, and a queue with children. If a flag is on, the webhook also
 refuses to delete a queue with pods. The flag is off by default.
 
