@@ -36,7 +36,8 @@ _LOCAL_QUEUE: Final = GroupVersionKind(_GROUP, "v1beta2", "LocalQueue")
 _CLUSTER_QUEUE: Final = GroupVersionKind(_GROUP, "v1beta2", "ClusterQueue")
 _MORE: Final = re.compile(r"insufficient unused quota for ([^ ,]+) in flavor ([^ ,]+), ([^ ,]+) more needed")
 _PREEMPTS: Final = re.compile(r"Pending the preemption of (\d+) workload")
-_REJECTED: Final = re.compile(r"Admission check\(s\): (.+), were rejected")
+_REJECTED: Final = ("Admission check(s): ", ", were rejected")
+"""The texts before and after the names of the checks in the message of Kueue."""
 _MOST_NAMED: Final = 3
 
 _REASONS: Final[Mapping[str, tuple[Standing, str, str]]] = {
@@ -172,8 +173,9 @@ def _statement_about_deactivated_workload(workload: JSON, conditions: Mapping[st
     elif "MaximumExecutionTime" in reason:
         said += " because it ran longer than its maximum execution time"
     elif "AdmissionCheck" in reason:
-        checks = _REJECTED.search(evicted.message if evicted else "")
-        said += f" because {f'admission check {checks[1]}' if checks else 'an admission check'} rejected it"
+        before, after = _REJECTED
+        checks, is_named, _ = (evicted.message if evicted else "").partition(before)[2].partition(after)
+        said += f" because {f'admission check {checks}' if is_named else 'an admission check'} rejected it"
     return Statement(
         about=name_of(workload),
         standing="stuck" if reason in ("", "Deactivated") else "failed",
