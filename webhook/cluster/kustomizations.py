@@ -89,11 +89,10 @@ class TargetedPatch(Struct, frozen=True):
     kind: str = ""
     name: str = ""
 
-    def may_change(self, obj: JSON) -> bool:
+    def may_change(self, kind: JSON, name: JSON) -> bool:
         """Return whether an object may get the fields. The name in the file may lack a prefix or suffix."""
-        if self.kind and self.kind != get(obj, ("kind",)):
+        if self.kind and self.kind != kind:
             return False
-        name = get(obj, ("metadata", "name"))
         return not isinstance(name, str) or not _PLAIN_NAME.fullmatch(self.name) or name in self.name
 
 
@@ -359,19 +358,22 @@ class Kustomizations:
         """Yield the listed resources that are neither a file of the tree nor a folder with a kustomization."""
         return (path for path in self._takers if path not in files and path not in self._by_folder)
 
-    def additions_to_file(self, file: str) -> Iterator[TargetedPatch]:
-        """Yield what the kustomizations above a file may add to its objects, also through components."""
-        waiting, seen = [*self._kustomizations_above(file)], set[str]()
+    def folders_that_add_to_file(self, file: str) -> Collection[str]:
+        """Return the folders of the kustomizations above a file and of their components, once each."""
+        waiting, seen = [*self._kustomizations_above(file)], dict[str, None]()  # keeps the order
         while waiting:
             folder = waiting.pop()
-            if folder in seen:
-                continue
-            seen.add(folder)
-            if folder in self._by_folder:
-                yield from self._by_folder[folder].additions
-                waiting.extend(self._by_folder[folder].components)
-            else:
-                yield TargetedPatch(UnmergedPatch("component", folder))
+            if folder not in seen:
+                seen[folder] = None
+                waiting.extend(self._by_folder[folder].components if folder in self._by_folder else ())
+        return seen
+
+    def additions_of_folder(self, folder: str) -> Sequence[TargetedPatch]:
+        """Return the parts of a kustomization that may add fields. A folder without a kustomization is a component that
+        was not read.
+        """
+        known = self._by_folder.get(folder)
+        return (TargetedPatch(UnmergedPatch("component", folder)),) if known is None else known.additions
 
     def has_kustomization(self, folder: str) -> bool:
         """Return whether a folder has its own kustomization."""
@@ -478,7 +480,7 @@ class FilesAppliedTogether:
         self._taken: Final[dict[str, Mapping[str, NameChanges]]] = {}
         self._pod_labels: Final[dict[str, PodLabels]] = {}
         self._name_changes: Final[dict[str, NameChanges]] = {}
-        self._additions: Final[dict[str, tuple[TargetedPatch, ...]]] = {}
+        self._additions: Final[dict[str, tuple[TargetedPatch, ...]]] = {}  # by the folder of the kustomization
         self._units: Final = {file: self._find_unit(file) for file in documents}
         self._listed: Final[dict[Unit, list[str]]] = {}
         for file, unit in self._units.items():
@@ -528,10 +530,19 @@ class FilesAppliedTogether:
 
     def unmerged_patches(self, file: str, obj: JSON) -> tuple[UnmergedPatch, ...]:
         """Return what kustomizations may add to an object of a file."""
-        if file not in self._additions:
-            additions = self._kustomizations.additions_to_file(file)
-            self._additions[file] = tuple(part for each in additions for part in self._read_addition(each))
-        return tuple(each.patch for each in self._additions[file] if each.may_change(obj))
+        kind, name = get(obj, ("kind",)), get(obj, ("metadata", "name"))
+        folders = self._kustomizations.folders_that_add_to_file(file)
+        additions = (each for folder in folders for each in self._additions_of_folder(folder))
+        return tuple(each.patch for each in additions if each.may_change(kind, name))
+
+    def _additions_of_folder(self, folder: str) -> Sequence[TargetedPatch]:
+        """Return the additions of a kustomization with the fields of each patch that is in the tree. The patches are
+        read once for all files of the kustomization.
+        """
+        if folder not in self._additions:
+            additions = self._kustomizations.additions_of_folder(folder)
+            self._additions[folder] = tuple(part for each in additions for part in self._read_addition(each))
+        return self._additions[folder]
 
     def _read_addition(self, addition: TargetedPatch) -> Iterator[TargetedPatch]:
         """Yield the patches in the file of an addition, or the addition itself."""
