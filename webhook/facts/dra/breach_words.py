@@ -5,7 +5,7 @@ A breach is an invalid value that webhook/schema/values.py or a check of this pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from webhook.apimachinery.paths import path_as_text
@@ -33,6 +33,11 @@ def problem_of_breach(breach: Breach, rules: Mapping[str, Rule]) -> Problem:
     """Return the problem for a breach. `rules` maps each kind of breach to the rule that reports the breach."""
     message, fix, value = message_and_fix(breach)
     return rules[breach.what].problem(breach.at, message, fix, shown=value)
+
+
+def problems_of_breaches(breaches: Iterable[Breach], rules: Mapping[str, Rule]) -> Iterator[Problem]:
+    """Yield the problem for each breach. `rules` maps each kind of breach to the rule that reports the breach."""
+    return (problem_of_breach(breach, rules) for breach in breaches)
 
 
 def _shown_value(breach: Breach) -> str:

@@ -6,16 +6,15 @@ verdicts of kube-apiserver 1.36.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.dra.breach_words import describe_feature_gate, describe_refusal, problem_of_breach
+from webhook.facts.dra.breach_words import describe_feature_gate, describe_refusal, problems_of_breaches
 from webhook.facts.dra.claim_values import is_version_declared, parameter_breaches, shape_breaches
 from webhook.facts.dra.requests import read_selectors
 from webhook.facts.dra.types import DEVICE_CLASSES, DeviceClass, DeviceTaintRule, check_api_version
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
-from webhook.schema.values import Breach
 
 SERVED_VERSION: Final = DEVICE_CLASSES.rule(
     "device-classes/served-version",
@@ -102,8 +101,9 @@ def validate_device_class(subject: Subject) -> Iterator[Problem]:
     device_class = subject.typed(DeviceClass)
     yield from check_api_version(device_class, subject, SERVED_VERSION, DEPRECATED_VERSION)
     if is_version_declared(device_class.version):
-        yield from _check_breaches(shape_breaches(device_class))
-        yield from _check_breaches(parameter_breaches(config.opaque for config in device_class.spec.config))
+        yield from problems_of_breaches(shape_breaches(device_class), _RULES_OF_BREACHES)
+        parameters = parameter_breaches(config.opaque for config in device_class.spec.config)
+        yield from problems_of_breaches(parameters, _RULES_OF_BREACHES)
     yield from _check_selectors(device_class)
 
 
@@ -113,7 +113,7 @@ def validate_device_taint_rule(subject: Subject) -> Iterator[Problem]:
     """
     rule = subject.typed(DeviceTaintRule)
     if is_version_declared(rule.version):
-        yield from _check_breaches(shape_breaches(rule))
+        yield from problems_of_breaches(shape_breaches(rule), _RULES_OF_BREACHES)
     yield from _check_taint_on_every_device(rule)
 
 
@@ -126,10 +126,6 @@ _RULES_OF_BREACHES: Final = {
     "parameters": PARAMETERS,
     "unknownField": UNKNOWN_FIELD,
 }
-
-
-def _check_breaches(breaches: Iterable[Breach]) -> Iterator[Problem]:
-    return (problem_of_breach(breach, _RULES_OF_BREACHES) for breach in breaches)
 
 
 def _check_selectors(device_class: DeviceClass) -> Iterator[Problem]:

@@ -14,7 +14,12 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from webhook.apimachinery.attributes import Operation
-from webhook.facts.dra.breach_words import describe_feature_gate, describe_refusal, problem_of_breach
+from webhook.facts.dra.breach_words import (
+    describe_feature_gate,
+    describe_refusal,
+    problem_of_breach,
+    problems_of_breaches,
+)
 from webhook.facts.dra.claim_values import claim_breaches, shape_breaches
 from webhook.facts.dra.pod_claims import allows_admin_access
 from webhook.facts.dra.requests import (
@@ -228,9 +233,8 @@ def validate_resource_claim(subject: Subject) -> Iterator[Problem]:
         yield from _check_immutable_fields(claim, subject.typed_old(type(claim)))
         return
     asked = subject.once(requests_of_reviewed_claim)
-    yield from _problems_of_breaches(
-        _breaches_without_misplaced_fields(claim_breaches(claim, asked, subject.cluster_view()), asked)
-    )
+    breaches = _breaches_without_misplaced_fields(claim_breaches(claim, asked, subject.cluster_view()), asked)
+    yield from problems_of_breaches(breaches, _RULES_OF_BREACHES)
     yield from validate_requests(asked, claim.version)
     yield from _check_admin_access(asked, subject)
     for constraint in claim.claim_spec.devices.constraints:
@@ -307,10 +311,6 @@ _RULES_OF_BREACHES: Final = {
 }
 
 
-def _problems_of_breaches(breaches: Iterable[Breach]) -> Iterator[Problem]:
-    return (problem_of_breach(breach, _RULES_OF_BREACHES) for breach in breaches)
-
-
 def validate_requests(asked: Iterable[DeviceRequestOfClaim], version: str) -> Iterator[Problem]:
     """Yield the problems that validateDeviceRequest would report about requests and their alternatives."""
     for request in asked:
@@ -372,14 +372,14 @@ def _check_selector(selector: CheckedSelector) -> Iterator[Problem]:
 def validate_pod_group(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the claims of a PodGroup."""
     group = subject.typed(PodGroup)
-    yield from _problems_of_breaches(shape_breaches(group))
+    yield from problems_of_breaches(shape_breaches(group), _RULES_OF_BREACHES)
     yield from _check_single_claim_source([group.spec])
 
 
 def validate_workload(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the claims of a Workload's PodGroup templates."""
     workload = subject.typed(Workload)
-    yield from _problems_of_breaches(shape_breaches(workload))
+    yield from problems_of_breaches(shape_breaches(workload), _RULES_OF_BREACHES)
     yield from _check_single_claim_source(workload.spec.pod_group_templates)
 
 
