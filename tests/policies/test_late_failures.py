@@ -9,7 +9,7 @@ import pytest
 from tests.literals import OPTIONS, shipped_policies
 from webhook.input import shipped
 from webhook.rules.decisions import ValidationAction
-from webhook.rules.rule import AT_ONCE, MOMENTS
+from webhook.rules.problem import AT_ONCE, MOMENTS
 from webhook.suites import find, own
 from webhook.suites.case import answer_of_case
 from webhook.suites.files import Suite

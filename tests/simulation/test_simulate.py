@@ -7,14 +7,19 @@ from pathlib import Path
 import pytest
 
 from tests.golden import compare_with_golden_file
-from tests.literals import shipped_policies, validating
+from tests.literals import OPTIONS, shipped_policies, validating
 from tests.simulation.answers import EXAMPLES, HERE, NODE, NODES, WHOLE, against, simulated
 from webhook.cli import run_command_line
 from webhook.facts.subject import SHIPPED
+from webhook.input import shipped
 from webhook.simulation import outcome
 from webhook.simulation.aspects import _RULES, ASPECTS, aspect_of, groups
+from webhook.suites import own
+from webhook.suites.case import answer_of_case
+from webhook.suites.files import Suite
 from webhook.yamltext import yamlfile
 
+FOLDERS = sorted(path.parent for path in Path(shipped.policies_folder()).glob("*/suite.yaml"))
 TOO_MANY = {"quota": ["kueue-never/exceeds-max-quota"], "nodes": ["node-devices/all-pods"]}
 
 
@@ -212,25 +217,31 @@ def test_documents_that_are_not_objects_are_named_and_the_others_simulated(tmp_p
 CONDITION = re.compile(r"\b(unless|probably|may)\b")
 CERTAIN = {
     "kueue-never/resource-uncovered": "Kueue counts every resource by default",
+    "kueue-queue/no-namespace": "which namespaces may use the queue",
+    "serving-kind/disaggregated-set": "which replicas are allowed",
     "sandbox/pool-size": "the most pods that a Pool may have",
-    "shared-gpu/hami-not-taken": "a problem with a condition has is_conditional",
 }
+DECIDING = ("create", "controller", "pending", "start", "waiting")
 
 
-def conditional_rules():
-    """Yield each rule with a warning in a suite that names a condition, apart from its fix."""
-    for file in sorted((Path(__file__).parents[2] / "policies").glob("*/suite.yaml")):
-        for case in (case for document in yamlfile.read(file) for case in document.value["cases"]):
-            warnings = case.get("expect", {}).get("warnings") or ()
-            said = [each.rpartition(": ")[0] for each in warnings if isinstance(each, str)]
-            if isinstance(case.get("rule"), str) and any(map(CONDITION.search, said)):
-                yield case["rule"]
+def problems_that_name_a_condition(folder):
+    """Yield the problems of a suite with a condition in the message, apart from the fix, by the name of the case."""
+    suite = Suite(file=folder / "suite.yaml", root=folder)
+    for case in own.cases(suite):
+        said = [each.rpartition(": ")[0] for each in case.expect.warnings or () if isinstance(each, str)]
+        if any(map(CONDITION.search, said)):
+            outcome_of_case = answer_of_case(own.request_of_case(case, suite, shipped_policies, OPTIONS))
+            yield from ((case.name, each) for _, made in outcome_of_case.decisions for each in made.problems)
 
 
-def test_a_rule_whose_message_names_a_condition_does_not_decide_the_answer():
-    policies = shipped_policies()
-    deciding = ("create", "controller", "pending", "start", "waiting")
-    rules = {each for each in conditional_rules() if outcome.failure_moment_of_rule(policies, each) in deciding}
-    assert rules - {*outcome.MAY_FAIL, *outcome.WAITS, *CERTAIN} == set(), (
-        "add the rule to MAY_FAIL in webhook/simulation/outcome.py"
-    )
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_a_problem_whose_message_names_a_condition_does_not_decide_the_answer(folder):
+    deciding = [
+        f"{case}: {problem.code}"
+        for case, problem in problems_that_name_a_condition(folder)
+        if CONDITION.search(problem.message)
+        and not problem.is_conditional
+        and problem.code not in (*outcome.WAITS, *CERTAIN)
+        and (problem.fails or outcome.failure_moment_of_rule(shipped_policies(), problem.code)) in DECIDING
+    ]
+    assert deciding == [], "set is_conditional=True where the problem is yielded, or add the rule to CERTAIN"

@@ -78,7 +78,7 @@ def advise_sidecar(subject: Subject) -> Iterator[Problem]:
             who = f"the pods of `{podset['name']}` get" if is_train_job else "gets"
             message = f"{who} the sidecar of Istio, so the job never completes unless the sidecar is native"
             fix = f"{_SAYS_NO} on the template of the runtime" if is_train_job else _SAYS_NO
-            yield SIDECAR.problem(podset["path"], message, fix)
+            yield SIDECAR.problem(podset["path"], message, fix, is_conditional=True)
 
 
 def _warn_of_sidecar_on_default_submitter(spec: RayJobSpec) -> Iterator[Problem]:
@@ -91,7 +91,7 @@ def _warn_of_sidecar_on_default_submitter(spec: RayJobSpec) -> Iterator[Problem]
             "the sidecar is native"
         )
         fix = f'set a template with the label {_INJECT}: "false"'
-        yield DEFAULT_SUBMITTER.problem("spec.submitterPodTemplate", message, fix)
+        yield DEFAULT_SUBMITTER.problem("spec.submitterPodTemplate", message, fix, is_conditional=True)
 
 
 def _gets_sidecar(template: PodTemplate) -> bool:

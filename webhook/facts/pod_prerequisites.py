@@ -343,7 +343,8 @@ def _problems_of_absent_configuration(absent: Sequence[ConfigurationReference], 
         fix = f"write `{near}` if that is meant, or create it" if near else f"create {'these' if names[1:] else 'it'}"
         unless = ", or remove the name" if rule is PULL_SECRET else ", or set optional: true"
         message = f"{some_of(names, _MOST_NAMES)} {do} in the namespace, {effect}"
-        yield rule.problem(listed[0].path, message, f"{fix}{unless}")
+        is_conditional = rule is PULL_SECRET  # the image may be public, or on the node already
+        yield rule.problem(listed[0].path, message, f"{fix}{unless}", is_conditional=is_conditional)
 
 
 def _effect_on_pods(listed: Sequence[ConfigurationReference]) -> str:

@@ -5,10 +5,27 @@ Only code that shows problems converts them to text. No code parses these texts.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+Moment: TypeAlias = Literal["", "create", "controller", "pending", "start", "waiting", "silent", "disruption"]
+"""One of MOMENTS, or "" if the mistake has no moment."""
+AT_ONCE: Final = "create"
+MOMENTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        AT_ONCE: "Refused when it is created or changed",
+        "controller": "Accepted, but the controller fails, or its pods are refused",
+        "pending": "Accepted, but never admitted, scheduled or started",
+        "start": "Pods start and fail",
+        "waiting": "Pods run and wait for ever",
+        "silent": "Runs, but not as the manifest says",
+        "disruption": "Loses work or devices when something fails",
+    }
+)
+"""The moments in order of time, with titles for users."""
 NOT_FOUND: Final = "not found"
 
 
@@ -48,8 +65,10 @@ class Problem(Struct, frozen=True, kw_only=True):
         needs: the name of a field of the pod or object that lacks a value, such as `volumes` for a mount; "" if the
             field at `path` is the problem.
         release: the release that no longer serves the version of the object; "" for other problems.
-        is_conditional: whether the mistake exists only under a condition that the message names and nothing shows. Such
-            a problem does not decide whether a job starts.
+        is_conditional: whether the mistake exists only under a condition that nothing shows, such as an interface that
+            NCCL may choose. Such a problem does not decide whether a job starts.
+        fails: the moment at which an object with this mistake fails; None for the moment of the rule, "" if the object
+            need not fail.
     """
 
     code: str
@@ -65,6 +84,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     needs: str = ""
     release: str = ""
     is_conditional: bool = False
+    fails: Moment | None = None
 
     @property
     def found_and_message(self) -> str:

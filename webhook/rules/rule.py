@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -26,23 +25,8 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.rules.actions import LEVELS, Level
 from webhook.rules.decisions import SEVERITIES
-from webhook.rules.problem import MissingObject, Problem
+from webhook.rules.problem import MOMENTS, MissingObject, Moment, Problem
 
-Moment: TypeAlias = Literal["", "create", "controller", "pending", "start", "waiting", "silent", "disruption"]
-"""One of MOMENTS, or "" for a rule without a moment."""
-AT_ONCE: Final = "create"
-MOMENTS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        AT_ONCE: "Refused when it is created or changed",
-        "controller": "Accepted, but the controller fails, or its pods are refused",
-        "pending": "Accepted, but never admitted, scheduled or started",
-        "start": "Pods start and fail",
-        "waiting": "Pods run and wait for ever",
-        "silent": "Runs, but not as the manifest says",
-        "disruption": "Loses work or devices when something fails",
-    }
-)
-"""The moments in order of time, with titles for users."""
 NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 """The name of a group, and the name of a rule within its group."""
 TEXTS: Final = ("title", "why", "refused_by", "source", "function")
@@ -67,7 +51,8 @@ class Rule(Struct, frozen=True, kw_only=True):
             decide.
         level_in_tests: the level for objects in folders of tests, which run for minutes; None for `level`.
         severity: the severity of a violation; "" for the severity of the policy.
-        fails: the moment at which an object that breaks the rule fails without claimgate.
+        fails: the moment at which an object that breaks the rule fails without claimgate. A problem may have another
+            moment.
         refused_on_updates: the upstream file and function that refuse an update if the rule stays broken; "" if such an
             update is accepted. For custom kinds, an API server accepts an unchanged value (CRDValidationRatcheting),
             unless a rule compares the value with oldSelf.
@@ -124,12 +109,14 @@ class Rule(Struct, frozen=True, kw_only=True):
         words: tuple[str, ...] = (),
         needs: str = "",
         is_conditional: bool = False,
+        fails: Moment | None = None,
     ) -> Problem:
         """Return the problem of a field that breaks the rule.
 
         `shown` replaces the value `found` in the message. `for_administrators` says that only administrators can apply
         the fix. `words` are the wrong words in the field. `needs` names the field that lacks a value for this field.
-        `is_conditional` says that the message names a condition that nothing shows.
+        `is_conditional` says that the mistake exists only under a condition that nothing shows. `fails` is the moment
+        of this problem, if it is not the moment of the rule.
         """
         where = path if isinstance(path, str) else path_as_text(path)
         value = shown or ("" if found is None else '`""`' if found == "" else f"`{found}`")
@@ -145,6 +132,7 @@ class Rule(Struct, frozen=True, kw_only=True):
             words=words,
             needs=needs,
             is_conditional=is_conditional,
+            fails=fails,
         )
 
 

@@ -1,8 +1,9 @@
 """Runs one job through both phases of admission as if it were created now, and returns the answer with the obstacles,
 by aspect.
 
-Policies are evaluated as at admission. The answer follows from the broken rules. Each rule has the moment at which an
-object that breaks the rule fails (rules/rule.py). If a rule could not be evaluated, the answer is unknown.
+Policies are evaluated as at admission. The answer follows from the problems. Each problem, or its rule, has the moment
+at which the object fails (rules/problem.py). If a rule could not be evaluated, or a problem depends on a condition, the
+answer is unknown.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from webhook.report.finding import Finding, Result, Subject, findings_of_object,
 from webhook.report.rule import RulesOfPolicies
 from webhook.report.writer import LeftOut, left_out_by_configuration
 from webhook.rules.decisions import Decision, ValidationAction
-from webhook.rules.rule import Moment
+from webhook.rules.problem import Moment, Problem
 from webhook.simulation.asked import JobRequest, read_job_request, subject_of_job
 from webhook.simulation.aspects import ASPECTS, Aspect, OpenQuestion, aspect_of
 from webhook.simulation.open_questions import OF_OTHER_CLUSTER, open_questions
@@ -62,22 +63,6 @@ _BY_MOMENT: Final[Mapping[Moment, Answer]] = {
 """The answer for a broken rule, by its moment. Other moments do not affect the start."""
 WAITS: Final = ("kueue-not-now/waiting-for-quota", "kueue-not-now/queue-order", "kueue-not-now/pod-group-incomplete")
 """Rules about a wait that ends by itself, when other jobs finish or the rest of a group arrives."""
-MAY_FAIL: Final[Mapping[str, Answer | None]] = {
-    "storage/read-write-once": "unknown",  # the pods may all run on one node
-    "pod-prerequisites/pull-secret": "unknown",  # the image may be public, or on the node already
-    "volcano-job/other-scheduler": "unknown",  # the other scheduler may place the pods
-    "model-server/without-gpu": "unknown",  # the node may show all GPUs to every container
-    "gpu-requests/vendors": "unknown",  # a node may have GPUs of several vendors
-    "gpu-requests/hidden-gpus": "unknown",  # the program may need only the visible GPUs
-    "device-failures/nccl-socket-ifname": "unknown",  # NCCL may choose an interface that other nodes reach
-    "mesh/sidecar": "unknown",  # the sidecar may be native
-    "mesh/default-submitter": "unknown",
-    "job-set/alpha-feature": "unknown",  # the feature gate may be on
-    "train-job/gang-resources": "unknown",  # the cluster may have room for all pods
-    "storage/shared-memory": None,  # GPUs that are connected directly need little shared memory
-    "training-job/shared-memory": None,
-}
-"""The answers for rules that do not always prevent the start; None for rules that do not affect the answer."""
 _PREREQUISITES: Final = "pod-prerequisites/"
 _REFUSED_PODS: Final = (_PREREQUISITES, "namespace-quota/", "kai/fraction")
 """Rules that API servers or webhooks enforce when a pod is created, so a Pod without a controller is refused."""
@@ -212,19 +197,25 @@ def simulation(
 
 def _answer(finding: Finding, when: Moments) -> Answer | None:
     """Return the answer for one finding; None if it does not affect the start."""
-    moment = when(finding.rule.id) or ""
+    moment = _moment(finding.problem, finding.rule.id, when)
     if finding.result is Result.PASS or finding.exception_reason:
         return None
     if finding.denies:
         return "refused"
     if finding.result is Result.WARN:
-        answer = MAY_FAIL.get(finding.rule.id, _BY_MOMENT.get(moment))
+        answer = _BY_MOMENT.get(moment)
         if moment == "controller" and finding.subject.kind == "Pod" and finding.rule.id.startswith(_REFUSED_PODS):
             return "refused"
         if answer is not None and finding.problem is not None and finding.problem.is_conditional:
             return "unknown"
         return "waits" if finding.rule.id in WAITS else answer
     return "unknown" if moment in _BY_MOMENT or finding.is_undecided else None
+
+
+def _moment(problem: Problem | None, rule_id: str, when: Moments) -> Moment:
+    """Return the moment at which an object with a problem fails: of the problem, or otherwise of its rule."""
+    of_problem = problem.fails if problem is not None else None
+    return (when(rule_id) or "") if of_problem is None else of_problem
 
 
 def missing_things_with_rules(unknown: Iterable[Finding]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -254,7 +245,7 @@ def _findings_of_questions(
     """Yield a warning for each problem of a question that affects the answer, as a finding of the problem's rule."""
     rules = RulesOfPolicies(policies)
     for problem in (each.problem for each in questions if each.problem is not None):
-        if when(problem.code) in _BY_MOMENT:
+        if _moment(problem, problem.code, when) in _BY_MOMENT:
             warning = Decision(
                 policy=rules[problem.code].policy,
                 rule=problem.code,

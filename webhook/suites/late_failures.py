@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from webhook.policy.compiled import Policy
-from webhook.rules.rule import AT_ONCE, MOMENTS, github_issue_links
+from webhook.rules.problem import AT_ONCE, MOMENTS
+from webhook.rules.rule import github_issue_links
 from webhook.suites.rule_reference import StatedRule, links_to_issues, rule_address, rules_of_policies
 from webhook.yamltext import yamlfile
 

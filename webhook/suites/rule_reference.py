@@ -20,7 +20,8 @@ from webhook.errors import InputError, InputProblem
 from webhook.policy.compiled import Policy
 from webhook.policy.load import Options, load_policy_set
 from webhook.rules.actions import EFFECTS
-from webhook.rules.rule import MOMENTS, Rule
+from webhook.rules.problem import MOMENTS
+from webhook.rules.rule import Rule
 from webhook.suites.examples import Example, Pair, examples, examples_of_policies
 from webhook.suites.rule_homes import RuleLocation, RuleLocator
 from webhook.text.wording import did_you_mean

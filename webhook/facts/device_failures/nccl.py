@@ -165,4 +165,5 @@ def _check_nccl_socket_ifname(pods: DevicePods, container: Container) -> Iterato
             "nodes cannot reach"
         )
         fix = f"set {_INTERFACE}, for example to eth0"
-        yield NCCL_SOCKET_IFNAME.problem(pods.locate(container.path("env")), message, fix, shown=_INTERFACE)
+        path = pods.locate(container.path("env"))
+        yield NCCL_SOCKET_IFNAME.problem(path, message, fix, shown=_INTERFACE, is_conditional=True)

@@ -443,7 +443,8 @@ def check_gpus_of_several_vendors(subject: Subject) -> Iterator[Problem]:
             names = " and ".join(f"`{name}`" for name in by_vendor.values())
             because = "hardly any node has GPUs of several vendors, so the pod probably stays Pending"
             message = f"requests {names}, but {because}"
-            yield VENDORS.problem(container.container.at, message, "request the GPUs of only one vendor")
+            fix = "request the GPUs of only one vendor"
+            yield VENDORS.problem(container.container.at, message, fix, is_conditional=True)
 
 
 def check_devices_on_windows(subject: Subject) -> Iterator[Problem]:

@@ -98,5 +98,7 @@ def _check_container(container: Container, gpus: int, vendor: str) -> Iterator[P
     for name in VARIABLES_BY_VENDOR[vendor]:
         visible = visible_gpus(name, values.get(name) or "", gpus, vendor)
         if visible is not None and visible.fault and name not in container.command_line:
-            yield HIDDEN_GPUS.problem(container.at, visible.fault, f"remove {name}", words=(name,))
+            is_conditional = True  # the program may need only the visible GPUs
+            fix = f"remove {name}"
+            yield HIDDEN_GPUS.problem(container.at, visible.fault, fix, words=(name,), is_conditional=is_conditional)
             return

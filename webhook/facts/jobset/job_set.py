@@ -313,7 +313,7 @@ def validate_alpha_features(policy: FailurePolicy, job_set: JobSetSpec) -> Itera
 def _alpha_feature_problem(path: FieldPath, name: str, gate: str, instead: str) -> Problem:
     message = f"is refused by JobSet unless its alpha feature gate {gate} is on; by default it is off"
     fix = f"use {instead}, or ask the administrator to turn on feature gate {gate} of JobSet"
-    return ALPHA_FEATURE.problem(path, message, fix, name)
+    return ALPHA_FEATURE.problem(path, message, fix, name, is_conditional=True)
 
 
 def jobs_by_name(job_set: JobSetSpec) -> Mapping[str, ReplicatedJob]:

@@ -325,7 +325,8 @@ def check_missing_gpu(member: ServerContainer, subject: Subject) -> Iterator[Pro
         return
     needs = f"{server.name} needs a GPU, but the container requests none"
     message = f"{needs}, so {server.name} exits unless its node shows all GPUs to every container"
-    yield WITHOUT_GPU.problem(member.path, message, "request a GPU, or use an image for CPUs", needs="limits")
+    fix = "request a GPU, or use an image for CPUs"
+    yield WITHOUT_GPU.problem(member.path, message, fix, needs="limits", is_conditional=True)
 
 
 def _may_run_on_cpus(member: ServerContainer, subject: Subject) -> bool:

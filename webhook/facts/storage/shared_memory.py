@@ -112,12 +112,14 @@ def _check_memory_limit(pods: DevicePods, container: Container, volume: EmptyDir
 
 
 def _shared_memory_problem(path: FieldPath, gpus: int, limit: Amount | None = None) -> Problem:
-    """Return the problem of a container with several GPUs and only the default shared memory, or a low sizeLimit."""
+    """Return the problem of a container with several GPUs and only the default shared memory, or a low sizeLimit. GPUs
+    that are connected directly need little shared memory, so the pods need not fail.
+    """
     if limit is None:
         message = f"has {gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"
-        return SHARED_MEMORY.problem(path, message, MORE_SHARED_MEMORY, needs="volumes")
+        return SHARED_MEMORY.problem(path, message, MORE_SHARED_MEMORY, needs="volumes", fails="")
     message = f"is too little shared memory for {gpus} GPUs because NCCL and data loaders use /dev/shm"
-    return SHARED_MEMORY.problem(path, message, "raise sizeLimit to several GiB", limit)
+    return SHARED_MEMORY.problem(path, message, "raise sizeLimit to several GiB", limit, fails="")
 
 
 def _is_small_for_gpus(limit: Amount | None, gpus: int) -> bool:

@@ -362,7 +362,8 @@ def validate_access_modes(
         modes == {"ReadWriteOnce"} or (modes == {"ReadWriteOnce", "ReadOnlyMany"} and writing)
     ) and not is_network_file_system(claim, view):
         message = f"{who}{_IS_ONCE}, so the {pods} pods that use it must all run on one node"
-        yield READ_WRITE_ONCE.problem(path, message, "use a ReadWriteMany claim, or keep all pods on one node")
+        fix = "use a ReadWriteMany claim, or keep all pods on one node"
+        yield READ_WRITE_ONCE.problem(path, message, fix, is_conditional=True)  # the pods may all run on one node
 
 
 def missing_storage_class_problem(

@@ -79,7 +79,8 @@ def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
             f"the resources of {job.runtime}, so some pods may start before there is room for the other pods"
         )
         fix = "use a runtime that requests these resources"
-        yield TRAIN_JOB_GANG_RESOURCES.problem("spec.trainer.resourcesPerNode", message, fix)
+        # the cluster may have room for all pods
+        yield TRAIN_JOB_GANG_RESOURCES.problem("spec.trainer.resourcesPerNode", message, fix, is_conditional=True)
     pods = [replicated.parallelism for replicated in job.replicated_jobs]
     if sum(pods) < 1 and job.replicated_jobs and by == _NEEDS_A_POD:
         message = f"leaves the PodGroup of {by} without a pod, which the API server refuses, so Trainer creates nothing"

@@ -315,4 +315,5 @@ def advise_shared_memory(job: TrainingJobOfKind) -> Iterator[Problem]:
         is_one_process = role.launch.by == "python" or role.launch.is_inline
         if role.gpus > 1 and not role.shares_memory and not is_one_process:
             message = f"has {role.gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"
-            yield SHARED_MEMORY.problem(role.template_path, message, MORE_SHARED_MEMORY)
+            # GPUs that are connected directly need little shared memory
+            yield SHARED_MEMORY.problem(role.template_path, message, MORE_SHARED_MEMORY, fails="")

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.command_lines.command import cached_launch_of_json
 from webhook.facts.kinds import PRIORITY_CLASS
 from webhook.facts.priority_classes import BUILT_IN_PRIORITY_CLASSES
@@ -159,7 +160,7 @@ def warn_of_other_schedulers(job: Job) -> Iterator[Problem]:
             "is the scheduler of Kubernetes, which starts the pods one by one, so the queue and minAvailable have no "
             "effect"
         )
-        yield OTHER_SCHEDULER.problem(job.spec.path("schedulerName"), message, "remove schedulerName", of_job)
+        yield _problem_of_other_scheduler(job.spec.path("schedulerName"), message, of_job)
         return
     for task in job.spec.tasks:
         other = task.pod_spec.scheduler_name or of_job
@@ -167,7 +168,12 @@ def warn_of_other_schedulers(job: Job) -> Iterator[Problem]:
             message = (
                 f"places these pods without scheduler `{of_job}` of the job, which starts all pods of the job together"
             )
-            yield OTHER_SCHEDULER.problem(task.pod_spec.path("schedulerName"), message, "remove schedulerName", other)
+            yield _problem_of_other_scheduler(task.pod_spec.path("schedulerName"), message, other)
+
+
+def _problem_of_other_scheduler(path: FieldPath, message: str, name: str) -> Problem:
+    """Return a problem that leaves the answer open, because the other scheduler may place the pods."""
+    return OTHER_SCHEDULER.problem(path, message, "remove schedulerName", name, is_conditional=True)
 
 
 def warn_of_missing_priority_class(job: Job, subject: Subject) -> Iterator[Problem]:
