@@ -217,6 +217,7 @@ def test_documents_that_are_not_objects_are_named_and_the_others_simulated(tmp_p
 CONDITION = re.compile(r"\b(unless|probably|may)\b")
 CERTAIN = {
     "kueue-never/resource-uncovered": "Kueue counts every resource by default",
+    "ray/no-group-with-gpus": "few nodes show all GPUs to every container",
     "kueue-queue/no-namespace": "which namespaces may use the queue",
     "serving-kind/disaggregated-set": "which replicas are allowed",
     "sandbox/pool-size": "the most pods that a Pool may have",

@@ -46,7 +46,7 @@ from webhook.facts.shapes.manifest_shape import MANIFEST_SHAPE
 from webhook.facts.shapes.selectors import services_of_pods
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.rules.problem import Problem
+from webhook.rules.problem import Moment, Problem
 from webhook.text.caches import IdentityKey
 from webhook.typed.cluster_objects import Deployment, Service, StatefulSet
 from webhook.typed.pods import HttpGetAction
@@ -188,7 +188,10 @@ _OF_VERTEX_AI: Final = "AIP_MODE"
 """If this variable is set, Triton serves Vertex AI on another port."""
 _LONGEST_LABEL: Final = 63
 _LOOPBACK: Final = frozenset(("127.0.0.1", "localhost", "::1"))
-PROBES: Final = ("readinessProbe", "livenessProbe", "startupProbe")
+_READINESS: Final = "readinessProbe"
+_LIVENESS: Final = "livenessProbe"
+_STARTUP: Final = "startupProbe"
+PROBES: Final = (_READINESS, _LIVENESS, _STARTUP)
 _PORT_FLAG: Final = {LMDEPLOY: "--server-port", TRITON: "--http-port", DYNAMO_FRONTEND: "--http-port"}
 _HOST_FLAG: Final = {
     TGI: "--hostname 0.0.0.0",
@@ -331,21 +334,28 @@ def _check_probes(member: ServerContainer, ports: Sequence[int], *, has_service:
         if connected or has_service:
             who = f"its {connected[0][0]} sends requests" if connected else "a Service sends requests to it"
             message = f"starts vLLM with --headless, which answers no requests, but {who}"
-            fix = "remove the probe, and leave the pod out of the Service"
-            problem = HEADLESS.problem if connected else _problem_of_service  # without a probe the pod is ready
-            yield problem(member.path, message, fix, words=arguments.written("headless"))
+            fix, words = "remove the probe, and leave the pod out of the Service", arguments.written("headless")
+            if connected:
+                moment = _moment_of_probe(connected[0][0])
+                yield HEADLESS.problem(member.path, message, fix, words=words, fails=moment)
+            else:  # without a probe the pod is ready
+                yield _problem_of_service(member.path, message, fix, words=words)
         return
     if arguments.has("socket") and connected and not arguments.is_open:
         message = f"listens on the Unix socket of --uds, but its {connected[0][0]} connects to port {connected[0][1]}"
-        yield _problem_of_probe(member.path, f"{name} {message}", "remove --uds, or use a probe that runs a command")
+        fix = "remove --uds, or use a probe that runs a command"
+        yield _problem_of_probe(member.path, f"{name} {message}", fix, connected[0][0])
         return
     loopback = _loopback_of_server(member)
     if loopback and (connected or has_service):
         who = f"its {connected[0][0]}" if connected else "the Service"
         message = f"{name} listens on {loopback}, but {who} connects to the address of the pod"
-        fix = f"add {_HOST_FLAG.get(name, '--host 0.0.0.0')}"
-        problem = LOOPBACK.problem if connected else _problem_of_service
-        yield problem(member.path, message, fix, words=arguments.written("host"))
+        fix, words = f"add {_HOST_FLAG.get(name, '--host 0.0.0.0')}", arguments.written("host")
+        if connected:
+            moment = _moment_of_probe(connected[0][0])
+            yield LOOPBACK.problem(member.path, message, fix, words=words, fails=moment)
+        else:
+            yield _problem_of_service(member.path, message, fix, words=words)
         return
     if not ports:
         return
@@ -354,7 +364,7 @@ def _check_probes(member: ServerContainer, ports: Sequence[int], *, has_service:
     )
     for probe, message, fix in wrong:
         at = member.locate((*member.container.at, probe))
-        yield _problem_of_probe(at, f"{message}, so the probe never succeeds", fix)
+        yield _problem_of_probe(at, f"{message}, so the probe never succeeds", fix, probe)
 
 
 def check_probes_of_frontend(member: ServerContainer, at: FieldPath) -> Iterator[Problem]:
@@ -363,11 +373,18 @@ def check_probes_of_frontend(member: ServerContainer, at: FieldPath) -> Iterator
     """
     ports = _ports_of_server(member)
     for probe, message, fix in _wrong_port(member, ports, _probed_ports(member)) if ports else ():
-        yield _problem_of_probe((*at, probe), f"{message}, so the probe never succeeds", fix)
+        yield _problem_of_probe((*at, probe), f"{message}, so the probe never succeeds", fix, probe)
 
 
-def _problem_of_probe(path: FieldPath, message: str, fix: str) -> Problem:
-    return PROBE_PORT.problem(path, message, fix)
+def _problem_of_probe(path: FieldPath, message: str, fix: str, probe: str) -> Problem:
+    return PROBE_PORT.problem(path, message, fix, fails=_moment_of_probe(probe))
+
+
+def _moment_of_probe(probe: str) -> Moment | None:
+    """Return the moment of a probe that never succeeds; None for the moment of the rule. If only the livenessProbe
+    fails, the pod is ready until the kubelet kills the container.
+    """
+    return "start" if probe == _LIVENESS else None
 
 
 def _problem_of_service(path: FieldPath, message: str, fix: str, words: tuple[str, ...] = ()) -> Problem:
@@ -489,13 +506,13 @@ def _check_named_ports(member: ServerContainer, services: Sequence[Service]) -> 
     ports = [each for other in member.spec.running_containers() for each in other.ports]
     if container.is_omitted("ports") or any(each.container_port is None for each in ports):
         return
-    for name, probe in (("readinessProbe", container.readiness_probe), ("startupProbe", container.startup_probe)):
+    for name, probe in ((_READINESS, container.readiness_probe), (_STARTUP, container.startup_probe)):
         port = probe.http_get.port or probe.tcp_socket.port
         if isinstance(port, str) and not port.isdigit() and _number_of_port(port, member) is None:
             lacks = "the container has no port of this name, so the probe never succeeds"
             fix = "give a port of the container this name, or write the number of a port"
             at = member.locate((*container.at, name))
-            yield _problem_of_probe(at, f"connects to port `{port}`, but {lacks}", fix)
+            yield _problem_of_probe(at, f"connects to port `{port}`, but {lacks}", fix, name)
             break
     names = {each.name for each in ports}
     for service in services:
@@ -531,9 +548,8 @@ def _check_added_probe(member: ServerContainer, ports: Sequence[int], by: str) -
         return
     where = f"{member.server.name} listens on {_words_for_ports(ports)}"
     message = f"{where}, but {by} adds a readinessProbe of port {probed_port}, so the pod is never ready"
-    yield _problem_of_probe(
-        member.path, message, f"list containerPort {ports[0]}, or set {_port_flag(member)} {probed_port}"
-    )
+    fix = f"list containerPort {ports[0]}, or set {_port_flag(member)} {probed_port}"
+    yield _problem_of_probe(member.path, message, fix, _READINESS)
 
 
 def _advise_container_ports(member: ServerContainer, ports: Sequence[int]) -> Iterator[Problem]:

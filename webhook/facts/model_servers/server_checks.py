@@ -224,7 +224,9 @@ def _check_hidden_gpus(member: ServerContainer) -> Iterator[Problem]:
             return
         message = f"{name}={written} leaves {counted(visible.number, 'GPU')} visible, but {member.server.name} needs "
         message += str(needed)
-    yield HIDDEN_GPUS.problem(member.path, message, f"remove {name}", words=(name,))
+    is_certain = needed is not None or (not visible.number and member.server.name in _ONLY_ON_GPUS)
+    fix = f"remove {name}"
+    yield HIDDEN_GPUS.problem(member.path, message, fix, words=(name,), is_conditional=not is_certain)
 
 
 def advise_shared_memory(member: ServerContainer) -> Iterator[Problem]:

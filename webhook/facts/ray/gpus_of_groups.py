@@ -124,10 +124,6 @@ class RayGpus:
         """Return whether a group without pods would have this number of GPUs in a pod."""
         return self.idle[1] >= gpus
 
-    def may_get(self, gpus: float) -> bool:
-        """Return whether Ray may count this number of GPUs if a node shows all GPUs to every container."""
-        return self.detects and not (self.has_idle_group_for(gpus) or self.largest or self.unread)
-
     def shortage_in_words(self, wanted: float) -> str:
         """Return a clause that says why no pod has the wanted GPUs."""
         if self.has_idle_group_for(wanted):
@@ -138,7 +134,7 @@ class RayGpus:
         if self.unread:
             because = f"because KubeRay reads the limits of the first container, and `{self.unread}` is not the first"
             return f"no pod requests one for Ray, {because}"
-        seen = ", so Ray waits unless a node shows all GPUs to every container" if self.may_get(wanted) else ""
+        seen = ", so Ray waits unless a node shows all GPUs to every container" if self.detects else ""
         return f"no pod requests one for Ray{seen}"
 
 
@@ -281,7 +277,7 @@ def _problem_of_too_large(demands: Sequence[ReplicaDemand], gpus: RayGpus) -> Pr
         fix = f"put `{gpus.unread}` first"
     else:
         fix = f"ask for {gpus.largest}, or give a group pods of {counted(math.ceil(most.of_one_pod), 'GPU')}"
-    return NO_GROUP_WITH_GPUS.problem(_AT, message, fix, is_conditional=gpus.may_get(most.of_one_pod))
+    return NO_GROUP_WITH_GPUS.problem(_AT, message, fix)
 
 
 def _problem_of_bundles_apart(demand: ReplicaDemand, gpus: RayGpus) -> Problem | None:
@@ -431,8 +427,7 @@ def check_entrypoint_gpus(subject: Subject) -> Iterator[Problem]:
         has_idle = gpus.has_idle_group_for(wanted)
         fix = _GROW if has_idle else f"set entrypointNumGpus {gpus.largest}, or add GPUs to the pods of a group"
         at = spec.path("entrypointNumGpus")
-        effect, is_conditional = "so the job fails after 900 s", gpus.may_get(wanted)
-        yield ENTRYPOINT_GPUS.problem(at, f"{message}, {effect}", fix, is_conditional=is_conditional)
+        yield ENTRYPOINT_GPUS.problem(at, f"{message}, so the job fails after 900 s", fix)
     wanted = _number(spec.json.get("entrypointNumCpus", 0))
     cpus = _most_cpus_of_a_pod(spec.ray_cluster_spec) if wanted else None
     if wanted and cpus is not None and wanted > cpus:
