@@ -4,13 +4,9 @@ torchrun accepts a number of nodes or a range. The nodes meet at 127.0.0.1 unles
 another address. With static rendezvous, which is the default, --node_rank is the index of the pod. accelerate and
 deepspeed have other names for these options.
 
-The address is mostly the DNS name of a pod: `<host name>.<subdomain>`. Only an Indexed Job gives its pods fixed host
-names. A pod has a DNS name only if its subdomain is the name of a Service. JobSet sets the subdomain.
+The address is mostly the DNS name of a pod (pods/pod_addresses.py).
 
-Source: pytorch/pytorch@010929fd torch/distributed/run.py parse_min_max_nnodes and get_rdzv_endpoint;
-kubernetes/kubernetes v1.36.2 pkg/controller/job/job_controller.go manageJob and
-staging/src/k8s.io/endpointslice/util/controller_utils.go ShouldSetHostname; kubernetes-sigs/jobset v0.10
-pkg/controllers/jobset_controller.go constructJob.
+Source: pytorch/pytorch@010929fd torch/distributed/run.py parse_min_max_nnodes and get_rdzv_endpoint.
 """
 
 from __future__ import annotations
@@ -19,16 +15,12 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from msgspec import Struct
-
 from webhook.facts.command_lines.command import OPTIONS, node_count_range_of_launch
 from webhook.facts.launch.member import LAUNCH, LaunchedContainer, PodsTrainingTogether, pod_count_with_verb
+from webhook.facts.pods.pod_addresses import NamesOfPods, PodAddress, names_of_pods, read_pod_address
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
-from webhook.typed.job_sets import JobSet
-from webhook.typed.jobs import Job
-from webhook.typed.pods import PodSpec
 
 NO_ADDRESS: Final = LAUNCH.rule(
     "launch/no-address",
@@ -107,11 +99,6 @@ _RANKS: Final[Mapping[str, Collection[str]]] = {
 }
 """Variables with the index of a pod, each with the launchers that do not overwrite the variable."""
 _MASTER_ADDRESS_VARIABLES: Final = frozenset(("MASTER_ADDR", "PET_MASTER_ADDR"))
-_POD_ADDRESS: Final = re.compile(
-    r"(?:tcp://)?(?P<host>[a-z0-9-]+)-(?P<index>[0-9]{1,9})\.(?P<subdomain>[a-z0-9-]+)"
-    r"(?:\.(?P<namespace>[a-z0-9-]+)(?:\.svc(?:\.[a-z0-9.-]+)?)?)?(?::[0-9]+)?",
-    re.ASCII,
-)
 _TASK: Final = re.compile(r'"task"\s*:')
 
 
@@ -129,60 +116,6 @@ def check_torchrun_rendezvous_address(member: LaunchedContainer) -> Iterator[Pro
         yield NO_ADDRESS.problem(member.path, message, fix, words=("--rdzv_endpoint", "--master_addr", "--nnodes"))
 
 
-class NamesOfPods(Struct, frozen=True, kw_only=True):
-    """How DNS names the pods of one template: `<host>-<index>.<subdomain>`.
-
-    Args:
-        host: the host name without the index of the pod, and in a JobSet without the index of the job.
-        indexes: the number of indexes; 0 if the pods have random host names.
-        replicas: the number of jobs in a JobSet, because each job has an index; None for a Job.
-        subdomain: the subdomain of the pods; "" if they have no name in DNS.
-        place: where the subdomain is set, as a text for a fix.
-    """
-
-    host: str
-    indexes: int
-    replicas: int | None = None
-    subdomain: str
-    place: str
-
-
-def names_of_pods(subject: Subject) -> Mapping[str, NamesOfPods]:
-    """Return the names of the pods of a Job or JobSet, by `host`. Pods that change their host name or their DNS are
-    left out. The result is empty for other kinds and for objects without a name.
-
-    Call this function through `Subject.once`.
-    """
-    name = subject.metadata.name
-    names: list[NamesOfPods] = []
-    if name and subject.group_kind == ("batch", "Job"):
-        spec = subject.typed(Job).spec
-        if not _sets_names(spec.template.spec):
-            indexes = (spec.completions or 0) if spec.completion_mode == "Indexed" else 0
-            subdomain = spec.template.spec.subdomain
-            names.append(NamesOfPods(host=name, indexes=indexes, subdomain=subdomain, place="the pod template"))
-    elif name and subject.group_kind == ("jobset.x-k8s.io", "JobSet"):
-        job_set = subject.typed(JobSet).spec
-        for job in job_set.replicated_jobs:
-            if job_set.network.enable_dns_hostnames and job.template.spec.is_indexed and not _sets_names(job.pod):
-                each = NamesOfPods(
-                    host=f"{name}-{job.name}",
-                    indexes=job.template.spec.completions or job.parallelism,
-                    replicas=job.replicas,
-                    subdomain=job_set.network.subdomain or name,
-                    place="spec.network",
-                )
-                names.append(each)
-    return {each.host: each for each in names}
-
-
-def _sets_names(pod: PodSpec) -> bool:
-    """Return whether a pod has its own host name, or may find hosts that the DNS of the cluster does not have."""
-    if pod.dns_policy not in ("", "ClusterFirst", "ClusterFirstWithHostNet"):
-        return True
-    return any(pod.has(name) for name in ("hostname", "hostnameOverride", "hostAliases", "dnsConfig"))
-
-
 def check_address_of_pod(
     member: LaunchedContainer, together: PodsTrainingTogether, subject: Subject
 ) -> Iterator[Problem]:
@@ -190,37 +123,32 @@ def check_address_of_pod(
 
     The address may name a pod of this object, but with another subdomain or index. The address may also name a pod of
     another object, although all nodes are pods of this object.
-
-    `train-0.x` may also be the Service train-0 of a namespace x. So an address is not reported if its subdomain is the
-    namespace.
     """
     names = subject.once(names_of_pods) if (member.pods or 0) > 1 else {}
     for address in _rendezvous_addresses(member) if names else ():
-        match = _POD_ADDRESS.fullmatch(address)
-        if match is None or match["subdomain"] == subject.namespace:
+        named = read_pod_address(address, subject.namespace)
+        if named is None:
             continue
-        if match["namespace"] not in (None, subject.namespace):
-            continue
-        clause, fix = _fault_of_address(match, names) or _fault_of_other_owner(match, member, together, subject)
+        clause, fix = _fault_of_address(named, names) or _fault_of_other_owner(named, member, together, subject)
         if clause:
-            message = f"the pods meet at {match['host']}-{match['index']}.{match['subdomain']}, but {clause}"
+            message = f"the pods meet at {named.pod}.{named.subdomain}, but {clause}"
             yield ADDRESS_OF_NO_POD.problem(member.path, message, fix, words=(address,))
             return
 
 
-def _fault_of_address(address: re.Match[str], names: Mapping[str, NamesOfPods]) -> tuple[str, str] | None:
+def _fault_of_address(address: PodAddress, names: Mapping[str, NamesOfPods]) -> tuple[str, str] | None:
     """Return why no pod has the address, and a fix.
 
     Return two empty texts if a pod may have the address. Return None if the address names no pod of the object.
     """
-    host, job = address["host"], ""
+    host, job = address.host, ""
     pods = names.get(host)
     if pods is None:
         host, _, job = host.rpartition("-")
         pods = names.get(host)
     if pods is None or bool(job) != (pods.replicas is not None):
         return None
-    subdomain, own = address["subdomain"], pods.subdomain
+    subdomain, own = address.subdomain, pods.subdomain
     service = f"set subdomain {subdomain} in {pods.place}, and create a headless Service {subdomain} for the pods"
     if not pods.indexes:
         fix = "set completionMode: Indexed and completions"
@@ -229,7 +157,7 @@ def _fault_of_address(address: re.Match[str], names: Mapping[str, NamesOfPods]) 
     if own != subdomain:
         clause = f"the pods have names below `{own}`" if own else "the pods have no subdomain, so DNS has no such name"
         return clause, f"write {own} in place of {subdomain}" if own else service
-    if int(address["index"]) >= pods.indexes:
+    if address.index >= pods.indexes:
         return f"the indexes of the pods end with {pods.indexes - 1}", "write the index of the first pod, 0"
     if pods.replicas is not None and job.isdecimal() and int(job[:9]) >= pods.replicas:
         return f"the indexes of the jobs end with {pods.replicas - 1}", "write the index of the first job, 0"
@@ -237,7 +165,7 @@ def _fault_of_address(address: re.Match[str], names: Mapping[str, NamesOfPods]) 
 
 
 def _fault_of_other_owner(
-    address: re.Match[str], member: LaunchedContainer, together: PodsTrainingTogether, subject: Subject
+    address: PodAddress, member: LaunchedContainer, together: PodsTrainingTogether, subject: Subject
 ) -> tuple[str, str]:
     """Return why a pod of another object cannot be the first node, and a fix.
 
@@ -245,14 +173,14 @@ def _fault_of_other_owner(
     object. With static rendezvous the first node has the address. With other rendezvous another program may have the
     address, so only the name of a renamed JobSet is reported.
     """
-    limits, subdomain = node_count_range_of_launch(member.launch), address["subdomain"]
+    limits, subdomain = node_count_range_of_launch(member.launch), address.subdomain
     if limits is None or limits[0] < 2 or limits[0] != together.pods:
         return "", ""
-    job = address["host"].rpartition("-")[0]
+    job = address.host.rpartition("-")[0]
     is_renamed = job.startswith(f"{subdomain}-") and (
         f"{subject.metadata.name}{job.removeprefix(subdomain)}" in subject.once(names_of_pods)
     )
-    is_first_node = address["host"] == subdomain and member.launch.rendezvous in ("", "static")
+    is_first_node = address.host == subdomain and member.launch.rendezvous in ("", "static")
     if not is_renamed and not is_first_node:
         return "", ""
     return f"all {limits[0]} nodes are pods of this object", "write the name of the first pod of this object"

@@ -15,7 +15,7 @@ from typing import Final
 
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.facts.gpu.device_pods import BATCH
-from webhook.facts.kinds import LEADER_WORKER_SET, STATEFUL_SET
+from webhook.facts.kinds import STATEFUL_SET
 from webhook.facts.model_servers.gpus import gpus_of_container
 from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.facts.model_servers.servers_of_object import (
@@ -27,13 +27,13 @@ from webhook.facts.model_servers.servers_of_object import (
     read_servers,
 )
 from webhook.facts.model_servers.started_servers import SGLANG, VLLM
+from webhook.facts.pods.pod_addresses import read_pod_address, subdomain_of_pods
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 from webhook.typed.cluster_objects import LimitRange, Service
 from webhook.typed.ray import RayClusterSpec
-from webhook.typed.worker_sets import LeaderWorkerSet
 from webhook.workloads.podsets import PodSet
 
 GROUP_TOO_SMALL: Final = MODEL_SERVER.rule(
@@ -321,22 +321,18 @@ def check_address_of_service(member: ServerContainer, subject: Subject) -> Itera
     first case, the namespace has a Service x. In the second case, the address names a pod of another object, such as
     `old-0.old`, although all nodes are pods of this object.
     """
-    name, own = subject.metadata.name, _subdomain(subject)
+    name, own = subject.metadata.name, subdomain_of_pods(subject)
     for meaning in ("address", "data-address") if name and own else ():
-        pod, _, rest = (member.server.arguments.values.get(meaning, "")).split(":")[0].partition(".")
-        service, _, domain = rest.partition(".")
-        owner, _, number = pod.rpartition("-")
-        if not number.isdigit() or service in ("", own, pod, subject.namespace):
-            continue
-        if domain and not domain.startswith(f"{subject.namespace}.svc"):
+        address = read_pod_address(member.server.arguments.values.get(meaning, ""), subject.namespace)
+        if address is None or address.subdomain in (own, address.pod):
             continue
         words = member.server.arguments.written(meaning)
-        view = subject.cluster_view()
-        if owner == name and view.get_without_noting(Service.gvk, subject.namespace, service):
-            message = f"looks for the first pod at {pod}.{service}, but the pods have names below `{own}`"
-            yield ADDRESS_OF_OTHER_SERVICE.problem(member.path, message, f"write {pod}.{own}", words=words)
-        elif owner == service and meaning == "address" and _are_all_nodes_own(member, subject):
-            message = f"looks for the first pod at {pod}.{service}, but all nodes are pods of `{name}`"
+        looks, service = f"looks for the first pod at {address.pod}.{address.subdomain}", address.subdomain
+        if address.host == name and subject.cluster_view().get_without_noting(Service.gvk, subject.namespace, service):
+            message = f"{looks}, but the pods have names below `{own}`"
+            yield ADDRESS_OF_OTHER_SERVICE.problem(member.path, message, f"write {address.pod}.{own}", words=words)
+        elif address.host == service and meaning == "address" and _are_all_nodes_own(member, subject):
+            message = f"{looks}, but all nodes are pods of `{name}`"
             yield ADDRESS_OF_OTHER_SERVICE.problem(member.path, message, f"write {name}-0.{own}", words=words)
 
 
@@ -347,24 +343,13 @@ def _are_all_nodes_own(member: ServerContainer, subject: Subject) -> bool:
     return pods is not None and member.server.arguments.number("nodes") == pods
 
 
-def _subdomain(subject: Subject) -> str:
-    """Return the Service that gives the pods of an object their names in DNS, such as `chat` in `chat-0.chat`; "" for
-    other kinds, and if the Service is not known.
-    """
-    if subject.group_kind == LEADER_WORKER_SET:
-        policy = subject.typed(LeaderWorkerSet).spec.network_config.subdomain_policy
-        return subject.metadata.name if policy in ("", "Shared") else ""
-    name = get(subject.object, ("spec", "serviceName")) if subject.group_kind == STATEFUL_SET else ""
-    return name if isinstance(name, str) else ""
-
-
 def _problem_of_waiting(path: FieldPath | str, message: str, fix: str) -> Problem:
     return WAITS_FOR_ITSELF.problem(path, message, fix)
 
 
 def _check_published_addresses(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
     """Report a headless Service that publishes the address of the first pod only after the pod is ready."""
-    name, address = _subdomain(subject), member.server.arguments.values.get("address", "")
+    name, address = subdomain_of_pods(subject), member.server.arguments.values.get("address", "")
     if not name or f".{name}" not in address:
         return
     existing = subject.cluster_view().get_without_noting(Service.gvk, subject.namespace, name)
