@@ -13,10 +13,12 @@ from webhook.facts.shapes.object_shape import (
     check_values_of_trainer_object,
     check_values_of_volcano_object,
 )
+from webhook.facts.shapes.pods_in_files import WORKLOADS, check_pod_in_file, check_pods_of_workload
 from webhook.facts.shapes.selectors import (
     SELECTING_KINDS,
     SERVICES,
     check_labels_of_template,
+    check_port_numbers,
     check_ports_of_services,
     check_selector_of_job,
 )
@@ -38,6 +40,9 @@ CHECKS: Final = (
     Check(group="object-shape", run=check_labels_of_template, kinds=SELECTING_KINDS),
     Check(group="object-shape", run=check_selector_of_job, kinds=frozenset((JOB, CRON_JOB))),
     Check(group="manifest-shape", run=check_fields_of_pod, kinds=POD_KIND),
+    Check(group="manifest-shape", run=check_pod_in_file, kinds=POD_KIND),
     Check(group="manifest-shape", run=check_fields_of_object),
+    Check(group="manifest-shape", run=check_pods_of_workload, kinds=WORKLOADS),
+    Check(group="manifest-shape", run=check_port_numbers, kinds=frozenset((("", "Service"),))),
     Check(group="manifest-shape", run=check_ports_of_services, kinds=SELECTING_KINDS - {JOB}, lookups=(SERVICES,)),
 )

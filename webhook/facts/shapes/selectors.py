@@ -1,5 +1,5 @@
 """The checks of selectors: workloads that do not select the pods of their own template, Jobs with a selector or labels
-that only the API server may set, and Services for a port that their pods do not have.
+that only the API server may set, and ports of Services that are no numbers or that the pods do not have.
 
 An API server refuses these objects before it calls validating webhooks, so only commands that read files report them.
 Source: k8s.io/kubernetes v1.36 pkg/apis/apps/validation/validation.go, pkg/apis/batch/validation/validation.go and
@@ -61,9 +61,20 @@ TARGET_PORT: Final = MANIFEST_SHAPE.rule(
     level="warn",
     fails="silent",
 )
+SERVICE_PORT: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/service-port",
+    title="A port of a Service is not a port number",
+    why=(
+        "A port is a number from 1 to 65535. The API server reads a port without a value as 0, and refuses the Service."
+    ),
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    function="validateServicePort",
+    level="warn",
+)
 SELECTING_KINDS: Final = frozenset(
     (("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job"))
 )
+_LAST_PORT: Final = 65535
 _AT: Final = ("spec", "template", "metadata", "labels")
 _SELECTOR_FIELDS: Final = frozenset(("matchLabels", "matchExpressions"))
 _OPERATORS: Final = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
@@ -192,6 +203,18 @@ def check_ports_of_services(subject: Subject) -> Iterator[Problem]:
             fix = f"name a port `{target}`, or set targetPort to a number"
             yield TARGET_PORT.problem(with_ports[0].at, message, fix, needs="ports")  # such as of a proxy in a patch
             break
+
+
+def check_port_numbers(subject: Subject) -> Iterator[Problem]:
+    """Report the first port of a Service that is not a port number. A chart without a value for the port writes `port:`
+    without a number, which the API server reads as 0.
+    """
+    for port in subject.typed(Service).spec.ports if subject.attributes.is_plain else ():
+        if not 0 < (port.port or 0) <= _LAST_PORT and not port.is_omitted("port"):
+            yield SERVICE_PORT.problem(
+                port.path("port"), "must be a number from 1 to 65535", "set the number of the port"
+            )
+            return
 
 
 def _unmet_requirements(

@@ -1,0 +1,361 @@
+"""Checks of pods in files: mounts and volumes, images, variables that list folders, and the fields of Jobs.
+
+The API server refuses most of these pods before it calls webhooks, so recorded reviews are not checked. Templates of
+custom kinds are checked only where no controller adds to them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from webhook.apimachinery.images import parse_image_name
+from webhook.facts.kinds import CRON_JOB, JOB
+from webhook.facts.shapes.manifest_shape import MANIFEST_SHAPE, names_in_text
+from webhook.facts.subject import Subject
+from webhook.patch.schema import is_builtin
+from webhook.rules.problem import Problem
+from webhook.text.similar_names import nearest_name
+from webhook.text.wording import did_you_mean
+from webhook.typed.collections import Items
+from webhook.typed.fields import Part, Parts
+from webhook.typed.jobs import CronJob, Job, JobSpec
+from webhook.typed.objects import Object
+from webhook.typed.pods import Container, Pod, PodSpec, PodTemplate
+from webhook.typed.view import Typed
+from webhook.typed.volumes import VolumeMount
+from webhook.yamltext.placeholders import is_placeholder
+
+MOUNT_PATH: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/mount-path",
+    title="Two volumes are mounted at one path",
+    why="The API server refuses the object, because one mount would hide the other.",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    function="ValidateVolumeMounts",
+    level="warn",
+)
+"""In templates of custom kinds, `pod-template/mount-path` reports such mounts."""
+VOLUME_EXISTS: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/volume-exists",
+    title="A container mounts a volume that its pod does not have",
+    why="The API server refuses the object, because each mount needs a volume with its name.",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    function="ValidateVolumeMounts",
+    level="warn",
+)
+RESTART_POLICY: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/restart-policy",
+    title="The kind does not allow this restartPolicy",
+    why=(
+        "Pods of a Deployment, StatefulSet, DaemonSet or ReplicaSet always restart. Pods of a Job end, so the API "
+        "server refuses Always, the default."
+    ),
+    source="k8s.io/kubernetes v1.36 pkg/apis/apps/validation/validation.go",
+    function="ValidatePodTemplateSpecForReplicaSet",
+    level="warn",
+)
+IMAGE_NAME: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/image-name",
+    title="The name of an image has capital letters",
+    why="No registry has the image. The kubelet refuses the name, or reads its first part as the host of a registry.",
+    refused_by="the kubelet, or the pull of the image",
+    source="github.com/distribution/reference v0.6.0 normalize.go",
+    function="ParseNormalizedNamed",
+    level="warn",
+    fails="start",
+)
+_EXPANSION: Final = (
+    "https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/"
+)
+PATH_VARIABLE: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/path-variable",
+    title="PATH keeps the text $PATH, so the programs of the image are not found",
+    why=(
+        "Kubernetes replaces only `$(NAME)`, and only variables of the Pod. The value replaces the PATH of the image, "
+        "with directories such as /usr/bin."
+    ),
+    refused_by="the container runtime, which does not find the command",
+    source=_EXPANSION,
+    level="warn",
+    fails="start",
+)
+LIBRARY_PATH: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/library-path",
+    title="The variable keeps the text of its own name, so the value of the image is lost",
+    why=(
+        "Kubernetes replaces only `$(NAME)`, and only variables of the Pod. The container works if the image does not "
+        "set the variable."
+    ),
+    source=_EXPANSION,
+    level="advice",
+    fails="silent",
+)
+COMPLETION_INDEX: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/completion-index",
+    title="A Job that is not Indexed reads JOB_COMPLETION_INDEX",
+    why=(
+        "Kubernetes sets JOB_COMPLETION_INDEX only in the pods of an Indexed Job. In other pods the reference stays a "
+        "text, and a shell reads an empty value."
+    ),
+    refused_by="nothing; the pods have no index",
+    source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode",
+    level="warn",
+    fails="start",
+)
+ONLY_READ: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/volume-only-read",
+    title="No container can write to the emptyDir",
+    why="An emptyDir is empty when the pod starts. If all its mounts are readOnly, the volume stays empty.",
+    refused_by="nothing; the containers see an empty folder",
+    source="https://kubernetes.io/docs/concepts/storage/volumes/#emptydir",
+    level="warn",
+    fails="silent",
+)
+_TO_FILL_IN: Final = re.compile(
+    r"(?i:your|user|name|example|registry|account|project|image|repo|replace|change)|(^|/)[A-Z]+([_-][A-Z]+)*(/|$)"
+)
+"""The name of an image that a person or a script fills in, such as `YOUR_REGISTRY/app` or `yourName/app`."""
+_OWN_VALUE: Final = re.compile(r"\$\$?(\w{1,40})|\$\$?[{(](\w{1,40})[})]")
+"""Matches how authors write the earlier value of a variable: `$PATH`, `${PATH}` or `$(PATH)`."""
+_PATHS: Final = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
+"""Variables that list folders, and that images set."""
+_PROGRAMS: Final = frozenset(("/bin", "/usr/bin"))
+_USUAL_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_SETS_PATH: Final = re.compile(r"\bPATH=|profile\b|\.bashrc\b|--login\b|sh -[a-z]{0,3}l")
+"""The command of a container that sets PATH itself, or of a shell that reads a file that sets PATH."""
+_SHELL: Final = re.compile(r"/(?:[\w.]+/){0,4}(?:ba|da|a|z)?sh")
+_INDEX: Final = "JOB_COMPLETION_INDEX"
+_READS_INDEX: Final = re.compile(rf"(?<![$\\])\$(?:{_INDEX}\b|\{{{_INDEX}\}}|\({_INDEX}\))")
+"""Matches `$JOB_COMPLETION_INDEX`, `${JOB_COMPLETION_INDEX}` and `$(JOB_COMPLETION_INDEX)`."""
+_HANDLES_NO_INDEX: Final = re.compile(rf"{_INDEX}(?:[:+?-]|=)|-[nzv] \"?\$?\{{?{_INDEX}")
+"""A shell command that sets the index, has a default for it, or asks whether the index is set."""
+_WITHOUT_INDEX: Final = ("", "NonIndexed")
+_EMPTY_DIR: Final = "emptyDir"
+_HUGE_PAGES: Final = "HugePages"
+_RAY: Final = "ray.io"
+"""The group of kinds with containers that run a login shell, which sets PATH."""
+WORKLOADS: Final = frozenset(
+    (
+        *(("apps", kind) for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")),
+        JOB,
+        CRON_JOB,
+        ("", "ReplicationController"),
+    )
+)
+"""Kinds with a pod template that the API server checks. Controllers of other kinds may add volumes to templates."""
+_OF_ENDING_PODS: Final = frozenset((JOB, CRON_JOB))
+_ALWAYS: Final = "Always"
+_VOLUMES: Final = "volumes"
+_NO_VOLUME: Final = "is not the name of a volume of the pod"
+
+
+class _WorkloadSpec(Typed):
+    """The spec of a workload, with the claims of a StatefulSet."""
+
+    template = Part(PodTemplate)
+    volume_claim_templates = Parts(Object)
+
+
+class _Workload(Object):
+    """A kind of `WORKLOADS` without CronJob."""
+
+    spec = Part(_WorkloadSpec)
+
+
+def check_pod_in_file(subject: Subject) -> Iterator[Problem]:
+    """Report mistakes in a Pod or a pod template as a user wrote it."""
+    template_of, pod = subject.template_of, subject.typed(Pod).spec
+    if not subject.attributes.is_plain or subject.is_patch:
+        return
+    yield from _problems_of_image_names(pod)
+    if template_of is None or template_of.group != _RAY:
+        yield from _problems_of_path_variables(pod)
+    if template_of is None or is_builtin(template_of):
+        yield from _volumes_without_writer(subject)
+        yield from _mounts_at_one_path(subject)
+    if template_of is None:
+        yield from _problems_of_mounts(pod, ())
+
+
+def check_pods_of_workload(subject: Subject) -> Iterator[Problem]:
+    """Report mistakes in the pod template of a workload that depend on its kind or on its claims."""
+    if not subject.attributes.is_plain:
+        return
+    if subject.group_kind == CRON_JOB:
+        job = subject.typed(CronJob).spec.job_template.spec
+        pod = job.template.spec
+        yield from (*_problems_of_mounts(pod, ()), *_problems_of_restart_policy(subject, pod))
+        yield from _problems_of_completion_index(job)
+        return
+    spec = subject.typed(_Workload).spec
+    pod = spec.template.spec
+    yield from _problems_of_mounts(pod, {each.name for each in spec.volume_claim_templates})
+    yield from _problems_of_restart_policy(subject, pod)
+    if subject.group_kind == JOB:
+        yield from _problems_of_completion_index(subject.typed(Job).spec)
+
+
+def _problems_of_mounts(pod: PodSpec, claims: Collection[str]) -> Iterator[Problem]:
+    """Yield a problem for each mount with a misspelt volume, and one for all other volumes that the pod does not have.
+
+    If a container has no image, the file has only a patch, and nothing is reported. `claims` are the names of claims
+    that a controller adds as volumes.
+    """
+    containers = [*pod.all_containers()]
+    mounts = [mount for container in containers for mount in container.volume_mounts]
+    if not mounts:
+        return
+    names = {*claims, *(volume.name for volume in pod.volumes)}
+    if not all(container.image for container in containers) or any(map(is_placeholder, names)):
+        return
+    missing: dict[str, VolumeMount] = {}
+    for mount in mounts:
+        if mount.name and mount.name not in names and not is_placeholder(mount.name):
+            missing.setdefault(mount.name, mount)
+    others = []
+    for name, mount in Items([*missing.items()], pod.reading.deadline):
+        if near := nearest_name(name, Items([*names], pod.reading.deadline)):
+            fix = did_you_mean(near, "")
+            yield VOLUME_EXISTS.problem(mount.path("name"), _NO_VOLUME, fix, name, needs=_VOLUMES)
+        else:
+            others.append(name)
+    if others:
+        more = f" (likewise {names_in_text(others[1:])})" if others[1:] else ""
+        path = missing[others[0]].path("name")
+        fix = "add the volume, or remove the mount"
+        yield VOLUME_EXISTS.problem(path, f"{_NO_VOLUME}{more}", fix, others[0], needs=_VOLUMES)
+
+
+def _problems_of_completion_index(job: JobSpec) -> Iterator[Problem]:
+    """Yield the first place in each container where a Job that is not Indexed reads the index of its pod.
+
+    If a container has no image, the file has only a patch, and nothing is reported.
+    """
+    containers = [*job.template.spec.all_containers()]
+    if (
+        job.completion_mode not in _WITHOUT_INDEX
+        or job.is_omitted("completionMode")
+        or not all(each.image for each in containers)
+    ):
+        return
+    for container in containers:
+        if container.env_from or _INDEX in container.environment.names:
+            continue
+        words = [
+            *((container.path("command", number), word) for number, word in enumerate(container.command)),
+            *((container.path("args", number), word) for number, word in enumerate(container.args)),
+        ]
+        if any(_HANDLES_NO_INDEX.search(word) for _, word in words):
+            continue
+        texts = [*((variable.path("value"), variable.value) for variable in container.env), *words]
+        read = next(((at, match) for at, text in texts if (match := _READS_INDEX.search(text))), None)
+        if read is not None:
+            message = "is not set, because the Job is not Indexed"
+            fix = "set completionMode: Indexed and completions in the spec of the Job"
+            yield COMPLETION_INDEX.problem(read[0], message, fix, read[1][0], needs="completionMode")
+
+
+def _problems_of_restart_policy(subject: Subject, pod: PodSpec) -> Iterator[Problem]:
+    """Yield a problem for a restartPolicy that the kind does not allow. If a container has no image, the file has only
+    a patch, and nothing is reported.
+    """
+    policy, containers = pod.restart_policy, [*pod.containers]
+    is_ending = subject.group_kind in _OF_ENDING_PODS
+    is_allowed = (policy or _ALWAYS) != _ALWAYS if is_ending else policy in ("", _ALWAYS)
+    if is_allowed or is_placeholder(policy) or pod.is_omitted("restartPolicy") or not containers:
+        return
+    if not all(container.image for container in containers):
+        return
+    kind, path = subject.attributes.kind.kind, pod.path("restartPolicy")
+    if is_ending:
+        message = f"must be OnFailure or Never in a {kind}; Always is also the default"
+        yield RESTART_POLICY.problem(path, message, "set OnFailure or Never", policy, needs="restartPolicy")
+    else:
+        message = f"must be Always in a {kind}, because the pods of this kind always restart"
+        yield RESTART_POLICY.problem(path, message, "remove the field, or use a Job for pods that end", policy)
+
+
+def _problems_of_image_names(pod: PodSpec) -> Iterator[Problem]:
+    """Yield images with capital letters in their names. The host of a registry may have capital letters."""
+    for container in pod.all_containers():
+        name = parse_image_name(container.image).repository
+        if name != name.lower() and not is_placeholder(container.image) and not _TO_FILL_IN.search(name):
+            message = "has capital letters in its name, so no node can pull the image"
+            fix = "write the name in lower-case letters, as the registry has it"
+            yield IMAGE_NAME.problem(container.path("image"), message, fix, container.image)
+
+
+def _problems_of_path_variables(pod: PodSpec) -> Iterator[Problem]:
+    """Yield variables that list folders and refer to their own value in the image. Kubernetes does not know this value.
+
+    If the image is a placeholder, a program fills in the template. The program may replace the reference too.
+    """
+    for container in pod.all_containers():
+        names = container.environment.names
+        if container.env_from or is_placeholder(container.image):
+            continue
+        for name in _PATHS:
+            if names.count(name) != 1:
+                continue
+            variable = container.env[names.index(name)]
+            parts = variable.value.split(":")
+            own = next((part for part in parts if _refers_to(part, name)), "")
+            if not own:
+                continue
+            others = [part for part in parts if part != own]
+            if name != "PATH":
+                message = "stays a text because Kubernetes does not replace it, so the value of the image is lost"
+                fix = "write all folders, or set the variable in a shell of the command"
+                yield LIBRARY_PATH.problem(variable.path("value"), message, fix, own)
+            elif not _finds_programs(container, others):
+                message = "stays a text because Kubernetes does not replace it, so PATH has no folder of the image"
+                fix = f"write {':'.join(_USUAL_PATH if part == own else part for part in parts)}"
+                yield PATH_VARIABLE.problem(variable.path("value"), message, fix, own)
+
+
+def _refers_to(part: str, name: str) -> bool:
+    reference = _OWN_VALUE.fullmatch(part)
+    return reference is not None and name in reference.groups()
+
+
+def _finds_programs(container: Container, folders: Sequence[str]) -> bool:
+    """Return whether a container may find its programs in these folders, sets PATH itself, or runs one program by its
+    path.
+    """
+    if any(folder.rstrip("/") in _PROGRAMS or "$" in folder for folder in folders) or container.runs(_SETS_PATH):
+        return True
+    program = container.command[0] if container.command else ""
+    return program.startswith("/") and not _SHELL.fullmatch(program)
+
+
+def _volumes_without_writer(subject: Subject) -> Iterator[Problem]:
+    """Yield a problem for each emptyDir of which every mount is readOnly. An annotation that names the volume may add a
+    container that writes. A container without an image is a patch, and may get more mounts.
+    """
+    pod = subject.typed(Pod).spec
+    volumes = [each for each in pod.volumes if each.source == _EMPTY_DIR]
+    containers = [*pod.all_containers()] if volumes else []
+    if not all(each.image and not each.is_omitted("volumeMounts") for each in containers):
+        return
+    mounts = [mount for container in containers for mount in container.volume_mounts]
+    if any(is_placeholder(mount.name) for mount in mounts):
+        return
+    mounted, written = {each.name for each in mounts}, {each.name for each in mounts if not each.read_only}
+    annotations = "\n".join(subject.metadata.annotations.values())
+    for volume in volumes:
+        if volume.name not in mounted or volume.name in written or volume.empty_dir.medium.startswith(_HUGE_PAGES):
+            continue
+        if volume.name not in annotations:
+            message = "is an emptyDir that every container mounts with readOnly, so the volume stays empty"
+            fix = "remove readOnly from the mount that writes, or use the volume that has the files"
+            yield ONLY_READ.problem(volume.at, message, fix, volume.name)
+
+
+def _mounts_at_one_path(subject: Subject) -> Iterator[Problem]:
+    for container in subject.typed(Pod).spec.all_containers():
+        for mount, is_repeated in container.mounts_with_repetition():
+            if is_repeated and not is_placeholder(mount.mount_path):
+                message = "is also the path of a mount before this one in the container, which the API server refuses"
+                fix = "mount each volume at a different path"
+                yield MOUNT_PATH.problem(mount.path("mountPath"), message, fix, mount.mount_path)
