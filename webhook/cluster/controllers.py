@@ -20,9 +20,9 @@ from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.images import parse_image_name
 from webhook.apimachinery.paths import get
 from webhook.apimachinery.releases import Release, parse_release
+from webhook.cluster.applied_together import NEVER_APPLIED
 from webhook.cluster.interest import Interest, ObjectScope
 from webhook.cluster.kustomizations import FILES as KUSTOMIZATIONS
-from webhook.cluster.kustomizations import NEVER_APPLIED
 from webhook.cluster.naming import FileObject
 
 DEPLOYMENT: Final = GroupVersionKind("apps", "v1", "Deployment")

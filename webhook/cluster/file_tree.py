@@ -21,6 +21,7 @@ from typing import Final, TypeAlias
 
 from webhook.apimachinery.attributes import CRD, JSON, NAMESPACE, GroupVersionKind, UnmergedPatch
 from webhook.apimachinery.object_lists import objects_of_list
+from webhook.cluster.applied_together import FilesAppliedTogether, Unit, normalize_path
 from webhook.cluster.controllers import (
     DEPLOYMENT,
     ControllerRelease,
@@ -29,13 +30,7 @@ from webhook.cluster.controllers import (
     is_test_or_vendored_file,
 )
 from webhook.cluster.interest import Index
-from webhook.cluster.kustomizations import (
-    FilesAppliedTogether,
-    Unit,
-    kustomizations_of_documents,
-    normalize_path,
-    object_with_pod_labels,
-)
+from webhook.cluster.kustomizations import kustomizations_of_documents, object_with_pod_labels
 from webhook.cluster.lookup import describe_lookup
 from webhook.cluster.naming import (
     IN_OTHER_FILES,

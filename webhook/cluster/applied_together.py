@@ -1,0 +1,192 @@
+"""Groups the files of a tree that are applied together, and says how kustomizations and Flux change their objects.
+
+The files of one kustomization, and of one chart, are applied together. Other files form a group with the files of their
+folder. Copies of other projects and test data are not applied together with other files.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from webhook.apimachinery.attributes import JSON, UnmergedPatch
+from webhook.apimachinery.paths import get
+from webhook.cluster.kustomizations import (
+    PodLabels,
+    TargetedPatch,
+    kustomizations_of_documents,
+    patches_of_documents,
+    read_flux_target,
+)
+from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, Kind, NameChanges, group_kind, objects_with_final_names
+from webhook.yamltext import templates
+
+RENAMED_REFERENCES: Final = frozenset(
+    (
+        *(("", kind) for kind in ("ConfigMap", "PersistentVolumeClaim", "Secret", "Service", "ServiceAccount")),
+        ("scheduling.k8s.io", "PriorityClass"),
+        ("storage.k8s.io", "StorageClass"),
+    )
+)
+"""Kinds of objects for which kustomize also writes the new name into other objects that refer to them (api v0.20
+internal/konfig/builtinpluginconsts/namereference.go).
+"""
+NEVER_APPLIED: Final = frozenset(("vendor", "testdata", "node_modules", "third_party"))
+"""Files below these folders are context only for files below the same folder."""
+Unit: TypeAlias = tuple[str, str]
+"""A group of files: its kind (`kustomization`, `chart`, `folder` or `file`) and its path."""
+
+
+class FilesAppliedTogether:
+    """The files of a tree by normalized path (`normalize_path`), and their units."""
+
+    def __init__(self, documents: Mapping[str, list[JSON]]) -> None:
+        """Group the files of a tree into units; `documents` are the YAML documents of each file."""
+        self._kustomizations: Final = kustomizations_of_documents(documents)
+        self._documents: Final = documents
+        self._flux_namespaces: Final[dict[str, set[str]]] = {}
+        for values in documents.values():
+            for target in filter(None, map(read_flux_target, values)):
+                self._flux_namespaces.setdefault(target[0], set()).add(target[1])
+        self._taken: Final[dict[str, Mapping[str, NameChanges]]] = {}
+        self._pod_labels: Final[dict[str, PodLabels]] = {}
+        self._name_changes: Final[dict[str, NameChanges]] = {}
+        self._additions: Final[dict[str, tuple[TargetedPatch, ...]]] = {}  # by the folder of the kustomization
+        self._units: Final = {file: self._find_unit(file) for file in documents}
+        self._listed: Final[dict[Unit, list[str]]] = {}
+        for file, unit in self._units.items():
+            self._listed.setdefault(unit, []).append(file)
+            if unit[0] == "kustomization":  # files outside of kustomizations share the folder with this file
+                self._listed.setdefault(("folder", posixpath.dirname(file)), []).append(file)
+        self._absent_resources: Final = frozenset(self._kustomizations.absent_resources(documents))
+        self._renamed: Final = frozenset(self._names_before_renaming(documents))
+
+    @property
+    def are_read(self) -> bool:
+        """Return whether no kustomization uses objects from another repository, a chart, or a plugin of kustomize, and
+        whether all listed files exist.
+        """
+        return self._kustomizations.are_read and not self._absent_resources
+
+    def names_without_final_object(self) -> frozenset[tuple[Kind, str]]:
+        """Return names that references in files may have, although the cluster has the object under another name.
+
+        These are the names of generated objects, and the original names of objects of a kind in RENAMED_REFERENCES that
+        get a prefix or suffix.
+        """
+        return self._kustomizations.generated | self._renamed
+
+    def unit_of_file(self, file: str) -> Unit:
+        return self._units[file]
+
+    def name_changes_of_file(self, file: str) -> NameChanges:
+        """Return how kustomizations and Flux change the names of a file's objects."""
+        changes = self._name_changes.get(file)
+        if changes is None:
+            changes = self._name_changes[file] = self._find_name_changes(file)
+        return changes
+
+    def _find_name_changes(self, file: str) -> NameChanges:
+        kind, path = self._units[file]
+        if kind == "kustomization":
+            return self._files_used_by_kustomization(path)[file].combine_with_outer(self._naming_by_flux(path, path))
+        naming = UNKNOWN if self._kustomizations.is_naming_ambiguous(file) else AS_WRITTEN
+        return naming if kind == "chart" else naming.combine_with_outer(self._naming_by_flux(posixpath.dirname(file)))
+
+    def pod_labels_of_file(self, file: str) -> PodLabels:
+        """Return the labels that kustomizations give to the pod templates of a file."""
+        if file not in self._pod_labels:
+            self._pod_labels[file] = self._kustomizations.pod_labels_of_file(file)
+        return self._pod_labels[file]
+
+    def unmerged_patches(self, file: str, obj: JSON) -> tuple[UnmergedPatch, ...]:
+        """Return what kustomizations may add to an object of a file."""
+        kind, name = get(obj, ("kind",)), get(obj, ("metadata", "name"))
+        folders = self._kustomizations.folders_that_add_to_file(file)
+        additions = (each for folder in folders for each in self._additions_of_folder(folder))
+        return tuple(each.patch for each in additions if each.may_change(kind, name))
+
+    def _additions_of_folder(self, folder: str) -> Sequence[TargetedPatch]:
+        """Return the additions of a kustomization with the fields of each patch that is in the tree. The patches are
+        read once for all files of the kustomization.
+        """
+        if folder not in self._additions:
+            additions = self._kustomizations.additions_of_folder(folder)
+            self._additions[folder] = tuple(part for each in additions for part in self._read_addition(each))
+        return self._additions[folder]
+
+    def _read_addition(self, addition: TargetedPatch) -> Iterator[TargetedPatch]:
+        """Yield the patches in the file of an addition, or the addition itself."""
+        documents = self._documents.get(addition.patch.file) if addition.patch.fields is None else None
+        if not documents or addition.patch.what != "patch":
+            yield addition
+            return
+        target = {"kind": addition.kind, "name": addition.name} if addition.kind or addition.name else {}
+        yield from patches_of_documents("patch", addition.patch.file, documents, target)
+
+    def _naming_by_flux(self, folder: str, root: str = "") -> NameChanges:
+        """Return the change of the namespace by the objects of Flux that apply a folder.
+        Flux applies everything below its path. If the path has a kustomization, Flux applies only its resources. The
+        namespace is unknown if several objects of Flux set different namespaces.
+        """
+        namespaces: set[str] = set()
+        at = folder
+        while self._flux_namespaces and at not in ("", "/", "."):
+            if at == root or not self._kustomizations.has_kustomization(at):
+                steps = at.split("/")
+                for length in range(1, len(steps) + 1):
+                    namespaces |= self._flux_namespaces.get("/".join(steps[-length:]), set())
+            at = posixpath.dirname(at)
+        return UNKNOWN if len(namespaces) > 1 else NameChanges(namespace=next(iter(namespaces), ""))
+
+    def _names_before_renaming(self, documents: Mapping[str, list[JSON]]) -> Iterator[tuple[Kind, str]]:
+        for file, values in documents.items():
+            naming = self.name_changes_of_file(file)
+            if naming.prefix or naming.suffix:
+                for each in objects_with_final_names(file, values):
+                    if (kind := group_kind(each.value)) in RENAMED_REFERENCES:
+                        yield kind, each.name
+
+    def is_patch(self, file: str) -> bool:
+        """Return whether a kustomization merges the objects of a file into objects of other files."""
+        return self._kustomizations.is_patch(file)
+
+    def is_read_by_kustomize(self, file: str) -> bool:
+        """Return whether a kustomization uses a file."""
+        return self._units.get(file, ("", ""))[0] == "kustomization"
+
+    def files_of_unit(self, unit: Unit) -> Mapping[str, NameChanges]:
+        """Return the files of a unit, with the name changes of their objects."""
+        kind, path = unit
+        if kind == "kustomization":
+            return {
+                file: naming.combine_with_outer(self._naming_by_flux(path, path))
+                for file, naming in self._files_used_by_kustomization(path).items()
+                if file in self._units
+            }
+        return {file: self.name_changes_of_file(file) for file in self._listed[unit]}
+
+    def _files_used_by_kustomization(self, root: str) -> Mapping[str, NameChanges]:
+        if root not in self._taken:
+            self._taken[root] = self._kustomizations.files_of_kustomization(root)
+        return self._taken[root]
+
+    def _find_unit(self, file: str) -> Unit:
+        root, chart, folder = (
+            self._kustomizations.outermost_kustomization_of_file(file),
+            templates.find_chart_of_template(Path(file)),
+            posixpath.dirname(file),
+        )
+        if root is not None:
+            return "kustomization", root
+        if chart:
+            return "chart", chart
+        is_alone = file.startswith("<") or not NEVER_APPLIED.isdisjoint(folder.split("/"))
+        return ("file", file) if is_alone else ("folder", folder)
+
+
+def normalize_path(file: str) -> str:
+    """Return a path without `.` and `..`."""
+    return posixpath.normpath(file)
