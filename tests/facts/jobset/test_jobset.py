@@ -114,6 +114,24 @@ RULES = "failurePolicy.rules"
             "`1` must begin with a letter",
         ),
         (
+            {"failurePolicy": {"rules": [{"name": "host:", "action": "FailJobSet"}]}},
+            "failure-rule-name",
+            f"{RULES}[0].name",
+            "`host:` must end with a letter, a digit or an underscore",
+        ),
+        (
+            {"failurePolicy": {"rules": [{"name": "host-failure", "action": "FailJobSet"}]}},
+            "failure-rule-name",
+            f"{RULES}[0].name",
+            "`host-failure` must have only letters from a to z, digits, underscores, commas and colons",
+        ),
+        (
+            {"failurePolicy": {"rules": [{"name": "a" * 129, "action": "FailJobSet"}]}},
+            "failure-rule-name",
+            f"{RULES}[0].name",
+            f"`{'a' * 129}` has 129 characters, but at most 128 are allowed",
+        ),
+        (
             {"failurePolicy": {"rules": [{"name": "a"}, {"name": "a"}]}},
             "failure-rule-twice",
             f"{RULES}[1].name",
@@ -177,13 +195,25 @@ RULES = "failurePolicy.rules"
             {"coordinator": {"replicatedJob": "node", "jobIndex": 1}, "replicatedJobs": [job(spec=INDEXED)]},
             "coordinator-index",
             "coordinator.jobIndex",
-            "`1` must be below 1, the number of jobs of replicated job `node`",
+            "`1` is not the index of a job because replicated job `node` has 1 job",
         ),
         (
             {"coordinator": {"replicatedJob": "node", "podIndex": 2}, "replicatedJobs": [job(spec=INDEXED)]},
             "coordinator-index",
             "coordinator.podIndex",
-            "`2` must be below 2, the number of pods of replicated job `node`",
+            "`2` is not the index of a pod because replicated job `node` has 2 pods",
+        ),
+        (
+            {"coordinator": {"replicatedJob": "node", "podIndex": -1}, "replicatedJobs": [job(spec=INDEXED)]},
+            "coordinator-index",
+            "coordinator.podIndex",
+            "`-1` is not the index of a pod because replicated job `node` has 2 pods",
+        ),
+        (
+            {"coordinator": {"replicatedJob": "node"}, "replicatedJobs": [job(spec=INDEXED) | {"replicas": 0}]},
+            "coordinator-index",
+            "coordinator.jobIndex",
+            "`0` is not the index of a job because replicated job `node` has 0 jobs",
         ),
         (
             {"volumeClaimPolicies": claims("a", "a"), "replicatedJobs": [job("node", "a")]},

@@ -24,6 +24,7 @@ from webhook.facts.jobset.job_set import (
     validate_targets_exist,
 )
 from webhook.rules.problem import Problem
+from webhook.text.wording import counted
 from webhook.typed.job_sets import Coordinator, FailureRule, JobSetSpec, PersistentVolumeClaimTemplate, ReplicatedJob
 from webhook.typed.objects import Metadata
 from webhook.yamltext.placeholders import is_placeholder
@@ -42,7 +43,7 @@ COORDINATOR_INDEXED: Final = JOB_SET.rule(
 )
 COORDINATOR_INDEX: Final = JOB_SET.rule(
     "job-set/coordinator-index",
-    title="The index of the coordinator is too high",
+    title="The index of the coordinator is out of range",
     why="No pod has this index, so the other pods look for a coordinator that does not exist.",
     function="validateCoordinator",
 )
@@ -95,7 +96,9 @@ UNMOUNTED_CLAIM: Final = JOB_SET.rule(
     function="validateVolumeClaimPolicies",
 )
 _INDEXED: Final = "set completionMode Indexed"
-_RULE: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,126}[A-Za-z0-9_])?")
+_LONGEST_RULE_NAME: Final = 128
+_RULE_NAME: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,126}[A-Za-z0-9_])?")
+_CHARACTERS_OF_RULE_NAME: Final = re.compile(r"[A-Za-z0-9_,:]*")
 _REASONS: Final = (
     *("BackoffLimitExceeded", "DeadlineExceeded", "FailedIndexes", "MaxFailedIndexesExceeded", "PodFailurePolicy"),
 )
@@ -133,13 +136,16 @@ def _check_coordinator_index(coordinator: Coordinator, job: ReplicatedJob) -> It
     if pods is None or not job.template.spec.is_indexed:
         return
     indexes = (
-        ("jobIndex", coordinator.job_index, job.replicas, "jobs"),
-        ("podIndex", coordinator.pod_index, pods, "pods"),
+        ("jobIndex", coordinator.job_index, "job", "replicas", job.replicas),
+        ("podIndex", coordinator.pod_index, "pod", "completions", pods),
     )
-    for field, index, most, counts in indexes:
-        if not 0 <= index < most:
-            message = f"must be below {most}, the number of {counts} of replicated job `{job.name}`"
-            fix = f"set {field} to {f'0 to {most - 1}' if most > 2 else '0 or 1' if most > 1 else 0}"
+    for field, index, noun, field_of_count, count in indexes:
+        if not 0 <= index < count:
+            has = f"replicated job `{job.name}` has {counted(count, noun)}"
+            message = f"is not the index of a {noun} because {has}"
+            fix = f"set {field} to {f'0 to {count - 1}' if count > 2 else '0 or 1' if count > 1 else 0}"
+            if count < 1:
+                fix = f"set {field_of_count} of `{job.name}` to 1 or more"
             yield COORDINATOR_INDEX.problem(coordinator.path(field), message, fix, index)
 
 
@@ -157,14 +163,22 @@ def validate_failure_policy(job_set: JobSetSpec) -> Iterator[Problem]:
 
 
 def _validate_rule_name(name: str, before: Collection[str], path: FieldPath) -> Iterator[Problem]:
-    if not _RULE.fullmatch(name) and not is_placeholder(name):
-        message = "must have at most 128 letters, digits, underscores, commas and colons"
-        if not name[:1].isalpha():
-            message = "must begin with a letter because it is the name of a rule"
+    if not _RULE_NAME.fullmatch(name) and not is_placeholder(name):
+        message = _describe_invalid_rule_name(name)
         yield FAILURE_RULE_NAME.problem(path, message, "write a name such as restartOnHostFailure", name)
     if name in before:
         message = "is also the name of an earlier rule"
         yield FAILURE_RULE_TWICE.problem(path, message, "rename one of the two rules", name)
+
+
+def _describe_invalid_rule_name(name: str) -> str:
+    if not _CHARACTERS_OF_RULE_NAME.fullmatch(name):
+        return "must have only letters from a to z, digits, underscores, commas and colons"
+    if not name[0].isalpha():
+        return "must begin with a letter"
+    if len(name) > _LONGEST_RULE_NAME:
+        return f"has {len(name)} characters, but at most {_LONGEST_RULE_NAME} are allowed"
+    return "must end with a letter, a digit or an underscore"
 
 
 def _check_failure_reason(rule: FailureRule) -> Iterator[Problem]:
