@@ -49,7 +49,7 @@ def check_claims_match_pod_group(subject: Subject) -> Iterator[Problem]:
         if claim and nearly and (claim.name, *_source_names(claim)) not in same:
             difference = _describe_difference(claim, nearly, group)
             message = f"{difference}, so the pod gets its own devices, not the devices of the group"
-            fix = "write the name and the source as in the PodGroup, or give the claim another name"
+            fix = _fix_for_separate_claim(claim, nearly, _source_names(claim) in sourced)
             yield POD_GROUP.problem(claim.at, message, fix)
 
 
@@ -59,6 +59,17 @@ def _describe_difference(claim: PodClaim, nearly: PodClaim, group: PodGroup) -> 
     else:
         other = f"in PodGroup `{group.name}` that claim is called `{nearly.name}`"
     return f"claim `{claim.name}` uses {_describe_source(claim)}, but {other}"
+
+
+def _fix_for_separate_claim(claim: PodClaim, nearly: PodClaim, is_source_of_group: bool) -> str:
+    """Return how the pod shares the claim of its group, or how the claim becomes clearly separate.
+
+    `is_source_of_group`: a claim of the group has the source of the pod's claim.
+    """
+    if claim.name != nearly.name:
+        return f"call the claim `{nearly.name}` in the pod too, or use another source"
+    separate = "another name and another source" if is_source_of_group else "give the claim another name"
+    return f"use {_describe_source(nearly)} in the pod too, or {separate}"
 
 
 def _source_names(claim: PodClaim) -> tuple[str, str]:
