@@ -24,7 +24,13 @@ from webhook.facts.assumptions import CONFIGURATION_FILE, KUEUE
 from webhook.facts.kinds import POD, TRAIN_JOB
 from webhook.facts.kueue.job_types import pod_templates
 from webhook.facts.kueue.objects import CONFIGURATION, GROUP, LOCAL_QUEUE
-from webhook.facts.kueue.releases import OLDEST, TRAINING_OFF, find_kueue_release, is_kueue_release_known
+from webhook.facts.kueue.releases import (
+    OLDEST,
+    TRAINING_OFF,
+    find_kueue_patch,
+    find_kueue_release,
+    is_kueue_release_known,
+)
 from webhook.facts.subject import Subject
 from webhook.rules.problem import MissingObject
 from webhook.text.caches import TwoGenerationCache
@@ -34,7 +40,6 @@ from webhook.typed.pods import Pod
 from webhook.typed.view import Typed
 from webhook.yamltext import yamlfile
 
-"""The key of the ConfigMap and of a param that contains the Configuration."""
 FRAMEWORK_OF_KIND: Final[Mapping[tuple[str, str], str]] = {
     ("batch", "Job"): "batch/job",
     ("", "Pod"): "pod",
@@ -80,10 +85,10 @@ NAMESPACE_SELECTOR_GATE: Final = "ManagedJobsNamespaceSelectorAlwaysRespected"
 _CONFIGURATION: Final = GroupVersionKind("config.kueue.x-k8s.io", "v1beta2", "Configuration")
 _TRAINING: Final = ("pytorchjob", "tfjob", "xgboostjob", "paddlejob", "jaxjob")
 _ALPHA: Final = ("sparkapplication",)
-_CHARACTER_S: Final = 1e-5
+_SECONDS_PER_CHARACTER: Final = 1e-5
 """The seconds that parsing YAML takes for each character. Parsing cannot be interrupted."""
-_CHARACTER_BYTES: Final = 10
-_NAMESPACES: Final = {
+_BYTES_PER_CHARACTER: Final = 10
+_DEFAULT_NAMESPACE_SELECTOR: Final = {
     "matchExpressions": [{"key": NAME_LABEL, "operator": "NotIn", "values": ["kube-system", "kueue-system"]}]
 }
 _ON_SINCE: Final[Mapping[str, Release]] = {
@@ -92,14 +97,16 @@ _ON_SINCE: Final[Mapping[str, Release]] = {
     DEVICE_CLAIMS_GATE: (0, 18),
     REJECT_CLAIMS_GATE: (0, 18),
     EXTENDED_RESOURCES_GATE: (0, 19),
-    NON_NEGATIVE_RESOURCES_GATE: (0, 19),  # on since 0.19.2
-    IMMUTABLE_GROUP_SIZE_GATE: (0, 19),  # on since 0.19.2
+    NON_NEGATIVE_RESOURCES_GATE: (0, 19),
+    IMMUTABLE_GROUP_SIZE_GATE: (0, 19),
     MULTI_LAYER_TOPOLOGY_GATE: (0, 19),
     TOPOLOGY_GATE: (0, 14),
     WORKLOAD_ANNOTATION_GATE: (0, 18),
     NAMESPACE_SELECTOR_GATE: (0, 15),
 }
 """The first release in which a gate is on by default; other gates are off by default in all releases."""
+_ON_SINCE_PATCH: Final = {NON_NEGATIVE_RESOURCES_GATE: 2, IMMUTABLE_GROUP_SIZE_GATE: 2}
+"""The first patch of the release in `_ON_SINCE` in which a gate is on by default, such as 2 of 0.19.2; otherwise 0."""
 _FORMER: Final = {DEVICE_CLAIMS_GATE: "DynamicResourceAllocation"}
 """The names of gates before 0.18."""
 
@@ -117,7 +124,7 @@ class CelSelector(Typed):
 
 
 class DeviceSelector(Typed):
-    """A selector of the devices that have the counter or the capacity."""
+    """Selects devices of a driver. Quota counts a counter or a capacity of these devices."""
 
     cel = Part(CelSelector)
 
@@ -278,9 +285,9 @@ def read_kueue_configuration(subject: Subject) -> KueueConfiguration:
     key = written, find_kueue_release(subject)
     read = _READ.get(key, None)
     if read is None:
-        subject.deadline.require_time_for_call(len(written) * _CHARACTER_S)
+        subject.deadline.require_time_for_call(len(written) * _SECONDS_PER_CHARACTER)
         read = _read_configuration(*key)
-        _READ.put(key, read, getsizeof(written) + len(written) * _CHARACTER_BYTES)
+        _READ.put(key, read, getsizeof(written) + len(written) * _BYTES_PER_CHARACTER)
     return read
 
 
@@ -307,7 +314,7 @@ def _read_configuration(text: str, release: Release) -> KueueConfiguration:
         is_known=bool(written.json),
         frameworks=frozenset(frameworks) if frameworks else default_integrations(release),
         manages_all=written.manage_jobs_without_queue_name,
-        namespaces=written.managed_jobs_namespace_selector or _NAMESPACES,
+        namespaces=written.managed_jobs_namespace_selector or _DEFAULT_NAMESPACE_SELECTOR,
         device_classes=_quota_names_of_device_classes(resources),
         sources=_sources_of_device_classes(resources),
         excluded=tuple(resources.exclude_resource_prefixes),
@@ -393,10 +400,15 @@ def may_gate_be_on(gate: str, subject: Subject) -> bool:
 
 
 def _is_gate_on_in_release(gate: str, release: Release, subject: Subject) -> bool:
+    """Return whether a gate is on in a release. If the patch of the release is not known, the newest is assumed."""
     gates = subject.once(read_kueue_configuration).feature_gates
     configured = gates.get(gate, gates.get(_FORMER.get(gate, gate)))
+    if configured is not None:
+        return configured
     since = _ON_SINCE.get(gate)
-    return configured if configured is not None else since is not None and release >= since
+    if release == since and (patch := find_kueue_patch(subject)) is not None:
+        return patch >= _ON_SINCE_PATCH.get(gate, 0)
+    return since is not None and release >= since
 
 
 def missing_configuration_of_gate(gate: str, subject: Subject) -> tuple[MissingObject, ...]:

@@ -143,7 +143,7 @@ def _field_of_patches(kueue: Release, subject: Subject) -> tuple[str, tuple[Rele
     If the patch number of Kueue 0.14 is not known, the text names both fields that Kueue may write.
     """
     if kueue == _TWO_FIELDS:
-        patch = _patch_of_kueue(subject)
+        patch = find_kueue_patch(subject)
         if patch is None:
             return "podSpecOverrides or podTemplateOverrides", (trainer_releases.OLDEST, TEMPLATES)
         if patch < _FIRST_PATCH_WITH_TEMPLATES:
@@ -153,7 +153,7 @@ def _field_of_patches(kueue: Release, subject: Subject) -> tuple[str, tuple[Rele
     return "podTemplateOverrides", (TEMPLATES,)
 
 
-def _patch_of_kueue(subject: Subject) -> int | None:
+def find_kueue_patch(subject: Subject) -> int | None:
     """Return the patch number in the tag of Kueue's image; None without a tag, or if a parameter states the release."""
     if subject.assumptions.knows_kueue:
         return None
@@ -168,7 +168,7 @@ def _patch_of_kueue(subject: Subject) -> int | None:
 
 
 def _shown_release(kueue: Release, subject: Subject) -> str:
-    patch = _patch_of_kueue(subject) if kueue == _TWO_FIELDS else None
+    patch = find_kueue_patch(subject) if kueue == _TWO_FIELDS else None
     return release_as_text(kueue) if patch is None else f"{release_as_text(kueue)}.{patch}"
 
 
