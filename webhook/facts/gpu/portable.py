@@ -308,18 +308,18 @@ def _compute_portable_fact(subject: Subject) -> FactResult:
     wrong = {place.path: [*place.mistyped_gpu_values()] for place, _ in until.charge_for_items(places)}
     if not (places or named or misplaced):
         return FactResult(dict(_NOTHING))
-    resource, meant = _resource_of_namespace(subject)
-    portable, own = ([_unset_field(side, name) for side in SIDES] for name in (NAME, resource))
+    resource, vendors = _resource_of_namespace(subject)
+    gpu_fields, resource_fields = ([_amount_field(side, name) for side in SIDES] for name in (NAME, resource))
     at = [paths.path_as_text(place.path) for place, _ in until.charge_for_items(places)]
     rendered = [*at, *map(paths.path_as_text, until.charge_for_items(named))]
     return FactResult(
         {
-            **meant,
+            **vendors,
             "resource": resource,
-            "unknownVendor": meant["unknownVendor"] if rendered else "",
+            "unknownVendor": vendors["unknownVendor"] if rendered else "",
             "paths": rendered,
             "asks": [
-                _request_as_json(place, where, old, portable, own)
+                _request_as_json(place, where, old, gpu_fields, resource_fields)
                 for where, (place, old) in until.items_with_clock_checks(zip(at, places, strict=True))
                 if not wrong[place.path]
             ],
@@ -334,8 +334,8 @@ def _compute_portable_fact(subject: Subject) -> FactResult:
                 for path in until.charge_for_items(named)
             ],
             "misplaced": [
-                {"path": paths.path_as_text(path), "isEphemeral": inner}
-                for path, inner in until.charge_for_items(misplaced)
+                {"path": paths.path_as_text(path), "isEphemeral": is_ephemeral}
+                for path, is_ephemeral in until.charge_for_items(misplaced)
             ],
         }
     )
@@ -379,16 +379,16 @@ def _request_as_json(
     place: ResourcePlace,
     at: str,
     old: ResourcePlace | None,
-    portable: Sequence[_UnsetField],
-    meant: Sequence[_UnsetField],
+    gpu_fields: Sequence[_AmountField],
+    resource_fields: Sequence[_AmountField],
 ) -> JSON:
     place.resources.reading.deadline.spend(_WORK_OF_REQUEST)
     read = gpu_count_in_patch if place.is_patch else intended_gpu_count
-    limit, request = [_amount_as_json(place, old, field, read) for field in portable]
-    own = {field.side: _amount_as_json(place, old, field, whole_number_text) for field in meant}
+    limit, request = [_amount_as_json(place, old, field, read) for field in gpu_fields]
+    own = {field.side: _amount_as_json(place, old, field, whole_number_text) for field in resource_fields}
     written = [each for each in (limit, request) if each["isSet"] and not each["isNull"]]
-    every = [each for each in written if each["text"].strip().lower() == "all"]
-    chosen = (*every, *written, limit)[0]
+    saying_all = [each for each in written if each["text"].strip().lower() == "all"]
+    chosen = (*saying_all, *written, limit)[0]
     number = "" if place.is_windows else limit["count"] or request["count"]
     return {
         "path": f"{at}.{chosen['path']}",
@@ -397,8 +397,8 @@ def _request_as_json(
         "isPatch": place.is_patch,
         "isWindows": place.is_windows,
         "isNull": not written,
-        "outcome": _describe_amounts_after_translation(place, own),
-        **_state_of_amounts(written, chosen, is_all=bool(every), is_windows=place.is_windows),
+        "outcome": _describe_amounts_without_gpu(place, own),
+        **_state_of_amounts(written, chosen, is_all=bool(saying_all), is_windows=place.is_windows),
         "hasLimits": bool(place.amounts("limits")),
         "count": number,
         "asked": chosen,
@@ -422,7 +422,7 @@ def _state_of_amounts(written: Sequence[JSON], chosen: JSON, *, is_all: bool, is
     }
 
 
-def _describe_amounts_after_translation(place: ResourcePlace, own: Mapping[str, JSON]) -> str:
+def _describe_amounts_without_gpu(place: ResourcePlace, own: Mapping[str, JSON]) -> str:
     """Return what is requested after `gpu` is removed, as a clause for messages."""
     remaining = next((each for each in own.values() if each["isSet"] and not (each["isNull"] or each["isKept"])), None)
     if remaining:
@@ -435,7 +435,7 @@ def _contradicts_count(own: JSON, number: str) -> bool:
     return own["isSet"] and not own["isNull"] and not own["isKept"] and own["count"] != number
 
 
-class _UnsetField(NamedTuple):
+class _AmountField(NamedTuple):
     """The side (limits or requests) and the resource of an amount. `unset` is the JSON for an amount that is not set.
     All places share this JSON.
     """
@@ -446,14 +446,14 @@ class _UnsetField(NamedTuple):
 
 
 @cache_for_short_texts(64 << 10)
-def _unset_field(side: str, name: str) -> _UnsetField:
+def _amount_field(side: str, name: str) -> _AmountField:
     where = {"path": paths.path_as_text((side, name)), "pointer": paths.json_pointer((side, name))}
     nothing = {**dict.fromkeys(("isSet", "isNull", "isKept"), False), "text": "", "count": ""}
-    return _UnsetField(side, name, where | nothing)
+    return _AmountField(side, name, where | nothing)
 
 
 def _amount_as_json(
-    place: ResourcePlace, old: ResourcePlace | None, field: _UnsetField, read: Callable[[JSON], str]
+    place: ResourcePlace, old: ResourcePlace | None, field: _AmountField, read: Callable[[JSON], str]
 ) -> JSON:
     side, name, unset = field
     amounts = place.amounts(side)

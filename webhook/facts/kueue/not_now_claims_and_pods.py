@@ -45,7 +45,7 @@ POD_GROUP_INCOMPLETE: Final = KUEUE_NOT_NOW.rule(
 )
 
 
-def validate_claims(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
+def validate_claims(subject: Subject, management: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
     """Yield claims that Kueue cannot count, and templates that neither exist nor will be created."""
     pod_sets = subject.once(build_workload).pod_sets
     for pod_set in pod_sets:
@@ -71,9 +71,13 @@ def _claim_template_missing_problem(path: FieldPath, name: str) -> Problem:
     return CLAIM_TEMPLATE_MISSING.problem(path, message, fix)
 
 
-def validate_pod_group_is_complete(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
+def validate_pod_group_is_complete(
+    subject: Subject,
+    management: KueueManagement,
+    place: QueuePlace,  # noqa: ARG001
+) -> Iterator[Problem]:
     """Report a Pod of a group with fewer Pods than the annotation says, if the view has all Pods."""
-    group, pod, view = pod_group_of(subject, how), subject.typed(Object), subject.cluster_view()
+    group, pod, view = pod_group_of(subject, management), subject.typed(Object), subject.cluster_view()
     written, fast = pod.annotations.get(POD_GROUP_COUNT, ""), pod.annotations.get(POD_GROUP_FAST)
     count = read_count(written)
     if not group or count is None or fast == "true" or not view.is_whole(PodWithStatus.gvk):

@@ -41,7 +41,10 @@ STORAGE: Final = RuleGroup(
 FILE_MODE: Final = STORAGE.rule(
     "storage/file-mode",
     title="A container runs a mounted file that is not executable",
-    why="The files of a ConfigMap or Secret volume have mode 0644, and the kernel does not run such a file.",
+    why=(
+        "Files of a ConfigMap or Secret volume have mode 0644 unless defaultMode or mode is set. The kernel runs only "
+        "files with an execute bit."
+    ),
     source="https://kubernetes.io/docs/reference/kubernetes-api/config-and-storage-resources/volume/",
     refused_by="the container runtime, when it starts the container",
     fails="start",

@@ -1,4 +1,5 @@
-"""The groups of rules about TrainJobs and runtimes, typed views of these kinds, and the lookups.
+"""The groups of rules about TrainJobs and runtimes, typed views of these kinds, and the objects
+that facts about runtimes read.
 
 Before an object is read, train_job_and_runtime_fields.py drops the fields that the release does not have.
 
@@ -82,9 +83,9 @@ RUNTIMES: Final = (
     *INSTALLED,
     controllers.TRAINER.deployment_interest,
 )
-"""The lookups for runtimes. Facts about the pods of TrainJobs need them."""
+"""The objects that facts about runtimes read. Facts about the pods of TrainJobs also read these objects."""
 PLUGINS: Final = ("torch", "mpi", "flux", "jax", "xgboost")
-"""The machine learning policies of runtimes."""
+"""The plugins of Trainer that mlPolicy of a runtime can name."""
 SUPPORT: Final = "trainer.kubeflow.org/support"
 """The label of runtimes that will be removed."""
 
