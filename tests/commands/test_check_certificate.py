@@ -70,9 +70,9 @@ def test_a_bundle_of_another_authority_is_named_after_an_expired_certificate(ser
     expired, untrusted, meanwhile = check_certificate(cluster, SERVICE, bundle, FATE)
     assert expired.startswith("it expired at ")
     assert untrusted == (
-        "no authority of the caBundle signed it either; second step, after the certificate is valid: inject the bundle "
-        "of its authority with `claimgate certs inject`; the Deployment claimgate-certificates does both in this order, "
-        "and its log says why it did not"
+        "no authority of the caBundle signed it either: first replace the certificate, then inject the bundle of its "
+        "authority with `claimgate certs inject`; the Deployment claimgate-certificates takes the two steps, and its "
+        "log says why it did not"
     )
     assert meanwhile == MEANWHILE
 

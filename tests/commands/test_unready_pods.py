@@ -12,7 +12,7 @@ from webhook.cluster.connection import connect_to_cluster
 from webhook.commands.enforcing import (
     ClusterReader,
     check_service,
-    count_ready_replicas,
+    describe_ready_replicas,
     describe_unready_pods,
     requests_without_replica,
 )
@@ -89,7 +89,7 @@ STATES = {
             "conditions": [{"type": "Ready", "status": "False"}],
             "containerStatuses": [{"state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}],
         },
-        "Pod a: it runs and is not ready: `kubectl -n n logs a` says what it cannot read",
+        "Pod a: it runs and is not ready: `kubectl -n n logs a` says why",
     ),
     "a status that is not written yet": (
         {},
@@ -169,7 +169,7 @@ def _cluster(server: ApiServer, folder: Path, replicas: int, *ready: bool) -> Cl
     return ClusterReader(connect_to_cluster(server.kubeconfig(folder)))
 
 
-UNREADY = "Pod c: it runs and is not ready: `kubectl -n n logs c` says what it cannot read"
+UNREADY = "Pod c: it runs and is not ready: `kubectl -n n logs c` says why"
 BEHIND = {
     "two of two": (2, (True, True), []),
     "an unready Pod beside two ready ones": (
@@ -215,13 +215,11 @@ def test_replicas_that_may_not_be_read_are_not_known(server: ApiServer, tmp_path
     }
     kind = "ValidatingWebhookConfiguration"
     ours = [parse_webhook_configuration({"kind": kind, "metadata": {"name": "claimgate"}, "webhooks": [webhook]})]
-    assert list(count_ready_replicas(cluster, ours)) == ["2 of 2 ready behind Service n/claimgate"]
+    assert list(describe_ready_replicas(cluster, ours)) == ["2 of 2 ready behind Service n/claimgate"]
     for path in (f"{NAMESPACED}/pods", "/apis/apps/v1/namespaces/n/deployments/claimgate"):
         server.answers[path] = 403, {"message": "forbidden"}
     assert list(check_service(cluster, SERVICE, "all pass")) == []
-    first, pods, deployment = count_ready_replicas(cluster, ours)
+    first, pods, deployment = describe_ready_replicas(cluster, ours)
     assert first == "2 of 2 ready behind Service n/claimgate"
-    assert pods.startswith("not known whether other replicas are not ready, because the Pods cannot be read: ")
-    assert deployment.startswith(
-        "not known whether other replicas are not ready, because the Deployment cannot be read: "
-    )
+    assert pods.startswith("whether all replicas are ready is not known, because the Pods cannot be read: ")
+    assert deployment.startswith("whether all replicas are ready is not known, because the Deployment cannot be read: ")

@@ -59,7 +59,7 @@ def _reason_of_unready_pod(pod: dict[str, Any], namespace: str) -> str:
             return _reason_of_waiting_container(container, waiting, name, namespace)
     if not containers:
         return f"no kubelet has reported its status yet: `kubectl -n {namespace} describe pod {name}` shows its events"
-    return f"it runs and is not ready: `kubectl -n {namespace} logs {name}` says what it cannot read"
+    return f"it runs and is not ready: `kubectl -n {namespace} logs {name}` says why"
 
 
 def _reason_of_waiting_container(container: dict[str, Any], waiting: dict[str, Any], pod: str, namespace: str) -> str:
@@ -106,7 +106,9 @@ _ANSWERED_BY_REST: Final = "the ready replicas answer all reviews"
 
 
 class ClusterReader(Struct, frozen=True):
-    """Reads objects of a cluster. Every function raises LookupFailed."""
+    """Reads objects of a cluster. Functions raise LookupFailed if they cannot read. `get_or_none` returns None for an
+    object that does not exist.
+    """
 
     connection: Connection
 
@@ -135,20 +137,20 @@ def steps_before_enforcing(
     services = {service: bundle for service, bundle in bundles.items() if service is not None}
     for service, bundle in services.items():
         name = f"certificate of Service {service.namespace}/{service.name}"
-        lacks = check_certificate(cluster, service, bundle, requests_without_replica(ours))
-        yield from prefix_lines_with_name(name, lacks)
+        problems = check_certificate(cluster, service, bundle, requests_without_replica(ours))
+        yield from prefix_lines_with_name(name, problems)
     yield from prefix_lines_with_name(f"ClusterRole {role['metadata']['name']}", _check_applied_role(cluster, role))
     for service in services:  # last, because a problem above may be the cause
         name = f"Service {service.namespace}/{service.name}"
         yield from prefix_lines_with_name(name, check_service(cluster, service, requests_without_replica(ours)))
 
 
-def prefix_lines_with_name(what: str, lacks: Iterator[str]) -> Iterator[str]:
+def prefix_lines_with_name(name: str, lines: Iterator[str]) -> Iterator[str]:
     """Put the name of the object before each line. An object that cannot be read gets a line with the reason."""
     try:
-        yield from (f"{what}: {each}" for each in lacks)
+        yield from (f"{name}: {line}" for line in lines)
     except LookupFailed as error:
-        yield f"{what}: unknown, because it cannot be read: {error}"
+        yield f"{name}: unknown, because it cannot be read: {error}"
 
 
 def requests_without_replica(ours: Sequence[WebhookConfiguration]) -> str:
@@ -165,7 +167,7 @@ def requests_without_replica(ours: Sequence[WebhookConfiguration]) -> str:
             return "all requests pass unchecked (failurePolicy: Ignore)"
 
 
-def count_ready_replicas(cluster: ClusterReader, ours: Sequence[WebhookConfiguration]) -> Iterator[str]:
+def describe_ready_replicas(cluster: ClusterReader, ours: Sequence[WebhookConfiguration]) -> Iterator[str]:
     """Yield the number of ready replicas behind each Service of our webhooks, and a line about unreadable objects.
     Webhooks with a URL have no line.
     """
@@ -183,7 +185,7 @@ def count_ready_replicas(cluster: ClusterReader, ours: Sequence[WebhookConfigura
                 cluster.connection.get(path, {"limit": "1"} if what == "Pods" else {})
             except LookupFailed as error:
                 if not (isinstance(error, ServerRefused) and error.code == 404):
-                    yield f"not known whether other replicas are not ready, because the {what} cannot be read: {error}"
+                    yield f"whether all replicas are ready is not known, because the {what} cannot be read: {error}"
 
 
 def _endpoints(cluster: ClusterReader, service: ServiceReference) -> list[Any]:
@@ -238,7 +240,7 @@ def _pods_behind_service(
 
 
 def _pods_if_readable(cluster: ClusterReader, service: Mapping[str, Any], namespace: str) -> Sequence[dict[str, Any]]:
-    """Return the Pods of a Service; empty if unreadable, which `count_ready_replicas` reports."""
+    """Return the Pods of a Service; empty if unreadable, which `describe_ready_replicas` reports."""
     with suppress(LookupFailed):
         return _pods_behind_service(cluster, service, namespace) or ()
     return ()
@@ -281,9 +283,9 @@ def check_certificate(
     if wrong:
         yield wrong
     if wrong and not is_trusted:
-        both = "the Deployment claimgate-certificates does both in this order, and its log says why it did not"
-        second = "second step, after the certificate is valid: inject the bundle of its authority"
-        yield f"no authority of the caBundle signed it either; {second} with `claimgate certs inject`; {both}"
+        steps = "first replace the certificate, then inject the bundle of its authority with `claimgate certs inject`"
+        see = "the Deployment claimgate-certificates takes the two steps, and its log says why it did not"
+        yield f"no authority of the caBundle signed it either: {steps}; {see}"
     elif not is_trusted:
         own = "inject the bundle with `claimgate certs inject`, as the Deployment claimgate-certificates does"
         yield f"no authority of the caBundle signed it, so the API server does not trust it: {own}"

@@ -109,7 +109,7 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
     from webhook.commands.answering import check_answer_to_dry_run_pod, translates_gpu_in_empty_cluster
     from webhook.commands.enforcing import (
         ClusterReader,
-        count_ready_replicas,
+        describe_ready_replicas,
         prefix_lines_with_name,
         requests_without_replica,
         steps_before_enforcing,
@@ -151,7 +151,7 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
     sentences = [*lacks, *lines, *costs, *idle, *mistakes, *wrong, *expired, *edits, *old]
     sound = (
         _SOUND,
-        *prefix_lines_with_name("replicas", count_ready_replicas(cluster, stored)),
+        *prefix_lines_with_name("replicas", describe_ready_replicas(cluster, stored)),
         _NOT_ASKED,
         f"failurePolicy as stored: if no replica answered, {requests_without_replica(stored)}",
     )

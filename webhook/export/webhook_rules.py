@@ -91,11 +91,11 @@ def merge_into_webhook_rules(matched_resources: Iterable[MatchedResource]) -> tu
     for (group, version, resource, scope), names in operations.items():
         versions.setdefault((group, resource, scope, _wildcard_or_operations(names)), set()).add(version)
     resources: dict[tuple[str, tuple[str, ...], str, tuple[str, ...]], set[str]] = {}
-    for (group, resource, scope, verbs), numbers in versions.items():
-        resources.setdefault((group, _wildcard_or_names(numbers), scope, verbs), set()).add(resource)
+    for (group, resource, scope, verbs), names in versions.items():
+        resources.setdefault((group, _wildcard_or_names(names), scope, verbs), set()).add(resource)
     merged = (
-        WebhookRule((group,), numbers, _without_covered_resources(names), verbs, scope)
-        for (group, numbers, scope, verbs), names in resources.items()
+        WebhookRule((group,), api_versions, _without_covered_resources(names), verbs, scope)
+        for (group, api_versions, scope, verbs), names in resources.items()
     )
     return tuple(sorted(merged))
 

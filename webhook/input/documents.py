@@ -22,7 +22,7 @@ from webhook.errors import InputProblem
 from webhook.input import object_store
 from webhook.yamltext import templates, yamlfile
 from webhook.yamltext.input_files import FoundFile, InputFile, Listed, read_start
-from webhook.yamltext.source_line import Lines, Locate, Place, SourceLine, Words
+from webhook.yamltext.source_line import FindLine, Locate, Place, SourceLine, Words
 from webhook.yamltext.templates import looks_like_manifest
 
 Listing: TypeAlias = Callable[[Sequence[str | Path]], Listed]
@@ -70,7 +70,7 @@ class InputDocument(Struct, frozen=True, kw_only=True):
 
         return locate
 
-    def line_finder(self, inside: FieldPath = ()) -> Lines:
+    def line_finder(self, inside: FieldPath = ()) -> FindLine:
         """Return a function for the source line of a printed path. The line is None if it must not be shown."""
 
         def line(path: str, words: Words) -> SourceLine | None:

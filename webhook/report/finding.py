@@ -19,7 +19,7 @@ from webhook.report.rule import Rule, Rules, rule_of
 from webhook.rules.decisions import Decision
 from webhook.rules.problem import MissingObject, Problem
 from webhook.rules.text import problem_as_sentence, split_off_fix, with_short_expression
-from webhook.yamltext.source_line import Lines, Locate, Place, SourceLine
+from webhook.yamltext.source_line import FindLine, Locate, Place, SourceLine
 
 _LONGEST_NAME: Final = 1_000
 
@@ -164,20 +164,20 @@ def findings_of_object(
     about: Subject,
     locate: Locate,
     rules: Rules,
-    lines: Lines = lambda _, __: None,
+    find_line: FindLine = lambda _, __: None,
     *,
     with_passes: bool = True,
 ) -> tuple[Finding, ...]:
     """Return the findings of one object: one for every problem, and one for every other decision that is not a pass.
 
     Every policy without a problem has one pass. An audit has very many passes, and few formats need passes, so
-    `with_passes` may leave them out. `lines` is for formats that show the source line of a field.
+    `with_passes` may leave them out. `find_line` is for formats that show the source line of a field.
     """
     if not with_passes:
         decisions = [each for each in decisions if each[1].evaluation != "admit" or each[1].exception]
         if not decisions:  # most objects
             return ()
-    of = _FindingContext(about, cache(locate), lines, rules)
+    of = _FindingContext(about, cache(locate), find_line, rules)
     kept: list[Finding] = []
     passed: dict[str, tuple[Phase, Decision]] = {}
     for phase, decision in decisions:
@@ -199,7 +199,7 @@ class _FindingContext(Struct, frozen=True):
 
     subject: Subject
     locate: Locate
-    lines: Lines
+    find_line: FindLine
     rules: Rules
 
     def findings_of_decision(self, said: Result, phase: Phase, decision: Decision) -> Iterator[Finding]:
@@ -214,7 +214,7 @@ class _FindingContext(Struct, frozen=True):
                 phase=phase,
                 decision=decision,
                 problem=problem,
-                line=self.lines(path, words) if path and said is not Result.PASS else None,
+                line=self.find_line(path, words) if path and said is not Result.PASS else None,
             )
 
 

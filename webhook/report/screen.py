@@ -45,12 +45,12 @@ class Screen(Struct, frozen=True, kw_only=True):
         """Return a text in a style. The text must have no control characters."""
         return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.is_colored and style else text
 
-    def symbol_of_result(self, said: str) -> str:
-        return self.styled(_SYMBOLS[said][0 if self.is_unicode else 1], _STYLES[said])
+    def symbol_of_result(self, result: str) -> str:
+        return self.styled(_SYMBOLS[result][0 if self.is_unicode else 1], _STYLES[result])
 
-    def result_with_symbol(self, said: str) -> str:
-        word = self.styled(said, _STYLES[said])
-        return f"{self.symbol_of_result(said)} {word}"
+    def result_with_symbol(self, result: str) -> str:
+        word = self.styled(result, _STYLES[result])
+        return f"{self.symbol_of_result(result)} {word}"
 
     def wrapped(self, text: str, indent: str, hanging: str = "") -> list[str]:
         """Return a text in lines that fit. Words are never cut.
@@ -101,9 +101,9 @@ def screen_of(stream: TextIO, variables: Mapping[str, str] = os.environ) -> Scre
 
 def _width_of_screen(stream: TextIO, variables: Mapping[str, str], *, is_terminal: bool) -> int:
     """Return the width from COLUMNS, or from the terminal; 0 for other streams."""
-    said = variables.get("COLUMNS", "")
-    if said.isdecimal():
-        return int(said)
+    columns = variables.get("COLUMNS", "")
+    if columns.isdecimal():
+        return int(columns)
     if not is_terminal:
         return 0
     try:

@@ -34,7 +34,7 @@ from webhook.server.operating_system import trim_heap
 HEAD: Final = struct.Struct("!Qd")
 """The header of an answer: its length, and its processor seconds."""
 _NICENESS: Final = 10
-"""The least nice value of a child: the loop gets nine tenths of a core that both use."""
+"""The least nice value of a child. On a core that the server and the child share, the server gets nine tenths."""
 _LINGER_S: Final = 1.0
 """A child without a parent ends itself this many seconds after its deadline."""
 _OOM_SCORE: Final = "500"
@@ -65,13 +65,14 @@ def start(work: Callable[[], bytes], deadline: float, memory_bytes: int) -> Chil
 
     Args:
         work: returns the answer. If `work` raises an error, the child ends without an answer.
-        deadline: when the child ends itself, unless it was killed earlier (monotonic clock).
+        deadline: when the parent should have killed the child (monotonic clock). A child that still runs ends itself a
+            second later.
         memory_bytes: the memory of the child beyond the memory shared with this process; more raises MemoryError there.
 
     Raises:
         OSError: the system cannot start another process.
     """
-    return fork_with_channel(lambda its: answer_and_exit(work, its, deadline, memory_bytes))
+    return fork_with_channel(lambda channel: answer_and_exit(work, channel, deadline, memory_bytes))
 
 
 def fork_with_channel(run: Callable[[socket.socket], NoReturn]) -> Child:
@@ -80,17 +81,17 @@ def fork_with_channel(run: Callable[[socket.socket], NoReturn]) -> Child:
     Raises:
         OSError: the system cannot start another process.
     """
-    ours, its = socket.socketpair()
-    with its:
+    channel_of_parent, channel_of_child = socket.socketpair()
+    with channel_of_child:
         try:
             pid = fork_without_warning()
         except OSError:
-            ours.close()
+            channel_of_parent.close()
             raise
         if pid == 0:
-            run(its)
-    ours.setblocking(False)
-    return Child(pid, ours)
+            run(channel_of_child)
+    channel_of_parent.setblocking(False)
+    return Child(pid, channel_of_parent)
 
 
 async def read_exactly(channel: socket.socket, count: int) -> bytes | None:

@@ -63,7 +63,7 @@ Words: TypeAlias = tuple[str, ...]
 Locate: TypeAlias = Callable[[str, Words], Place]
 """Returns the place of a printed path, or of a word in its field."""
 
-Lines: TypeAlias = Callable[[str, Words], SourceLine | None]
+FindLine: TypeAlias = Callable[[str, Words], SourceLine | None]
 """Returns the line of a printed path; None if no line can be shown."""
 
 
