@@ -18,12 +18,18 @@ class WorkerSpec(Typed):
     tensor_parallel_size = OptionalNumber()
 
 
+class ModelFormat(Typed):
+    """serving.kserve.io ModelFormat."""
+
+    name = Text()
+
+
 class Model(Container):
     """serving.kserve.io ModelSpec: a container without its own command, and the location of the model."""
 
     runtime = Text()
     storage_uri = Text()
-    model_format = Raw()
+    model_format = Part(ModelFormat)
 
 
 class StorageUri(Typed):
@@ -105,6 +111,10 @@ class ServingRuntime(Object):
 
     gvk = GroupVersionKind("serving.kserve.io", "v1alpha1", "ServingRuntime")
     spec = Part(ServingRuntimeSpec)
+
+    def selects_format(self, name: str) -> bool:
+        """Return whether KServe may choose this runtime for a format of models."""
+        return any(each.auto_select and each.name == name for each in self.spec.supported_model_formats)
 
 
 class ClusterServingRuntime(ServingRuntime):

@@ -15,11 +15,11 @@ from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.model_servers import services
 from webhook.facts.model_servers.server_candidates import server_candidates
 from webhook.facts.nodes.node_offers import CLASS_LOOKUPS, NODE_LOOKUPS
+from webhook.facts.pods.pod_sets import RUNTIME_LOOKUPS
 from webhook.facts.subject import Check, Subject
 from webhook.rules.problem import Problem
 from webhook.typed.cluster_objects import LimitRange
 from webhook.typed.pod_parts import CLAIMS, DEVICES
-from webhook.typed.serving import ClusterServingRuntime, ServingRuntime
 
 KINDS: Final = PLACED | frozenset(
     (("apps", "DaemonSet"), ("apps.kruise.io", "DaemonSet"), ("kaito.sh", "Workspace"), ("kaito.sh", "InferenceSet"))
@@ -29,10 +29,6 @@ _WHOLE_ENVIRONMENT: Final = SERVING | {("", "Pod"), ("apps", "DaemonSet"), ("app
 """Kinds with controllers that add no variables, and LeaderWorkerSet, which adds only variables that begin with LWS_."""
 _RAY_START: Final = "ray start"
 """KubeRay does not change a command with this text. Source: ray-operator/controllers/ray/common/pod.go BuildPod."""
-_RUNTIME_LOOKUPS: Final = tuple(
-    interest_in_fields(kind.gvk, "spec.containers", "spec.supportedModelFormats")
-    for kind in (ServingRuntime, ClusterServingRuntime)
-)
 
 
 def check_model_servers(subject: Subject) -> Iterator[Problem]:
@@ -107,7 +103,7 @@ CHECKS: Final = (
         group="model-server",
         run=check_parts_of_pods,
         kinds=frozenset((("serving.kserve.io", "InferenceService"),)),
-        lookups=_RUNTIME_LOOKUPS,
+        lookups=RUNTIME_LOOKUPS,
     ),
     Check(
         group="model-server",

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.images import parse_image_name
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.apimachinery.quantity import read_count
@@ -26,27 +27,24 @@ from webhook.facts.model_servers.server_groups import problem_of_small_group
 from webhook.facts.model_servers.servers_of_object import server_container
 from webhook.facts.model_servers.started_servers import DYNAMO_FRONTEND, started_server
 from webhook.facts.model_servers.words import check_words_of_command
+from webhook.facts.pods.pod_sets import runtime_of_model
 from webhook.facts.subject import Subject
-from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 from webhook.typed.pods import Container, PodSpec
 from webhook.typed.serving import (
-    ClusterServingRuntime,
     InferenceService,
     LlmInferenceService,
-    Model,
     ServingRuntime,
 )
-from webhook.typed.view import ReadingContext
 from webhook.workloads.podsets import PodSet
 
 NIM_REQUESTS: Final = MODEL_SERVER.rule(
     "model-server/nim-requests",
-    title="A NIMService over several nodes has limits without requests",
-    why="The operator writes the GPUs into requests, and fails if resources has only limits.",
+    title="A NIMService has only limits or only requests, and the operator must add GPUs",
+    why="The operator writes the GPUs into both requests and limits, and fails if resources has only one of the two.",
     refused_by="the NIM operator, when it creates the pods",
-    source="NVIDIA/k8s-nim-operator@f63f74d7 internal/controller/nimservice_controller.go addGPUResources",
+    source="NVIDIA/k8s-nim-operator@f63f74d7 internal/controller/platform/standalone/nimservice.go addGPUResources",
     level="advice",
     fails="controller",
 )
@@ -67,6 +65,8 @@ _ADDED_ARGUMENTS: Final = "VLLM_ADDITIONAL_ARGS"
 _LONGEST: Final = 4096
 _NIM_IMAGE: Final = "nvcr.io/nim/model"
 """The image that is assumed for every NIMService, because a NIMService always runs an image of NIM."""
+_NVIDIA_GPU: Final = "nvidia.com/gpu"
+"""The resource that the NIM operator writes."""
 _SHIPPED_RUNTIME: Final = "kserve-huggingfaceserver"
 _VERSION: Final = "0123456789"
 
@@ -82,7 +82,7 @@ def check_parts_of_inference_service(subject: Subject) -> Iterator[Problem]:
     model = predictor.model
     if not model or predictor.worker_spec:
         return
-    runtime, is_named = _runtime_of_model(model, subject.cluster_view())
+    runtime, is_named = runtime_of_model(model, subject.cluster_view())
     if runtime is not None:
         main = next((each for each in runtime.spec.containers if each.name == _KSERVE), None)
         if main is not None:
@@ -97,23 +97,6 @@ def check_parts_of_inference_service(subject: Subject) -> Iterator[Problem]:
         return
     server = {"name": _KSERVE, "command": ["vllm", "serve"], "image": ""}
     yield from _problems_of_part(_merged_container(server, model.json), model.at, subject, is_advice=not is_shipped)
-
-
-def _runtime_of_model(model: Model, view: ClusterView) -> tuple[ServingRuntime | None, bool]:
-    """Return the runtime of a model, and whether the model names a runtime. The runtime is None if it is not known."""
-    if name := model.runtime:
-        runtime = view.get_without_noting(ServingRuntime.gvk, view.namespace, name) or view.get_without_noting(
-            ClusterServingRuntime.gvk, "", name
-        )
-        return (ServingRuntime.of(runtime, (), ReadingContext(view.deadline)) if runtime else None), True
-    wanted = get(model.json, ("modelFormat", "name"), "")
-    listed = (*view.typed_here(ServingRuntime), *view.typed_here(ClusterServingRuntime))
-    fitting = [each for each in listed if _selects_format(each, wanted)]
-    return (fitting[0] if len(fitting) == 1 else None), False
-
-
-def _selects_format(runtime: ServingRuntime, name: Any) -> bool:
-    return any(each.auto_select and each.name == name for each in runtime.spec.supported_model_formats)
 
 
 def _merged_container(main: Mapping[str, Any], model: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -286,9 +269,21 @@ def check_nim_service(subject: Subject) -> Iterator[Problem]:
             message = f"NIM starts {tensor} workers in each pod (tensor {tensor}), {has}"
             fix = f"set parallelism.tensor {gpus}, or remove the GPUs from resources; the operator sets them"
             yield problem_of_parallel_size(("spec", "multiNode", "parallelism", "tensor"), message, fix)
-        if resources.get("limits") and resources.get("requests") is None and not gpus:
-            message = "has limits without requests, but the operator writes the GPUs of each pod into requests"
-            yield NIM_REQUESTS.problem(("spec", "resources"), message, "set requests too")
+    profile = get(spec, ("storage", "nimCache", "profile"))
+    if (isinstance(tensor, int) or profile) and not spec.get("draResources"):
+        yield from _check_sides_of_nim(resources)
+
+
+def _check_sides_of_nim(resources: JSON) -> Iterator[Problem]:
+    """Report resources with only one of requests and limits, if the operator writes the GPUs into both. The operator
+    writes nothing if the user sets the number of GPUs, or if claims give the GPUs.
+    """
+    written = [side for side in ("requests", "limits") if resources.get(side) is not None]
+    if len(written) == 1 and _NVIDIA_GPU not in _map(resources[written[0]]):
+        [side] = written
+        other = "limits" if side == "requests" else "requests"
+        message = f"has {side} without {other}, but the operator writes the GPUs of each pod into both"
+        yield NIM_REQUESTS.problem(("spec", "resources"), message, f"set {other} too")
 
 
 CHECK_OF_KIND: Final[Mapping[tuple[str, str], Callable[[Subject], Iterator[Problem]]]] = {

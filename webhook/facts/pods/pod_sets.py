@@ -17,6 +17,7 @@ from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, parse_path, path_as_text
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.fact import FactResult, Missing, declare_structure
 from webhook.facts.kinds import POD, TRAIN_JOB
 from webhook.facts.subject import Fact, Subject
@@ -26,6 +27,7 @@ from webhook.rules.problem import MissingObject, Problem
 from webhook.text.caches import IdentityKey
 from webhook.typed.collections import Items
 from webhook.typed.pods import Pod, PodTemplate
+from webhook.typed.serving import ClusterServingRuntime, Model, ServingRuntime
 from webhook.typed.view import ReadingContext
 from webhook.workloads import podsets
 from webhook.workloads.embedded import embedded_objects, holds_objects
@@ -50,6 +52,11 @@ POD_SET: Final = declare_structure(
     ),
     changed=(BOOL, "whether the update changes the PodSpec"),
 )
+RUNTIME_LOOKUPS: Final = tuple(
+    interest_in_fields(kind.gvk, "spec.annotations", "spec.containers", "spec.supportedModelFormats", "spec.workerSpec")
+    for kind in (ServingRuntime, ClusterServingRuntime)
+)
+"""The look-ups of `runtime_of_model`."""
 
 
 class PodSets(Struct, frozen=True):
@@ -196,3 +203,17 @@ FACTS: Final = (
         expanded={"": "a list with the template of the virtual Pod"},
     ),
 )
+
+
+def runtime_of_model(model: Model, view: ClusterView) -> tuple[ServingRuntime | None, bool]:
+    """Return the runtime that KServe merges with the model of an InferenceService, and whether the model names it. The
+    runtime is None if it is not known. Without a name, the one known runtime that selects the format is the runtime.
+    """
+    if name := model.runtime:
+        runtime = view.get_without_noting(ServingRuntime.gvk, view.namespace, name) or view.get_without_noting(
+            ClusterServingRuntime.gvk, "", name
+        )
+        return (ServingRuntime.of(runtime, (), ReadingContext(view.deadline)) if runtime else None), True
+    listed = (*view.typed_here(ServingRuntime), *view.typed_here(ClusterServingRuntime))
+    fitting = [each for each in listed if each.selects_format(model.model_format.name)]
+    return (fitting[0] if len(fitting) == 1 else None), False

@@ -12,6 +12,7 @@ from typing import Final
 
 from webhook.apimachinery.attributes import JSON
 from webhook.facts.kinds import LEADER_WORKER_SET
+from webhook.facts.pods.pod_sets import RUNTIME_LOOKUPS
 from webhook.facts.serving_kinds import (
     inference_service,
     knative,
@@ -66,7 +67,12 @@ _RUNTIMES: Final = frozenset((("serving.kserve.io", "ServingRuntime"), ("serving
 _LLM_CONFIG: Final = frozenset((("serving.kserve.io", "LLMInferenceServiceConfig"),))
 CHECKS: Final = (
     Check(group="serving-kind", run=kserve_workers.check_worker_spec, kinds=_INFERENCE_SERVICE | _RUNTIMES),
-    Check(group="serving-kind", run=kserve_workers.check_worker_gpus, kinds=_INFERENCE_SERVICE),
+    Check(
+        group="serving-kind",
+        run=kserve_workers.check_worker_gpus,
+        kinds=_INFERENCE_SERVICE,
+        lookups=RUNTIME_LOOKUPS,
+    ),
     Check(
         group="serving-kind",
         run=knative.check_knative_fields,

@@ -9,15 +9,24 @@ pkg/controller/v1beta1/inferenceservice/components/predictor.go computeRayNodeAn
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from webhook.apimachinery.quantity import read_count
+from webhook.facts.pods.pod_sets import runtime_of_model
 from webhook.facts.serving_kinds.groups import SERVING_KIND, Refusal
 from webhook.facts.subject import Subject
+from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
+from webhook.text.wording import counted
 from webhook.typed.pods import Container, Resources
-from webhook.typed.serving import InferenceService, Predictor, ServingRuntime
+from webhook.typed.serving import (
+    InferenceService,
+    Model,
+    Predictor,
+    ServingRuntime,
+    ServingRuntimeSpec,
+)
 
 WORKER_SPEC: Final = SERVING_KIND.rule(
     "serving-kind/worker-spec",
@@ -78,7 +87,7 @@ def check_worker_gpus(subject: Subject) -> Iterator[Problem]:
     """Report an InferenceService with workers and too few GPUs for its parallel sizes, or with GPUs only as limits."""
     service = subject.typed(InferenceService)
     if service.spec.predictor.worker_spec:
-        yield from _check_gpus(service, service.spec.predictor)
+        yield from _check_gpus(service, service.spec.predictor, subject.cluster_view())
 
 
 def _refusals_of_runtime(subject: Subject) -> Iterator[Refusal]:
@@ -145,35 +154,77 @@ def _unknown_resources(resources: Resources, listed: str) -> Iterator[str]:
             yield name
 
 
-def _check_gpus(service: InferenceService, predictor: Predictor) -> Iterator[Problem]:
+def _check_gpus(service: InferenceService, predictor: Predictor, view: ClusterView) -> Iterator[Problem]:
     worker, model = predictor.worker_spec, predictor.model
     if _BACKEND in service.metadata.annotations or not model or model.has("image"):
         return
-    tensor, pipeline = worker.tensor_parallel_size or 1, worker.pipeline_parallel_size or 1
+    runtime, _ = runtime_of_model(model, view)
+    shared = ServingRuntimeSpec.of({}) if runtime is None else runtime.spec
+    if _BACKEND in shared.annotations:
+        return
+    tensor = worker.tensor_parallel_size or shared.worker_spec.tensor_parallel_size or 1
+    pipeline = worker.pipeline_parallel_size or shared.worker_spec.pipeline_parallel_size or 1
     first = next(iter(worker.containers), None)
-    sides = [model.resources, *([first.resources] if first is not None else [])]
-    head, workers = _requested_gpus(sides[0]), _requested_gpus(sides[1]) if len(sides) > 1 else 0
+    head = _gpus_of_side(model, shared.containers)
+    workers = _gpus_of_side(first, shared.worker_spec.containers)
     total = tensor * pipeline
-    if not head and not workers:
-        limits = max(_gpus_of(resources.limits) for resources in sides)
-        if limits > 1:
-            message = f"has a limit of {limits} GPUs without requests, but KServe counts only requests, "
-            message += f"so KServe creates {total} pods with 1 GPU"
-            yield WORKER_REQUESTS.problem(model.path("resources"), message, "write the same number into requests")
+    yield from _check_overwritten_limits(model, first, head, workers, total)
+    if not workers.requested or not head.requested:
         return
-    if not workers or not head:
-        return
-    nodes = 1 if head >= total else -(-total // workers)
-    have = head + workers * (nodes - 1)
+    nodes = 1 if head.requested >= total else -(-total // workers.requested)
+    have = head.requested + workers.requested * (nodes - 1)
     if total > have:
-        message = f"needs {total} GPUs (tensor {tensor} times pipeline {pipeline}), but the head has {head} and "
+        message = (
+            f"needs {total} GPUs (tensor {tensor} times pipeline {pipeline}), but the head has {head.requested} and "
+        )
         each = "the worker has" if nodes == 2 else f"each of the {nodes - 1} workers has"
-        message += f"{each} {workers}, {have} in all"
+        message += f"{each} {workers.requested}, {have} in all"
         yield WORKER_GPUS.problem(worker.at, message, "request the same number of GPUs for the head and the workers")
 
 
-def _requested_gpus(resources: Resources) -> int:
-    return _gpus_of(resources.requests)
+def _check_overwritten_limits(
+    model: Model, worker: Container | None, head: _Gpus, workers: _Gpus, total: int
+) -> Iterator[Problem]:
+    """Report a limit that KServe replaces with the number of GPUs that it computes from the requests."""
+    nodes, of_head, of_worker = _computed_gpus(head.requested, workers.requested, total)
+    is_head_changed = not head.requested and head.limited not in (0, of_head)
+    is_worker_changed = nodes > 1 and not workers.requested and workers.limited not in (0, of_worker)
+    if is_head_changed and not workers.requested:
+        limits = max(head.limited, workers.limited)
+        at, creates = model.path("resources"), f"creates {total} pods with 1 GPU"
+    elif is_head_changed:
+        limits, at = head.limited, model.path("resources")
+        creates = f"creates the head with {counted(of_head, 'GPU')}"
+    elif is_worker_changed:
+        limits, at = workers.limited, model.path("resources") if worker is None else worker.path("resources")
+        creates = f"creates {counted(nodes - 1, 'worker')} with 1 GPU"
+    else:
+        return
+    message = f"has a limit of {counted(limits, 'GPU')} without requests, but KServe counts only requests, "
+    fix = "write the same number into requests"
+    yield WORKER_REQUESTS.problem(at, f"{message}so KServe {creates}", fix)
+
+
+def _computed_gpus(head: int, workers: int, total: int) -> tuple[int, int, int]:
+    """Return the number of pods, the GPUs of the head, and the GPUs of each worker (computeRayNodeAndGPUs)."""
+    if workers:
+        nodes = 1 if head >= total else -(-total // workers)
+        return (1, total, 0) if nodes == 1 else (nodes, head or total - workers * (nodes - 1), workers)
+    return (1 + max(total - head, 0), head, 1) if head else (total, 1, 1)
+
+
+class _Gpus(NamedTuple):
+    """The GPUs in the requests and in the limits of one container."""
+
+    requested: int
+    limited: int
+
+
+def _gpus_of_side(container: Container | None, shared: Sequence[Container]) -> _Gpus:
+    """Return the GPUs of a container that KServe merges with the first container of the runtime."""
+    listed = [each.resources for each in (*([] if container is None else [container]), *shared[:1])]
+    requested = next(filter(None, (_gpus_of(each.requests) for each in listed)), 0)
+    return _Gpus(requested, next(filter(None, (_gpus_of(each.limits) for each in listed)), 0))
 
 
 def _gpus_of(amounts: object) -> int:
