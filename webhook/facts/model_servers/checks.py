@@ -17,6 +17,7 @@ from webhook.facts.model_servers.server_candidates import server_candidates
 from webhook.facts.nodes.node_offers import CLASS_LOOKUPS, NODE_LOOKUPS
 from webhook.facts.pods.pod_sets import RUNTIME_LOOKUPS
 from webhook.facts.subject import Check, Subject
+from webhook.facts.view import NAMESPACES
 from webhook.rules.problem import Problem
 from webhook.typed.cluster_objects import LimitRange
 from webhook.typed.pod_parts import CLAIMS, DEVICES
@@ -95,6 +96,7 @@ CHECKS: Final = (
             *NODE_LOOKUPS,
             *CLASS_LOOKUPS,
             interest_in_fields(LimitRange.gvk, "spec.limits"),
+            NAMESPACES,
         ),
         of_made_objects=False,
         of_pods_with=frozenset((CLAIMS, DEVICES)),

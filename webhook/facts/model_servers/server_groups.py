@@ -33,6 +33,7 @@ from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 from webhook.typed.cluster_objects import LimitRange, Service
+from webhook.typed.objects import Namespace
 from webhook.typed.ray import RayClusterSpec
 from webhook.workloads.podsets import PodSet
 
@@ -116,6 +117,12 @@ SIDECAR_IN_GROUP: Final = MODEL_SERVER.rule(
     level="advice",
 )
 _INJECT: Final = "sidecar.istio.io/inject"
+_YES: Final = frozenset(("y", "yes", "true", "on"))
+_INJECTION: Final = "istio-injection"
+_REVISION: Final = "istio.io/rev"
+_DATA_PLANE: Final = "istio.io/dataplane-mode"
+_LINKERD: Final = "linkerd.io/inject"
+_KUMA: Final = "kuma.io/sidecar-injection"
 _WITH_ALL_PODS: Final = BATCH | {STATEFUL_SET}
 """Kinds in which one object usually creates all pods of a server."""
 _ADDRESS: Final = {VLLM: "--master-addr", SGLANG: "--dist-init-addr"}
@@ -194,10 +201,9 @@ def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[P
             yield _problem_of_ray_cluster(member, cluster)
     if nodes is None or nodes < 2 or member.server.name not in _ADDRESS:
         return
-    metadata = template_of(member.pod_set, subject).metadata
-    if "true" in (metadata.labels.get(_INJECT), metadata.annotations.get(_INJECT)):
+    if refusal := _refusal_of_sidecar(member, subject):
         message = f"joins {nodes} nodes, but the sidecar of the mesh intercepts the traffic between their pods"
-        yield SIDECAR_IN_GROUP.problem(member.path, f"{member.server.name} {message}", f'set {_INJECT}: "false"')
+        yield SIDECAR_IN_GROUP.problem(member.path, f"{member.server.name} {message}", f"set {refusal}")
     yield from _check_address(member, nodes, subject)
     yield from _check_node_rank(member, nodes, subject)
     pods = _pods_of_kind(member, subject) if group is None else group.pods
@@ -213,6 +219,35 @@ def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[P
             fix = f"set --nnodes {pods}, or create {nodes} pods"
         message = f"{waits}, but {has} can join"
         yield MORE_NODES_THAN_PODS.problem(member.path, message, fix, words=member.server.arguments.written("nodes"))
+
+
+def _refusal_of_sidecar(member: ServerContainer, subject: Subject) -> str:
+    """Return the setting by which pods refuse the sidecar of a mesh; "" for pods without a sidecar, and for pods of the
+    host network.
+
+    Source: istio/istio@00af2c5549d5 pkg/kube/inject/inject.go injectRequired; linkerd/linkerd2 pkg/k8s/labels.go;
+    kumahq/kuma pkg/plugins/runtime/k8s/webhooks/injector.
+    """
+    if member.spec.host_network:
+        return ""
+    metadata = template_of(member.pod_set, subject).metadata
+    known = subject.cluster_view().find_namespace(subject.namespace)
+    of_namespace: Mapping[str, str] = {} if known is None else Namespace.of(known).metadata.labels
+    own = metadata.labels.get(_INJECT, metadata.annotations.get(_INJECT, ""))
+    if own.lower() in _YES or (not own and _has_injection(of_namespace)):
+        return "" if of_namespace.get(_INJECTION) == "disabled" else f'{_INJECT}: "false"'
+    if metadata.annotations.get(_LINKERD) in ("enabled", "ingress"):
+        return f"the annotation {_LINKERD}: disabled"
+    if metadata.labels.get(_KUMA, of_namespace.get(_KUMA)) in ("enabled", "true"):
+        return f"the label {_KUMA}: disabled"
+    return ""
+
+
+def _has_injection(of_namespace: Mapping[str, str]) -> bool:
+    """Return whether the labels of a namespace let Istio add its sidecar to every pod."""
+    if of_namespace.get(_DATA_PLANE) == "ambient":
+        return False
+    return of_namespace.get(_INJECTION, "enabled" if _REVISION in of_namespace else "") == "enabled"
 
 
 def _group_of_worker_set(member: ServerContainer, subject: Subject) -> PodsOfServer | None:
