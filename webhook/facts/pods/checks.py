@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.pods import pod_resources, pod_template, pod_template_scheduling
+from webhook.facts.pods.pod_requests import LIMIT_RANGE_LOOKUPS, limits_of_namespace
 from webhook.facts.pods.workload_update import validate_template_update
 from webhook.facts.subject import Check, Subject
 from webhook.patch.schema import is_builtin
@@ -30,13 +32,20 @@ def validate_pod_resources(subject: Subject) -> Iterator[Problem]:
         if place.part == "ephemeralContainers":
             yield from pod_resources.validate_no_ephemeral_resources(place)
             continue
-        yield from pod_resources.validate_resource_requirements(place, is_completed=is_completed)
+        yield from pod_resources.validate_resource_requirements(
+            place, is_completed=is_completed, has_default=partial(_has_default_limit, subject)
+        )
         yield from pod_resources.validate_hugepages_are_not_alone(place)
     if pod.has("overhead"):
         yield from pod_resources.validate_overhead(pod)
     if pod.has("resources"):
         yield from pod_resources.check_no_pod_resources_on_windows(pod)
         yield from pod_resources.validate_pod_resource_consistency(places)
+
+
+def _has_default_limit(subject: Subject, name: str) -> bool:
+    """Return whether a LimitRange sets the limit of a resource in a Pod. In a template the limit must be written."""
+    return subject.template_of is None and name in limits_of_namespace(subject.cluster_view()).default
 
 
 def check_resources_outside_templates(subject: Subject) -> Iterator[Problem]:
@@ -103,6 +112,7 @@ CHECKS: Final = (
         group="pod-resources",
         run=validate_pod_resources,
         kinds=_POD,
+        lookups=LIMIT_RANGE_LOOKUPS,
         of_pods_with=frozenset((RESOURCES, POD_RESOURCES)),
     ),
     Check(group="pod-resources", run=check_resources_outside_templates, other_than=_POD),

@@ -14,7 +14,7 @@ AggregateContainerRequests for the sums.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -246,11 +246,14 @@ def may_be_for_autopilot(pod: PodSpec) -> bool:
     return any(key.startswith(_OF_GKE) for key in pod.node_selector)
 
 
-def validate_resource_requirements(place: ResourcesOfPart, *, is_completed: bool = False) -> Iterator[Problem]:
+def validate_resource_requirements(
+    place: ResourcesOfPart, *, is_completed: bool = False, has_default: Callable[[str], bool] = lambda _: False
+) -> Iterator[Problem]:
     """Yield the problems of ValidateContainerResourceRequirements, validatePodResources and overhead.
 
-    `is_completed`: whether a webhook may set the limits that Kubernetes requires. All unknown names
-    together make one problem, because fields with a wrong indentation also look like unknown names.
+    `is_completed`: whether a webhook may set the limits that Kubernetes requires. `has_default`: whether a LimitRange
+    sets the limit of a resource before the API server checks the pod. All unknown names together make one problem,
+    because fields with a wrong indentation also look like unknown names.
     """
     is_pod = place.part == "pod"
     unknown: list[Problem] = []
@@ -268,6 +271,8 @@ def validate_resource_requirements(place: ResourcesOfPart, *, is_completed: bool
             broken = _first_broken_rule(name, value, is_pod=is_pod) or _rule_broken_by_request_and_limit(
                 place, name, value
             )
+            if broken and broken.rule is LIMIT_REQUIRED and place.part != "pod" and has_default(name):
+                continue
             if broken and broken.rule is LIMIT_REQUIRED and is_completed:
                 message = "has no limit, and only GKE Autopilot adds the limit"
                 broken = replace(broken, rule=LIMIT_LEFT_TO_AUTOPILOT, message=message)
