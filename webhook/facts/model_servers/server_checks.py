@@ -40,7 +40,7 @@ from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 from webhook.typed.autoscaling import HorizontalPodAutoscaler
 from webhook.typed.cluster_objects import LimitRange
-from webhook.typed.pods import PodSpec
+from webhook.typed.pods import Container, PodSpec
 
 HIDDEN_GPUS: Final = MODEL_SERVER.rule(
     "model-server/hidden-gpus",
@@ -194,9 +194,9 @@ def check_visible_devices(member: ServerContainer) -> Iterator[Problem]:
     yield from _check_hidden_gpus(member)
     path, values = member.path, member.container.environment.by_name()
     is_nvidia, has_whole_node = member.gpus.vendor == "nvidia", (member.gpus.count or 0) >= _WHOLE_NODE
-    if not (is_nvidia or member.gpus.by_claims) or has_whole_node:
+    if not (is_nvidia or member.gpus.vendor == "amd" or member.gpus.by_claims) or has_whole_node:
         return
-    if (values.get(NVIDIA) or "").strip() not in _NO_GPUS:
+    if (is_nvidia or member.gpus.by_claims) and (values.get(NVIDIA) or "").strip() not in _NO_GPUS:
         message = f"sets {NVIDIA} to `{values[NVIDIA]}`, so the container may see GPUs of other pods"
         fix = f"remove {NVIDIA}, because the device plugin sets this variable"
         yield _problem_of_visible_gpus(path, message, fix, (NVIDIA,))
@@ -271,28 +271,45 @@ def advise_model_source(member: ServerContainer) -> Iterator[Problem]:
 
 
 def check_autoscalers(members: Sequence[ServerContainer], subject: Subject) -> Iterator[Problem]:
-    """Report an autoscaler that scales the servers by a share of a request, if a server does not set the request."""
+    """Report an autoscaler that scales the servers by a share of a request, if a container that it counts does not set
+    the request. A LimitRange may set the request.
+    """
     view, name = subject.cluster_view(), subject.metadata.name
-    if not name or not members:
+    if not name or not members or any(True for _ in view.typed_here(LimitRange)):
         return
     key = f"{subject.attributes.kind.kind}/{name}"
     for autoscaler in view.typed_under_key(HorizontalPodAutoscaler, BY_TARGET, key):
         for metric in autoscaler.spec.metrics:
-            name, container = metric.resource_and_container
-            if name not in _SCALED:
-                continue
-            counted_members = (each for each in members if container in ("", each.container.name))
-            lacking = next((each for each in counted_members if not _requests_resource(each, name)), None)
+            resource, counted_name = metric.resource_and_container
+            lacking = _container_without_request(members, resource, counted_name) if resource in _SCALED else None
             if lacking is not None:
                 scaler = f"HorizontalPodAutoscaler `{autoscaler.name}`"
-                message = f"requests no {name}, but {scaler} scales by a share of this request"
-                fix = f"request {name}, or scale by the server's own metrics"
-                yield CPU_AUTOSCALER.problem(lacking.path, message, fix)
+                member, container = lacking
+                who = "" if container.name == member.container.name else f"container `{container.name}` "
+                message = f"{who}requests no {resource}, but {scaler} scales by a share of this request"
+                fix = f"request {resource}, or scale by the server's own metrics"
+                yield CPU_AUTOSCALER.problem(member.locate(container.at), message, fix)
                 return
 
 
-def _requests_resource(member: ServerContainer, name: str) -> bool:
-    resources = member.container.resources
+def _container_without_request(
+    members: Sequence[ServerContainer], resource: str, name: str
+) -> tuple[ServerContainer, Container] | None:
+    """Return the first container that an autoscaler counts and that does not request the resource, with the server of
+    its pod. With the name "", the autoscaler counts all containers of a pod. The resources of a pod as a whole replace
+    the requests of its containers.
+    """
+    for member in members:
+        if member.spec.has("resources") or member.spec.is_omitted("resources"):
+            continue
+        for container in (member.container, *member.spec.containers):
+            if name in ("", container.name) and not _requests_resource(container, resource):
+                return member, container
+    return None
+
+
+def _requests_resource(container: Container, name: str) -> bool:
+    resources = container.resources
     return name in resources.requests or name in resources.limits or resources.is_omitted("requests")
 
 

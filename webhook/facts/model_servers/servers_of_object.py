@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from webhook.apimachinery.paths import FieldPath, get
@@ -190,6 +190,8 @@ def server_container(
     server = with_variables_of_config_maps(server, container, subject)
     wants_gpus = not vllm.wants_no_gpu(server, container.image)
     gpus = gpus_of_container(container, podset.name, subject)
+    if not wants_gpus:
+        gpus = replace(gpus, requested_zero="")
     return ServerContainer(
         server=server,
         container=container,

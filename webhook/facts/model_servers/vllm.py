@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 from webhook.apimachinery.images import parse_image_name
 from webhook.facts.model_servers.arguments import Arguments
 from webhook.facts.model_servers.processes import ServerProcesses
-from webhook.facts.model_servers.started_servers import StartedServer
+from webhook.facts.model_servers.started_servers import LLAMA, StartedServer
 from webhook.text.wording import some_of
 
 _DATA_TYPES: Final = {
@@ -41,6 +41,8 @@ _PREFILL_WITH_DATA: Final[_Release] = (0, 32, 0)
 """Releases before this one refuse prefill context ranks together with data parallel ranks."""
 _LOCAL_BACKENDS: Final = frozenset(("", "mp", "uni"))
 _CPU: Final = re.compile(r"(?i)(^|[-/:_])cpu([-/:_.]|$)")
+_LLAMA_CPU_IMAGE: Final = re.compile(r"ghcr\.io/(?:ggml-org|ggerganov)/llama\.cpp:server(?:-b[0-9]{1,6})?", re.ASCII)
+"""The builds of llama.cpp without a library for GPUs (ggml-org/llama.cpp docs/docker.md)."""
 _CUDA_IMAGE: Final = "vllm/vllm-openai"
 _REMOVE: Final = "remove the flag"
 _MOST_NAMED: Final = 4
@@ -128,13 +130,15 @@ def _processes_by_ray(server: StartedServer, world: int, *, joins_ray: bool, is_
 
 
 def wants_no_gpu(server: StartedServer, image: str) -> bool:
-    """Return whether an argument, a variable or the image makes vLLM run on the CPU.
+    """Return whether an argument, a variable or the image makes a server run on the CPU.
 
     VLLM_TARGET_DEVICE chooses the device when vLLM is built. A server does not read the variable (vllm/platforms
     cpu_platform_plugin), so the variable only shows how an image of unknown origin was built.
     """
     if _CPU.search(image.rsplit("/", 1)[-1]) is not None or "vllm-cpu" in image:
         return True
+    if server.name == LLAMA:
+        return _LLAMA_CPU_IMAGE.fullmatch(image) is not None
     built_for = "" if parse_image_name(image).short_name == _CUDA_IMAGE else server.variables.get("VLLM_TARGET_DEVICE")
     return (server.arguments.values.get("device") or built_for) == "cpu"
 
