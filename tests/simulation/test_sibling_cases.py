@@ -32,8 +32,8 @@ def is_right(case):
     said = judge(case["files"], case["context"], is_whole=case["whole"])
     texts = [each.lower() for each in said.texts]
     if case["trap"]:
-        return not any(holds_words(texts, [word]) for word in case["never"])
-    return holds_words(texts, case["must"])
+        return not any(holds_words(texts, [word.lower()]) for word in case["never"])
+    return holds_words(texts, [word.lower() for word in case["must"]])
 
 
 @pytest.mark.parametrize("case_id", ["f-2-kp-limit-nodes", "r4-vq-ancestor", "f-2-hami-sched"])
