@@ -1,9 +1,10 @@
 """Shares of GPU cards under HAMi, Volcano and Koordinator: how many cards a container needs, and how much of each card.
 
 A container gets each card at most once, and needs the requested memory on each card. An annotation lists the cards of a
-node. With HAMi, only HAMi's scheduler counts memory and cores of cards, and no node offers these as resources. So
-pods that HAMi's webhook ignores wait for ever. The webhook ignores pods of schedulers other than the default scheduler
-and its own --scheduler-name, which HAMi's chart sets to hami-scheduler.
+node, and annotations of the pod may choose cards by type or UUID. With HAMi, only HAMi's scheduler counts memory and
+cores of cards, and no node offers these as resources. So pods that HAMi's webhook ignores wait for ever. The webhook
+ignores pods of schedulers other than the default scheduler and its own --scheduler-name, which HAMi's chart sets to
+hami-scheduler.
 
 Source: Project-HAMi/HAMi@4707fb02 pkg/scheduler/webhook.go, pkg/device/nvidia/device.go; volcano-sh/volcano@ed72c7c81
 pkg/scheduler/api/devices/nvidia/vgpu/utils.go; koordinator-sh/koordinator@a7a1b76b deviceshare/utils.go.
@@ -48,6 +49,7 @@ from webhook.typed.fields import Number, Text
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container, PodTemplate
 from webhook.typed.view import ReadingContext, Typed
+from webhook.yamltext.placeholders import is_placeholder
 
 CARDS: Final = SHARED_GPU.rule(
     "shared-gpu/cards",
@@ -75,6 +77,18 @@ PRIVILEGED: Final = SHARED_GPU.rule(
     title="HAMi does not share the GPU of a privileged container",
     why="HAMi up to v2.9 ignores the container, so the container sees every GPU. Later releases refuse the pod.",
     source="Project-HAMi/HAMi@4707fb02 pkg/scheduler/webhook.go",
+    level="advice",
+    fails="silent",
+)
+MEMORY_NUMBER: Final = SHARED_GPU.rule(
+    "shared-gpu/memory-number",
+    title="A container requests more memory of a card than HAMi can count",
+    why=(
+        "HAMi counts MiB in 32 bits. For a larger number, HAMi up to v2.9 sets no limit or finds no card, and later "
+        "releases give the container no card."
+    ),
+    source="Project-HAMi/HAMi@4707fb02 pkg/device/nvidia/device.go",
+    function="GenerateResourceRequests",
     level="advice",
     fails="silent",
 )
@@ -157,9 +171,15 @@ _KOORDINATOR_CORES: Final = "koordinator.sh/gpu-core"
 _KOORDINATOR_MEMORY: Final = ("koordinator.sh/gpu-memory-ratio", "koordinator.sh/gpu-memory")
 _KOORDINATOR_SCHEDULER: Final = "koord-scheduler"
 _WHOLE: Final = 100
-_SHARES: Final = frozenset((_HAMI_CORES, _HAMI_PERCENT, _VOLCANO_CORES, _VOLCANO_GPU, *_KOORDINATOR))
+_SHARES: Final = frozenset((_HAMI_CORES, _HAMI_MEMORY, _HAMI_PERCENT, _VOLCANO_CORES, _VOLCANO_GPU, *_KOORDINATOR))
 """Resources that are shares of cards, or that only one scheduler counts."""
 _MIG: Final = "mig"
+_LARGEST_NUMBER: Final = 2**31 - 1
+_BY_TYPE: Final = ("nvidia.com/use-gputype", "nvidia.com/nouse-gputype")
+_BY_ID: Final = ("nvidia.com/use-gpuuuid", "nvidia.com/nouse-gpuuuid")
+"""Annotations of a pod with the cards that a scheduler may and may not use. Volcano reads only the types."""
+_MOST_SHOWN: Final = 80
+"""The length of the longest annotation that a message shows."""
 _BY_HOST_NAME: Final = "remove nodeName, and select the node by nodeSelector `kubernetes.io/hostname`"
 
 
@@ -167,20 +187,24 @@ class RegisteredCard(Typed):
     """A card in the annotation that HAMi writes from 2.8 on."""
 
     devmem = Number()
+    id = Text()
     mode = Text()
+    type = Text()
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A card of a node: memory in MiB, and whether a container may have several parts of the card (MIG)."""
+    """A card of a node: memory in MiB, whether a container may have several parts of the card (MIG), type and UUID."""
 
     memory: int
     has_parts: bool
+    type: str = ""
+    uuid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CardsOfNodes:
-    """The cards of the nodes that fit a pod. Each node has at least one card.
+    """The cards that a pod may use on the nodes that fit the pod. There is at least one node.
 
     Args:
         by_node: the cards, by the name of the node.
@@ -188,6 +212,7 @@ class CardsOfNodes:
         node_with_most: the name of a node with this number of cards.
         largest: the memory of the largest card in MiB.
         have_parts: whether a container may have several parts of some card.
+        chosen_by: the annotations of the pod that choose the cards, such as `nvidia.com/use-gputype: A100`.
     """
 
     by_node: Mapping[str, tuple[Card, ...]]
@@ -195,14 +220,15 @@ class CardsOfNodes:
     node_with_most: str
     largest: int
     have_parts: bool
+    chosen_by: str
 
     @classmethod
-    def of(cls, by_node: Mapping[str, tuple[Card, ...]]) -> CardsOfNodes:
+    def of(cls, by_node: Mapping[str, tuple[Card, ...]], chosen_by: str = "") -> CardsOfNodes:
         """Return the cards of nodes with their largest values."""
         node, most = max(((name, len(listed)) for name, listed in by_node.items()), key=lambda pair: pair[1])
         cards = [card for listed in by_node.values() for card in listed]
-        largest = max(card.memory for card in cards)
-        return cls(by_node, most, node, largest, any(card.has_parts for card in cards))
+        largest = max((card.memory for card in cards), default=0)
+        return cls(by_node, most, node, largest, any(card.has_parts for card in cards), chosen_by)
 
     def have_memory(self, memory: int, count: int, deadline: Deadline) -> bool:
         """Return whether one node has `count` cards, or enough parts of a card, with at least `memory` MiB."""
@@ -299,6 +325,10 @@ def check_amounts(subject: Subject) -> Iterator[Problem]:
                 elif name == _HAMI_CORES and amount > _WHOLE:
                     message = "is more than the 100 per cent of one card, so it counts as 100 for gpucores"
                     problem = CORES.problem(path, message, above_one, amount)
+                elif name == _HAMI_MEMORY and amount > _LARGEST_NUMBER:
+                    message = f"is a number of MiB, and HAMi counts at most {_LARGEST_NUMBER}"
+                    written = resources.limits.get(name, resources.requests.get(name))
+                    problem = MEMORY_NUMBER.problem(path, message, "write the number of MiB without a unit", written)
                 elif (name == _HAMI_PERCENT and amount > _UNSET_PERCENT and _HAMI_MEMORY not in amounts) or (
                     name == _VOLCANO_CORES and amount > _WHOLE and is_of_volcano
                 ):
@@ -345,6 +375,8 @@ def _requested_cards(container: Container) -> Iterator[RequestedCards]:
     amounts = _amounts(container)
     for number, memory_name, annotation in _NAMES_OF_CARDS:
         memory = amounts.get(memory_name, 0)
+        if annotation == HAMI_CARDS and memory > _LARGEST_NUMBER:
+            memory = 0  # HAMi counts another number: see check_amounts
         if count := amounts.get(number, 1 if memory else 0):
             yield RequestedCards(
                 container, number, memory_name, annotation, count, memory, is_counted=number in amounts
@@ -353,20 +385,26 @@ def _requested_cards(container: Container) -> Iterator[RequestedCards]:
 
 def _check_container(requested: RequestedCards, cards: CardsOfNodes, each: PodsAndNodes) -> Iterator[Problem]:
     count, memory = requested.count, requested.memory
+    chosen = f" that `{cards.chosen_by}` allows" if cards.chosen_by else ""
     if cards.most < count and not cards.have_parts:
-        message = (
-            f"requests shares of {count} different cards, but no node has more than {counted(cards.most, 'card')} "
-            f"(node {cards.node_with_most})"
-        )
-        path = each.pods.locate(path_of_amount(requested.container, requested.number))
-        yield CARDS.problem(path, message, f"request {cards.most}", count if requested.is_counted else None)
+        of_node = f"{counted(cards.most, 'card')}{chosen} (node {cards.node_with_most})"
+        message = f"requests shares of {count} different cards, but no node has more than {of_node}"
+        fix = f"request {cards.most}"
+        if not cards.most:
+            message = f"requests {counted(count, 'card')}, but no node has a card{chosen}"
+            fix = "change the annotation of the pod template"
+        name = requested.number if requested.is_counted else requested.memory_name
+        path = each.pods.locate(path_of_amount(requested.container, name))
+        yield CARDS.problem(path, message, fix, count if requested.is_counted else None)
     elif memory and not cards.have_memory(memory, count, each.view.deadline):
         path = each.pods.locate(path_of_amount(requested.container, requested.memory_name))
-        has = f"the largest card has {cards.largest} MiB"
+        message = f"is memory of one card in MiB, but the largest card{chosen} has {cards.largest} MiB, so no card fits"
+        fix = "request less, or more cards"
         if cards.largest >= memory:
-            has = f"no node has {count} cards with this memory"
-        message = f"is memory of one card in MiB, but {has}, so no card fits"
-        yield CARD_MEMORY.problem(path, message, "request less, or more cards", memory)
+            no_node = f"no node has {count} cards{chosen} with so much memory"
+            message = f"is memory of each of the {count} cards in MiB, but {no_node}"
+            fix = "request less, or fewer cards"
+        yield CARD_MEMORY.problem(path, message, fix, memory)
 
 
 def _check_container_of_hami(container: Container, each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
@@ -476,7 +514,47 @@ def _cards_of_nodes(each: PodsAndNodes, annotation: str) -> CardsOfNodes | None:
     """Return the cards of the nodes that fit a pod; None if no node fits, or if a node lists no cards."""
     of_all = read_cards(IdentityKey(each.view.list_visible_json(Node.gvk)), annotation)
     cards = {offer.name: of_all.get(offer.name, ()) for offer in each.fitting}
-    return CardsOfNodes.of(cards) if cards and all(cards.values()) else None
+    if not cards or not all(cards.values()):
+        return None
+    written, names = each.pods.template.metadata.annotations, (*_BY_TYPE, *(_BY_ID if annotation == HAMI_CARDS else ()))
+    choices = {name: written[name] for name in names if written.get(name, "").strip()}
+    if not choices:
+        return CardsOfNodes.of(cards)
+    if any(map(is_placeholder, choices.values())):
+        return None
+    wanted = _WantedCards(choices, each.view.deadline)
+    shown = (f"{name}: {value}" if len(value) <= _MOST_SHOWN else name for name, value in choices.items())
+    chosen_by = ", ".join(shown)
+    return CardsOfNodes.of({name: tuple(filter(wanted.include, listed)) for name, listed in cards.items()}, chosen_by)
+
+
+class _WantedCards:
+    """The cards that the annotations of a pod allow: a part of the type in any case, or a whole UUID.
+
+    Source: Project-HAMi/HAMi@4707fb02 pkg/device/devices.go CheckType and CheckUUID.
+    """
+
+    def __init__(self, choices: Mapping[str, str], deadline: Deadline) -> None:
+        self._types = [_words(choices.get(name, "").upper()) for name in _BY_TYPE]
+        self._ids = [_words(choices.get(name, "")) for name in _BY_ID]
+        self._of_types: dict[str, bool] = {}
+        self._deadline = deadline
+
+    def include(self, card: Card) -> bool:
+        used, unused = self._ids
+        return (not used or card.uuid in used) and card.uuid not in unused and self._include_type(card.type)
+
+    def _include_type(self, name: str) -> bool:
+        if name not in self._of_types:
+            wanted, unwanted = (
+                [word in name.upper() for word in self._deadline.charge_for_items(words)] for words in self._types
+            )
+            self._of_types[name] = (not wanted or any(wanted)) and not any(unwanted)
+        return self._of_types[name]
+
+
+def _words(listed: str) -> frozenset[str]:
+    return frozenset(filter(None, map(str.strip, listed.split(","))))
 
 
 @lru_cache(maxsize=_KEPT_STATES)
@@ -495,20 +573,19 @@ def cards_of_node(offer: NodeOffer, annotation: str) -> tuple[Card, ...]:
     except (ValueError, RecursionError):
         return ()
     read = [RegisteredCard.of(each) for each in (listed if isinstance(listed, list) else ())]
-    return tuple(Card(card.devmem, card.mode == _MIG) for card in read if card.devmem > 0)
+    return tuple(Card(card.devmem, card.mode == _MIG, card.type, card.id) for card in read if card.devmem > 0)
 
 
 def _card_of_item(fields: list[str], annotation: str) -> Card | None:
     """Return the card of an item with the fields id, count, memory and others; the last field may be the mode."""
     if len(fields) < 5:
         return None
+    uuid, _, memory = fields[:3]
     is_of_volcano = annotation == VOLCANO_CARDS
-    return _card(fields[2], fields[-1] if is_of_volcano or len(fields) > 8 else "")
-
-
-def _card(memory: object, mode: str) -> Card | None:
-    text = str(memory)
-    return Card(int(text), mode == _MIG) if text.isdecimal() and text.isascii() and len(text) < 10 else None
+    if not (memory.isdecimal() and memory.isascii() and len(memory) < 10):
+        return None
+    mode = fields[-1] if is_of_volcano or len(fields) > 8 else ""
+    return Card(int(memory), mode == _MIG, fields[3 if is_of_volcano else 4], uuid)
 
 
 def _amounts(container: Container) -> Mapping[str, int]:
