@@ -30,6 +30,7 @@ DEVICES_IN_FILES = {
     ("deviceplugin.intel.com", "GpuDevicePlugin"),
     ("karpenter.k8s.aws", "EC2NodeClass"),
     ("", "ConfigMap"),
+    ("apps", "DaemonSet"),
     ("apps", "StatefulSet"),
     ("autoscaling", "HorizontalPodAutoscaler"),
     ("apiextensions.k8s.io", "CustomResourceDefinition"),

@@ -37,6 +37,7 @@ _CLUSTER_SCOPED_KINDS: Final[Mapping[str, str]] = {
     "kueue.x-k8s.io": "AdmissionCheck ClusterQueue Cohort MultiKueueCluster MultiKueueConfig "
     "ProvisioningRequestConfig ResourceFlavor Topology WorkloadPriorityClass",
     "nodeinfo.volcano.sh": "Numatopology",
+    "nvidia.com": "ClusterPolicy",
     "openreports.io": "ClusterReport",
     "scheduling.volcano.sh": "Queue",
     "shard.volcano.sh": "NodeShard",

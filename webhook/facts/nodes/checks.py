@@ -6,7 +6,13 @@ from functools import partial
 from typing import Final
 
 from webhook.facts.gpu.device_pods import PLACED
-from webhook.facts.nodes.device_plugin import check_kubelet_socket, check_node_labels, check_sharing
+from webhook.facts.nodes.device_plugin import (
+    PLUGIN_LOOKUPS,
+    check_default_configuration,
+    check_kubelet_socket,
+    check_node_labels,
+    check_sharing,
+)
 from webhook.facts.nodes.node_devices import validate_node_devices
 from webhook.facts.nodes.node_offers import CLASS_LOOKUPS, NODE_LOOKUPS
 from webhook.facts.nodes.node_pools import NODE_POOL_LOOKUPS, validate_node_pools
@@ -32,7 +38,17 @@ CHECKS: Final = (
     _check(group="shared-gpu", run=check_pods_of_hami),
     _check(group="shared-gpu", run=check_amounts),
     Check(group="tpu", run=check_tpu_slices, kinds=PLACED, of_made_objects=False),
-    Check(group="device-plugin", run=check_node_labels, kinds=frozenset((("", "Node"),))),
+    Check(
+        group="device-plugin",
+        run=check_node_labels,
+        kinds=frozenset((("", "Node"),)),
+        lookups_of_audits=PLUGIN_LOOKUPS,
+    ),
     Check(group="device-plugin", run=check_sharing, kinds=frozenset((("", "ConfigMap"),))),
+    Check(
+        group="device-plugin",
+        run=check_default_configuration,
+        kinds=frozenset((("apps", "DaemonSet"), ("nvidia.com", "ClusterPolicy"))),
+    ),
     Check(group="device-plugin", run=check_kubelet_socket, kinds=frozenset((("apps", "DaemonSet"),))),
 )

@@ -1,10 +1,10 @@
 """The configuration and the release of NVIDIA's device plugin, node labels that name an absent configuration, and
 configurations that the plugin refuses.
 
-A label of a node names a key of a ConfigMap: the configuration of the plugin on this node. No object shows which
-ConfigMap the plugin reads. Another label names the MIG profile of the node. From release 26.3 of the GPU operator on,
-the MIG manager derives the profiles from the hardware unless a ClusterPolicy names a ConfigMap. So a profile is
-reported only if a ClusterPolicy names a ConfigMap and the ConfigMap lacks the profile.
+A label of a node names a key of a ConfigMap: the configuration of the plugin on this node. The ConfigMap is the volume
+of the config-manager, or a ClusterPolicy names the ConfigMap. Another label names the MIG profile of the node. From
+release 26.3 of the GPU operator on, the MIG manager derives the profiles from the hardware unless a ClusterPolicy names
+a ConfigMap. So a profile is reported only if a ClusterPolicy names a ConfigMap and the ConfigMap lacks the profile.
 
 Source: NVIDIA/k8s-device-plugin@1b826acc6 api/config/v1 and cmd/config-manager/main.go; NVIDIA/gpu-operator@a22dbf671
 values.yaml for the releases of the operator, and assets/state-mig-manager.
@@ -13,11 +13,14 @@ values.yaml for the releases of the operator, and assets/state-mig-manager.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import PurePosixPath
 from typing import Final
 
 from webhook.apimachinery.images import parse_image_name
+from webhook.apimachinery.paths import FieldPath
 from webhook.apimachinery.releases import Release, parse_release
+from webhook.cluster.interest import interest_in_fields
 from webhook.errors import InputError
 from webhook.facts.nodes.node_offers import NodeOffer, images_of_deployments
 from webhook.facts.nodes.types import DEVICE_PLUGIN, ClusterPolicy, PluginConfiguration, SharingSettings
@@ -28,13 +31,14 @@ from webhook.text.wording import counted, either
 from webhook.typed.cluster_objects import DaemonSet, Node
 from webhook.typed.collections import Items
 from webhook.typed.objects import ConfigMap
+from webhook.typed.pods import Container
 from webhook.typed.view import ReadingContext
 from webhook.yamltext import yamlfile
 from webhook.yamltext.placeholders import is_placeholder
 
 CONFIG: Final = DEVICE_PLUGIN.rule(
     "device-plugin/config",
-    title="A node names a configuration of the device plugin that does not exist",
+    title="A configuration of the device plugin does not exist",
     why="The config-manager exits with an error, so the plugin keeps its old configuration or offers no GPUs.",
     level="advice",
 )
@@ -67,6 +71,14 @@ SHARING: Final = DEVICE_PLUGIN.rule(
 CONFIG_LABEL: Final = "nvidia.com/device-plugin.config"
 MPS_RELAXED: Final[Release] = (0, 20)
 """The first release of the device plugin that honours `failRequestsGreaterThanOne: false` for MPS."""
+PLUGIN_LOOKUPS: Final = (
+    interest_in_fields(DaemonSet.gvk, "spec.template"),
+    interest_in_fields(ClusterPolicy.gvk, "spec.devicePlugin.config", "spec.migManager.config"),
+)
+"""The look-ups of audits. Only files show which ConfigMap a plugin reads."""
+_SOURCE: Final = "CONFIG_FILE_SRCDIR"
+_DEFAULT: Final = "DEFAULT_CONFIG"
+"""The variables of the config-manager with the folder of its ConfigMap, and with the configuration of other nodes."""
 _FEWEST_REPLICAS: Final = 2
 _GPU: Final = "nvidia.com/gpu"
 _IMAGE: Final = "k8s-device-plugin"
@@ -204,14 +216,67 @@ def check_node_labels(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_plugin_config(node: Node, name: str, view: ClusterView) -> Iterator[Problem]:
-    """Report a name that is not a key of the ConfigMap with configurations of the plugin, if there is exactly one such
-    ConfigMap.
+    """Report a name that is not a key of the ConfigMap with configurations of the plugin."""
+    config_map = view.once(_config_map_of_plugin, lambda: _config_map_of_plugin(view))
+    if config_map is not None:
+        yield from _check_key(node.metadata.path("labels", CONFIG_LABEL), name, config_map, "is ")
+
+
+def check_default_configuration(subject: Subject) -> Iterator[Problem]:
+    """Report the configuration for nodes without a label, in a ClusterPolicy or in a DaemonSet with the config-manager,
+    if it is not a key of the ConfigMap.
     """
-    known = [each for each in all_config_maps(view) if _has_plugin_configurations(each)]
-    if len(known) == 1 and name not in known[0].data:
-        message = f"is not a key of ConfigMap `{known[0].name}`, which has {either(known[0].data)}"
-        path = node.metadata.path("labels", CONFIG_LABEL)
+    if subject.group_kind == (ClusterPolicy.gvk.group, ClusterPolicy.gvk.kind):
+        config = subject.typed(ClusterPolicy).spec.device_plugin.config
+        yield from _check_default(config.path("default"), config.default, ("", config.name), subject)
+        return
+    for container, named in _config_managers(subject.typed(DaemonSet)):
+        default = container.environment.by_name().get(_DEFAULT) or ""
+        yield from _check_default(container.path("env"), default, named, subject)
+        return  # an init container and a sidecar have the same variables
+
+
+def _check_default(path: FieldPath, default: str, named: tuple[str, str], subject: Subject) -> Iterator[Problem]:
+    known = _config_maps_of_names(subject.cluster_view(), {named})
+    if default and len(known) == 1:
+        yield from _check_key(path, default, known[0], "is the configuration of nodes without a label, but is ")
+
+
+def _check_key(path: FieldPath, name: str, config_map: ConfigMap, verb: str) -> Iterator[Problem]:
+    """Report a name that is not a key of a ConfigMap."""
+    if config_map.data and name not in config_map.data and not is_placeholder(name):
+        message = f"{verb}not a key of ConfigMap `{config_map.name}`, which has {either(config_map.data)}"
         yield CONFIG.problem(path, message, "name one of these keys, or add the key", name)
+
+
+def _config_map_of_plugin(view: ClusterView) -> ConfigMap | None:
+    """Return the ConfigMap that config-managers mount or a ClusterPolicy names, or else the only ConfigMap with
+    configurations of the plugin; None if this may be several ConfigMaps.
+    """
+    known_view = view.copy_without_missing_objects()
+    named = {name for each in known_view.list_typed(DaemonSet) for _, name in _config_managers(each)} or {
+        ("", each.spec.device_plugin.config.name) for each in known_view.list_typed(ClusterPolicy)
+    } - {("", "")}
+    known = _config_maps_of_names(view, named)
+    if not named:
+        known = [each for each in all_config_maps(view) if _has_plugin_configurations(each)]
+    return known[0] if len(known) == 1 and len(named) < 2 else None
+
+
+def _config_maps_of_names(view: ClusterView, named: AbstractSet[tuple[str, str]]) -> list[ConfigMap]:
+    """Return the ConfigMaps with one of the namespaces and names; the namespace "" means any."""
+    return [each for each in all_config_maps(view) if (each.namespace, each.name) in named or ("", each.name) in named]
+
+
+def _config_managers(daemon_set: DaemonSet) -> Iterator[tuple[Container, tuple[str, str]]]:
+    """Yield the containers with a config-manager, and the namespace and name of the ConfigMap that each mounts."""
+    spec = daemon_set.spec.template.spec
+    for container in spec.all_containers():
+        folder = container.environment.by_name().get(_SOURCE)
+        volumes = {mount.name for mount in container.volume_mounts if folder and mount.mount_path == folder}
+        for volume in spec.volumes:
+            if volume.name in volumes and volume.config_map.name and not volume.config_map.has("items"):
+                yield container, (daemon_set.namespace, volume.config_map.name)
 
 
 def _has_plugin_configurations(config_map: ConfigMap) -> bool:

@@ -138,9 +138,22 @@ class MigManager(Typed):
     config = Part(NamedConfigMap)
 
 
+class DevicePluginConfig(NamedConfigMap):
+    """nvidia.com/v1 DevicePluginConfig; `default` is the configuration of nodes without a label."""
+
+    default = Text()
+
+
+class DevicePlugin(Typed):
+    """nvidia.com/v1 DevicePluginSpec."""
+
+    config = Part(DevicePluginConfig)
+
+
 class ClusterPolicySpec(Typed):
     """nvidia.com/v1 ClusterPolicySpec."""
 
+    device_plugin = Part(DevicePlugin)
     mig_manager = Part(MigManager)
 
 
