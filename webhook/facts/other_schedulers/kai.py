@@ -2,7 +2,8 @@
 refuses.
 
 KAI reads the queue from a label of the top owner, then from the same label of the pod, then from the label `project`.
-Without these labels KAI uses default-queue. Pods with priority 100 or more are not preemptible, and may use only the
+Of a CronJob KAI reads the labels of the Job. Without these labels KAI uses default-queue. A queue with a missing parent
+does not exist for KAI, nor do its children. Pods with priority 100 or more are not preemptible, and may use only the
 quota of the queue and of its parents.
 
 Source: kai-scheduler/KAI-Scheduler@d5bc503a pkg/podgrouper, pkg/scheduler/actions/utils/input_jobs.go,
@@ -14,11 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from webhook.apimachinery.attributes import GroupVersionKind
-from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.images import parse_image_name
+from webhook.apimachinery.paths import FieldPath, get
+from webhook.apimachinery.releases import Release, parse_release
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import PLACED, located_templates, without_repeated_problems
-from webhook.facts.kinds import POD
+from webhook.facts.kinds import CRON_JOB, POD
 from webhook.facts.other_schedulers.kai_gangs import (
     DEVICES,
     FRACTION,
@@ -40,6 +43,7 @@ from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted, did_you_mean
 from webhook.typed import pod_parts
+from webhook.typed.cluster_objects import Deployment
 from webhook.typed.fields import Part, Text, ValueMap
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodSpec
@@ -58,6 +62,25 @@ class KaiQueue(Object):
 
     gvk = GroupVersionKind("scheduling.run.ai", "v2", "Queue")
     spec = Part(KaiQueueSpec)
+
+
+class KaiGlobalConfig(Typed):
+    """kai.scheduler/v1 GlobalConfig."""
+
+    queue_label_key = Text()
+
+
+class KaiConfigSpec(Typed):
+    """kai.scheduler/v1 ConfigSpec."""
+
+    global_config = Part(KaiGlobalConfig, name="global")
+
+
+class KaiConfig(Object):
+    """kai.scheduler/v1 Config, from which KAI's operator installs KAI."""
+
+    gvk = GroupVersionKind("kai.scheduler", "v1", "Config")
+    spec = Part(KaiConfigSpec)
 
 
 QUEUE: Final = KAI.rule(
@@ -105,7 +128,7 @@ NODE_NAME: Final = KAI.rule(
 FRACTION_PLACE: Final = KAI.rule(
     "kai/fraction-place",
     title="A fraction of a GPU is written where KAI does not read it",
-    why="KAI reads these annotations only on pods, so the pods get no GPU.",
+    why="KAI reads only annotations of pods, and the names have no prefix, so the pods get no GPU.",
     source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/common/constants/constants.go",
     fails="silent",
 )
@@ -138,17 +161,27 @@ RESOURCES: Final = KAI.rule(
     refused_by="the webhook of KAI, when the queue is created or changed",
     fails="create",
 )
-KAI_LOOKUPS: Final = (interest_in_fields(KaiQueue.gvk, "spec"), interest_in_fields(PriorityClass.gvk, "value"))
+KAI_LOOKUPS: Final = (
+    interest_in_fields(KaiQueue.gvk, "spec"),
+    interest_in_fields(KaiConfig.gvk, "spec.global.queueLabelKey"),
+    interest_in_fields(PriorityClass.gvk, "value"),
+)
 SCHEDULER: Final = "kai-scheduler"
 _RAY: Final = "ray.io"
 _DOMAIN: Final = "kai.scheduler/"
 """The prefix of KAI's labels."""
 _DEFAULT_SCHEDULERS: Final = ("", "default-scheduler")
 _QUEUE_LABEL: Final = "kai.scheduler/queue"
+_DEFAULT_QUEUE: Final = "default-queue"
 _OLD_LABEL: Final = "runai/queue"
+_NEW_LABEL_SINCE: Final[Release] = (0, 6)
+_IMAGES: Final = "kai-scheduler/"
+"""The images of KAI are in a repository with this name."""
 _PREEMPTIBILITY: Final = "kai.scheduler/preemptibility"
 _CONTAINER: Final = "gpu-fraction-container-name"
 _SHARES: Final = (FRACTION, MEMORY)
+_PREFIXED: Final[Mapping[str, str]] = {f"{_DOMAIN}{name}": name for name in _SHARES}
+"""Names that KAI does not read, and the names that are meant."""
 FRACTIONS: Final = frozenset((FRACTION, MEMORY, DEVICES, _CONTAINER, "mps"))
 """The annotations of pods that request fractions of GPUs."""
 _LEAST_OF_NON_PREEMPTIBLE: Final = 100
@@ -194,14 +227,48 @@ def check_kai_fractions(subject: Subject) -> Iterator[Problem]:
     pods = subject.once(pods_of_kai)
     for each in pods:
         yield from without_repeated_problems(_check_fractions(each), subject)
+    if not any(name in each.template.metadata.annotations for each in pods for name in _SHARES):
+        yield from _check_fractions_of_owners(pods, subject)
+        for each in pods:
+            yield from without_repeated_problems(_check_places_of_fraction(each), subject)
     if pods and subject.group_kind != POD:
-        annotations = subject.metadata.annotations
-        for name in _SHARES:
-            if name in annotations and not any(name in each.template.metadata.annotations for each in pods):
-                message = f"has no effect because KAI reads `{name}` only from pods, so the pods get no GPU"
-                fix = "move the annotation to the metadata of the pod template"
-                yield FRACTION_PLACE.problem(subject.metadata.path("annotations", name), message, fix)
         yield from _check_min_member(pods, subject)
+
+
+def _check_fractions_of_owners(pods: Sequence[KaiPods], subject: Subject) -> Iterator[Problem]:
+    """Report annotations of the object, or of a Job that the object creates, that request a fraction of a GPU."""
+    gets, and_then = "no GPU", ""
+    if any(_has_gpu_limit(each.template.spec) for each in pods):
+        gets, and_then = "whole GPUs", f" and remove `{GPU}`"
+    paths = {each.podset.path[:end]: None for each in pods for end in range(len(each.podset.path))}
+    for path in paths:
+        annotations: JSON = get(subject.object, (*path, "metadata", "annotations"))
+        for name in _SHARES if isinstance(annotations, dict) else ():
+            if name in annotations:
+                message = f"KAI reads `{name}` only from pods, so the pods get {gets}"
+                fix = f"move the annotation to the metadata of the pod template{and_then}"
+                yield _place_problem((*path, "metadata", "annotations", name), message, fix)
+
+
+def _check_places_of_fraction(pods: KaiPods) -> Iterator[Problem]:
+    """Report a label, or an annotation with a prefix, that requests a fraction of a GPU for pods without devices."""
+    metadata, spec = pods.template.metadata, pods.template.spec
+    if spec.resource_claims or any("/" in name for each in spec.all_containers() for name in each.resources.limits):
+        return
+    for name in _SHARES:
+        if name in metadata.labels:
+            message = f"KAI reads `{name}` from annotations, so the pods get no GPU"
+            yield _place_problem(
+                pods.locate("metadata", "labels", name), message, "write it as an annotation of the pods"
+            )
+    for written, name in _PREFIXED.items():
+        if written in metadata.annotations:
+            message = f"KAI reads `{name}` without a prefix, so the pods get no GPU"
+            yield _place_problem(pods.locate("metadata", "annotations", written), message, f"write `{name}`")
+
+
+def _place_problem(path: FieldPath, reason: str, fix: str) -> Problem:
+    return FRACTION_PLACE.problem(path, f"has no effect because {reason}", fix)
 
 
 def advise_fractions_without_kai(subject: Subject) -> Iterator[Problem]:
@@ -243,20 +310,26 @@ def _check_queue(pods: KaiPods, gang: Gang, subject: Subject) -> Iterator[Proble
             yield _missing_queue_problem(pods, name, subject)
         return
     chain = [queue]
-    while parent := chain[-1].spec.parent_queue:
+    while (parent := chain[-1].spec.parent_queue) and len(chain) <= _MOST_PARENTS:
         above = view.find(KaiQueue, parent, namespaced=False)
-        if not above or len(chain) > _MOST_PARENTS:
+        if not above:
+            if view.is_whole(KaiQueue.gvk):
+                yield _missing_parent_problem(pods, chain, parent)
             break
         chain.append(above)
-    if parent and len(chain) == 1 and view.is_whole(KaiQueue.gvk):
-        message = f"queue {name} has parent `{parent}`, which does not exist, so KAI skips the pods"
-        yield _parent_problem(
-            pods.locate("metadata", "labels"), message, f"create queue {parent}, or correct parentQueue"
-        )
     if any(other.spec.parent_queue == name for other in view.list_visible(KaiQueue)):
         message = f"queue {name} has child queues, so KAI skips the pods"
         yield LEAF.problem(pods.locate("metadata", "labels"), message, "name a queue without children")
     yield from _check_amounts(pods, gang, chain, subject)
+
+
+def _missing_parent_problem(pods: KaiPods, chain: Sequence[KaiQueue], parent: str) -> Problem:
+    name, below = chain[0].name, chain[-1].name
+    message = f"queue {name} has parent `{parent}`, which does not exist, so KAI skips the pods"
+    if below != name:
+        message = f"queue {name} is below queue {below}, whose parent `{parent}` does not exist, so KAI skips the pods"
+    fix = f"create queue {parent}, or correct parentQueue"
+    return _parent_problem(pods.locate("metadata", "labels"), message, fix)
 
 
 def _parent_problem(path: FieldPath, message: str, fix: str) -> Problem:
@@ -265,22 +338,59 @@ def _parent_problem(path: FieldPath, message: str, fix: str) -> Problem:
 
 def queue_of_pods(pods: KaiPods, subject: Subject) -> str:
     """Return the queue that KAI reads for these pods."""
-    labels = (subject.metadata.labels, pods.template.metadata.labels)
-    named = next((each[_QUEUE_LABEL] for each in labels if each.get(_QUEUE_LABEL)), "")
+    labels = (_labels_of_owner(pods, subject), pods.template.metadata.labels)
+    key = queue_label(subject.cluster_view())
+    named = next((each[key] for each in labels if each.get(key)), "")
     project = next((each["project"] for each in labels if each.get("project")), "")
     pool = pods.template.metadata.labels.get("kai.scheduler/node-pool", "")
-    return named or (f"{project}-{pool}" if project and pool else project) or "default-queue"
+    return named or (f"{project}-{pool}" if project and pool else project) or _DEFAULT_QUEUE
+
+
+def _labels_of_owner(pods: KaiPods, subject: Subject) -> Mapping[str, str]:
+    """Return the labels of the object that counts as the owner of the pods: the Job of a CronJob, or else the object.
+
+    Source: kai-scheduler/KAI-Scheduler@d5bc503a pkg/podgrouper/podgrouper/plugins/cronjobs.
+    """
+    if subject.group_kind != CRON_JOB:
+        return subject.metadata.labels
+    job = Object.of(get(subject.object, pods.podset.path[:-2]), (), subject.metadata.reading)
+    return job.metadata.labels
+
+
+def queue_label(view: ClusterView) -> str:
+    """Return the key of the label that names a queue: the key in KAI's Config, or the key of the installed release."""
+    return view.once(queue_label, lambda: _queue_label(view))
+
+
+def _queue_label(view: ClusterView) -> str:
+    for config in view.copy_without_missing_objects().list_typed(KaiConfig):
+        if key := config.spec.global_config.queue_label_key:
+            return key
+    containers = (
+        container
+        for deployment in view.copy_without_missing_objects().list_typed(Deployment)
+        for container in deployment.spec.template.spec.containers
+        if _IMAGES in container.image
+    )
+    releases = [parse_release(parse_image_name(each.image).tag) for each in containers]
+    is_old = bool(releases) and all(release and release < _NEW_LABEL_SINCE for release in releases)
+    return _OLD_LABEL if is_old else _QUEUE_LABEL
 
 
 def _missing_queue_problem(pods: KaiPods, name: str, subject: Subject) -> Problem:
     view, labels = subject.cluster_view(), pods.template.metadata.labels
+    key, path = queue_label(view), pods.locate("metadata", "labels")
     old = labels.get(_OLD_LABEL) or subject.metadata.labels.get(_OLD_LABEL, "")
-    if old and name == "default-queue":
+    if old and name == _DEFAULT_QUEUE:
         message = f"KAI does not read `{_OLD_LABEL}`, so the pods go to {name}, which does not exist"
-        return QUEUE.problem(pods.locate("metadata", "labels"), message, f"label the pods `{_QUEUE_LABEL}: {old}`")
+        return QUEUE.problem(path, message, f"label the pods `{key}: {old}`")
+    of_cron_job = subject.metadata.labels.get(key, "") if subject.group_kind == CRON_JOB else ""
+    if of_cron_job and name == _DEFAULT_QUEUE:
+        message = f"KAI does not read labels of a CronJob, so the pods go to {name}, which does not exist"
+        return QUEUE.problem(path, message, f"label the jobTemplate or the pods `{key}: {of_cron_job}`")
     near = view.nearest(name, (each.name for each in view.list_visible(KaiQueue)))
     message = f"the pods go to queue {name}, which does not exist, so KAI skips the pods"
-    fix = did_you_mean(near, f"create the queue, or name another queue by label `{_QUEUE_LABEL}`")
+    fix = did_you_mean(near, f"create the queue, or name another queue by label `{key}`")
     return QUEUE.problem(pods.locate("metadata", "labels"), message, fix)
 
 
@@ -405,7 +515,13 @@ CHECKS: Final = (
         of_made_objects=False,
         of_pods_with=_OF_PODS,
     ),
-    Check(group="kai", run=check_kai_fractions, kinds=PLACED, of_made_objects=False, of_pods_with=FRACTIONS),
+    Check(
+        group="kai",
+        run=check_kai_fractions,
+        kinds=PLACED,
+        of_made_objects=False,
+        of_pods_with=FRACTIONS | _PREFIXED.keys(),
+    ),
     Check(group="kai", run=advise_fractions_without_kai, kinds=PLACED, of_made_objects=False, of_pods_with=FRACTIONS),
     Check(group="kai", run=check_kai_queue_object, kinds=_QUEUES, lookups=KAI_LOOKUPS),
     Check(group="kai", run=check_kai_pod_group, kinds=_POD_GROUPS),
