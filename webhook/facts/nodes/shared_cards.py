@@ -136,8 +136,11 @@ VGPU_SCHEDULER: Final = SHARED_GPU.rule(
 )
 KOORDINATOR: Final = SHARED_GPU.rule(
     "shared-gpu/koordinator-amount",
-    title="A container requests whole GPUs and a part of another GPU from Koordinator",
-    why="Koordinator rejects amounts above 100 that are not a multiple of 100, so the pod stays Pending.",
+    title="A container requests an amount of devices that Koordinator does not divide over whole devices",
+    why=(
+        "Above 100 per cent Koordinator accepts only multiples of 100. It divides amounts beside gpu.shared over this "
+        "number of GPUs, each at most 100. Koordinator rejects other amounts, so the pod stays Pending."
+    ),
     source="koordinator-sh/koordinator@a7a1b76b pkg/scheduler/plugins/deviceshare/utils.go",
 )
 KOORDINATOR_PAIR: Final = SHARED_GPU.rule(
@@ -166,7 +169,17 @@ _WEBHOOK: Final = "hami.io/webhook"
 _DEFAULT_SCHEDULERS: Final = ("", "default-scheduler")
 _SCHEDULER_NAME: Final = "--scheduler-name"
 _SCHEDULER_OF_CHART: Final = "hami-scheduler"
-_KOORDINATOR: Final = ("koordinator.sh/gpu", "koordinator.sh/gpu-core", "koordinator.sh/gpu-memory-ratio")
+_KOORDINATOR: Final = (
+    "koordinator.sh/gpu",
+    "koordinator.sh/gpu-core",
+    "koordinator.sh/gpu-memory-ratio",
+    "koordinator.sh/rdma",
+    "koordinator.sh/fpga",
+)
+"""Resources of Koordinator that are percentages of devices."""
+_KOORDINATOR_SHARED: Final = "koordinator.sh/gpu.shared"
+"""The number of GPUs over which Koordinator divides the other amounts of GPUs."""
+_KOORDINATOR_DIVIDED: Final = frozenset(("koordinator.sh/gpu-core", "koordinator.sh/gpu-memory-ratio"))
 _KOORDINATOR_CORES: Final = "koordinator.sh/gpu-core"
 _KOORDINATOR_MEMORY: Final = ("koordinator.sh/gpu-memory-ratio", "koordinator.sh/gpu-memory")
 _KOORDINATOR_SCHEDULER: Final = "koord-scheduler"
@@ -317,11 +330,11 @@ def check_amounts(subject: Subject) -> Iterator[Problem]:
                 is_of_volcano = _is_placed_by_volcano(pods.template, subject)
                 path = pods.locate(path_of_amount(container, name))
                 above_one = "request at most 100, or more cards"
-                if name in _KOORDINATOR and amount > _WHOLE and amount % _WHOLE:
-                    message = "must be a multiple of 100 because more than 100 per cent are whole GPUs"
-                    below = amount // _WHOLE * _WHOLE
-                    fix = f"request {below} or {below + _WHOLE}, or at most 100"
-                    problem = KOORDINATOR.problem(path, message, fix, amount)
+                if name in _KOORDINATOR:
+                    cards = amounts.get(_KOORDINATOR_SHARED, 0) if name in _KOORDINATOR_DIVIDED else 0
+                    if (mistake := _mistake_in_amount(name, amount, cards)) is None:
+                        continue
+                    problem = KOORDINATOR.problem(path, *mistake, amount)
                 elif name == _HAMI_CORES and amount > _WHOLE:
                     message = "is more than the 100 per cent of one card, so it counts as 100 for gpucores"
                     problem = CORES.problem(path, message, above_one, amount)
@@ -343,6 +356,25 @@ def check_amounts(subject: Subject) -> Iterator[Problem]:
             if is_of_koordinator:
                 problems = _check_combination(container, amounts.keys(), pods)
                 yield from without_repeated_problems(problems, subject)
+
+
+def _mistake_in_amount(name: str, amount: int, cards: int) -> tuple[str, str] | None:
+    """Return why Koordinator rejects a percentage of devices, and the fix; None if it does not.
+
+    `cards` is the number of GPUs over which the amount is divided; 0 if the amount is not divided.
+    """
+    if cards:
+        most, of_each = cards * _WHOLE, f"for each of {cards} GPUs" if cards > 1 else "of 1 GPU"
+        if amount > most:
+            return f"is more than 100 per cent {of_each}", f"request at most {most}"
+        message = f"must be a multiple of {cards} because it is divided over {cards} GPUs"
+        return (message, f"request {amount + -amount % cards}") if amount % cards else None
+    if amount <= _WHOLE or not amount % _WHOLE:
+        return None
+    below = amount // _WHOLE * _WHOLE
+    devices = "GPUs" if name.startswith(_KOORDINATOR[0]) else "devices"
+    message = f"must be a multiple of 100 because more than 100 per cent are whole {devices}"
+    return message, f"request {below} or {below + _WHOLE}, or at most 100"
 
 
 def _check_node_of_vgpu(pods: DevicePods) -> Iterator[Problem]:
