@@ -227,6 +227,7 @@ class Topology(Object):
 class CheckParameters(Typed):
     """The object with the parameters of an AdmissionCheck."""
 
+    api_group = Text()
     kind = Text()
     name = Text()
 

@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.kueue.objects import MULTI_KUEUE_CLUSTER, MULTI_KUEUE_CONFIG, PROVISIONING_CONFIG
 from webhook.facts.kueue.quota_tree import QueueFields
 from webhook.facts.view import ClusterView
@@ -20,6 +21,7 @@ from webhook.rules.problem import MissingObject
 from webhook.text.wording import named
 from webhook.typed.collections import Entries
 from webhook.typed.kueue import AdmissionCheck, MultiKueueConfig
+from webhook.yamltext.placeholders import is_placeholder
 
 _MULTI_KUEUE: Final = "kueue.x-k8s.io/multikueue"
 _NO_CONDITION: Final = "has no condition Active in its file"
@@ -78,6 +80,9 @@ def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Ite
 def _cause_in_parameters(check: AdmissionCheck, view: ClusterView) -> InactivityCause | None:
     """Return why the parameters of an AdmissionCheck make the check inactive; None if the parameters may exist."""
     names = f"its AdmissionCheck `{check.name}` names"
+    if mistake_in_parameters(check) is not None:
+        kind = KINDS_OF_PARAMETERS[check.spec.controller_name].kind
+        return InactivityCause(f"{names} no {kind} (AdmissionCheckInactive)", is_of_check=True)
     if absent := absent_parameters_of_check(check, view):
         text = f"{names} {absent}, which does not exist (AdmissionCheckInactive)"
         return InactivityCause(text, absent, is_of_check=True)
@@ -88,6 +93,25 @@ def _cause_in_parameters(check: AdmissionCheck, view: ClusterView) -> Inactivity
     clusters = named([f"`{each}`" for each in missing], "MultiKueueCluster")
     text = f"{names} MultiKueueConfig `{name}` with {clusters}, and no such cluster exists (AdmissionCheckInactive)"
     return InactivityCause(text, clusters, is_of_check=True)
+
+
+def mistake_in_parameters(check: AdmissionCheck) -> tuple[FieldPath, str] | None:
+    """Return the field in which an AdmissionCheck of Kueue names no object of the kind with parameters, and what the
+    field must be; None if the check names such an object.
+
+    Source: kubernetes-sigs/kueue@ff69552e pkg/util/admissioncheck/admissioncheck.go refValidForGK.
+    """
+    kind, parameters = KINDS_OF_PARAMETERS.get(check.spec.controller_name), check.spec.parameters
+    if kind is None or is_placeholder(parameters.kind) or is_placeholder(parameters.api_group):
+        return None
+    if not parameters:
+        is_left_out = check.spec.is_omitted("parameters")
+        return None if is_left_out else (check.spec.path("parameters"), "is required")
+    if parameters.kind != kind.kind:
+        return parameters.path("kind"), f"must be {kind.kind}"
+    if parameters.api_group != kind.group:
+        return parameters.path("apiGroup"), f"must be {kind.group}"
+    return None
 
 
 def absent_parameters_of_check(check: AdmissionCheck, view: ClusterView) -> str:

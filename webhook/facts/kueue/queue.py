@@ -26,11 +26,12 @@ from webhook.apimachinery.names import (
     qualified_name_fault,
     subdomain_fault,
 )
-from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.paths import FieldPath, get
 from webhook.facts.kueue.admission_checks import (
     KINDS_OF_PARAMETERS,
     absent_parameters_of_check,
     clusters_if_all_are_absent,
+    mistake_in_parameters,
     runs_in_other_cluster,
     why_checks_keep_queue_inactive,
 )
@@ -148,7 +149,7 @@ INACTIVE: Final = KUEUE_QUEUE_ADVICE.rule(
 )
 PARAMETERS: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/check-parameters",
-    title="The object with the parameters of the AdmissionCheck does not exist",
+    title="The parameters of an AdmissionCheck are not set, are of another kind, or do not exist",
     why="The AdmissionCheck and each ClusterQueue that names the check stay inactive.",
     refused_by="nothing; the check is inactive",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/admissionchecks",
@@ -427,12 +428,16 @@ def _flavor_with_topology_of_old_kueue(queue: ClusterQueue, subject: Subject) ->
 
 
 def check_check_parameters(subject: Subject) -> Iterator[Problem]:
-    """Yield parameters of an AdmissionCheck that do not exist."""
+    """Yield parameters of an AdmissionCheck that are not set, are of another kind, or do not exist."""
     spec, view = subject.typed(AdmissionCheck).spec, subject.cluster_view()
     kind, parameters = KINDS_OF_PARAMETERS.get(spec.controller_name), spec.parameters
-    if kind is None or parameters.kind != kind.kind:
+    if kind is None:
         return
-    if absent_parameters_of_check(subject.typed(AdmissionCheck), view):
+    if mistake := mistake_in_parameters(subject.typed(AdmissionCheck)):
+        path, must = mistake
+        message = f"{must}, so the AdmissionCheck and its ClusterQueues are inactive"
+        yield PARAMETERS.problem(path, message, f"name a {kind.kind} of {kind.group}", get(subject.object, path))
+    elif absent_parameters_of_check(subject.typed(AdmissionCheck), view):
         message = f"is a {kind.kind} that does not exist, so the AdmissionCheck and its ClusterQueues are inactive"
         yield PARAMETERS.problem(parameters.path("name"), message, f"create the {kind.kind}", parameters.name)
     elif kind == MULTI_KUEUE_CONFIG and (absent := clusters_if_all_are_absent(parameters.name, view)):
