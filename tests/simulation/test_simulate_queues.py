@@ -119,7 +119,14 @@ CHECK = """
 apiVersion: kueue.x-k8s.io/v1beta2
 kind: AdmissionCheck
 metadata: {name: budget}
-spec: {controllerName: CONTROLLER}
+spec:
+  controllerName: CONTROLLER
+  parameters: {apiGroup: kueue.x-k8s.io, kind: ProvisioningRequestConfig, name: all}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ProvisioningRequestConfig
+metadata: {name: all}
+spec: {provisioningClassName: check-capacity.autoscaling.x-k8s.io}
 ---
 apiVersion: kueue.x-k8s.io/v1beta2
 kind: ClusterQueue

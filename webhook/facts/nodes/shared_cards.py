@@ -136,7 +136,7 @@ VGPU_SCHEDULER: Final = SHARED_GPU.rule(
 )
 KOORDINATOR: Final = SHARED_GPU.rule(
     "shared-gpu/koordinator-amount",
-    title="A container requests an amount of devices that Koordinator does not divide over whole devices",
+    title="A container requests an amount that Koordinator does not divide over whole devices",
     why=(
         "Above 100 per cent Koordinator accepts only multiples of 100. It divides amounts beside gpu.shared over this "
         "number of GPUs, each at most 100. Koordinator rejects other amounts, so the pod stays Pending."
