@@ -233,7 +233,7 @@ EXIT_CODES = {
     0: "nothing to fix: requests allowed, no findings, tests passed; rules that were not evaluated do not count",
     1: "findings, denials or mismatches",
     2: "wrong usage, a mistake in the configuration or a policy, or an input that cannot be read",
-    3: "not decided: simulate and why answer `unknown`; other verbs only if --fail-on has `undecided`",
+    3: "not decided by simulate or why; other verbs exit with 3 only if --fail-on has `undecided`",
 }
 """The exit codes in --help."""
 

@@ -111,8 +111,8 @@ def command(
     Files are reviewed as if their objects were created now. Objects of a cluster are reviewed as they are stored.
     Policies look up other objects in --context and in files that are applied together, or with --live in the cluster.
 
-    Exits with 1 if there is a finding, and with 2 if a policy or a named input cannot be read. --fail-on changes these
-    codes. After Ctrl-C, the report has the objects that were already audited.
+    Exits with 1 if there is a finding, unless --fail-on says otherwise. Exits with 2 if a policy or a named input
+    cannot be read. After Ctrl-C, the report has the objects that were already audited.
     """
     named = options.named_files(path, filename)
     flags = live_options.LiveFlags(

@@ -77,8 +77,8 @@ def command(
     log, and decisions about a patch need level RequestResponse. An audit log has no old objects, so rules about changes
     find nothing. Policies look up Namespaces in the log, and other objects in --context.
 
-    Exits with 1 if a request would have been denied, and with 2 if a log or a policy cannot be read. --fail-on changes
-    these codes.
+    Exits with 1 if a request would have been denied, unless --fail-on says otherwise. Exits with 2 if a log or a policy
+    cannot be read.
     """
     failing = report_options.parse_fail_on(fail_on, "deny")
     outputs = output.parse_outputs(chosen, FORMATS)

@@ -144,9 +144,9 @@ def rotate(
 ) -> int:
     """Renew certificates in the last third of their life.
 
-    Run this command daily, or with --every, and always with --inject. The first run adds a new authority only to the
-    trusted bundle. A run at least an hour later signs a certificate with the new authority. By then, all API servers
-    trust the authority. After another hour, a run removes the former authority from the bundle.
+    Run this command daily, or with --every, and always with --inject. To replace the authority, a run first adds a new
+    authority to the trusted bundle. A run at least an hour later signs a certificate with the new authority. By then,
+    all API servers trust the authority. After another hour, a run removes the former authority from the bundle.
 
     If the certificates were deleted, --inject keeps the former authorities in the configurations for an hour. Without
     --name and --service, the certificate keeps its names.

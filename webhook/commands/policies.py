@@ -120,7 +120,7 @@ Outputs: TypeAlias = Annotated[
 def list_policies(folder: Folders = None, *, chosen: Outputs = None, settings: Settings) -> int:
     """List every policy, its actions and its file.
 
-    The bindings of a policy set its actions. A policy that is `unbound` is never evaluated.
+    The bindings of a policy set its actions. A policy that is `unbound` is evaluated only with --unbound.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     loaded = _load_named_policies(folder, settings)
@@ -226,7 +226,7 @@ def convert(
 
     Reads these kinds:
 
-    - Kyverno: ValidatingPolicy and MutatingPolicy, also namespaced, and ClusterPolicy with `validate.cel`
+    - Kyverno: ValidatingPolicy and MutatingPolicy, also namespaced, and ClusterPolicy and Policy with `validate.cel`
 
     - Gatekeeper: ConstraintTemplates in CEL, with their constraints
 

@@ -89,8 +89,8 @@ def command(
     Policies look up other objects in --context, in the same file, and in files that are applied together. With
     --context-is-whole, a missing object does not exist.
 
-    Exits with 1 if a request is denied. Exits with 2 if an input or a policy cannot be read, or a server does not
-    answer. --fail-on changes these codes.
+    Exits with 1 if a request is denied, unless --fail-on says otherwise. Exits with 2 if an input or a policy cannot be
+    read, or a server does not answer.
     """
     named = options.named_files(fixture, filename)
     if not named:

@@ -88,7 +88,7 @@ def command(
 
     Exit codes. If FILE has several jobs, the worst answer counts:
 
-    - 0: nothing prevents the start
+    - 0: nothing prevents the start, or the job waits for other jobs
 
     - 1: a job is refused, never starts, or starts and then fails
 

@@ -99,7 +99,7 @@ class ServerSettings(ReportSettings):
         "the Deployment of a Pod.",
     )
     timeout: float = declare_setting(
-        10.0, values.seconds_type(0.1), "Time for one review; `?timeout=` of a call may be shorter."
+        10.0, values.seconds_type(0.1), "Time for one review; a shorter `?timeout=` of the call wins."
     )
     max_body_bytes: int = declare_setting(20 << 20, values.byte_size_type(), "Largest body of a call.")
     max_inflight_body_bytes: int = declare_setting(
