@@ -77,7 +77,7 @@ class PolicySettings(SettingsBase):
     own_namespace: str = declare_setting(
         OWN_NAMESPACE,
         values.namespace_type(),
-        f"The namespace where claimgate runs. Bindings and ConfigMaps in files call it {OWN_NAMESPACE}.",
+        f"The namespace where claimgate runs. In files, {OWN_NAMESPACE} means this namespace.",
     )
 
 
