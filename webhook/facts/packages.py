@@ -155,6 +155,7 @@ PACKAGES: Final = (
             "refused_arguments",
             "words",
             "server_groups",
+            "clients",
             "listening",
             "server_checks",
             "parts_of_pods",

@@ -41,7 +41,7 @@ def check_model_servers(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_servers(subject: Subject) -> Iterator[Problem]:
-    from webhook.facts.model_servers import listening, refused_arguments, server_groups, words
+    from webhook.facts.model_servers import clients, listening, refused_arguments, server_groups, words
     from webhook.facts.model_servers.server_checks import (
         check_alternatives,
         check_autoscalers,
@@ -59,7 +59,8 @@ def _check_servers(subject: Subject) -> Iterator[Problem]:
         yield from server_groups.check_server_groups(member, subject)
         yield from server_groups.check_address_of_service(member, subject)
         yield from server_groups.check_pods_that_wait_for_each_other(member, subject)
-    yield from listening.check_listening(servers, subject)
+    yield from clients.check_clients(servers, subject)
+    yield from listening.check_ports_of_servers(servers, subject.cluster_view())
     yield from check_autoscalers(servers, subject)
     by_path = {member.path: member.server for member in servers}
     for candidate in subject.deadline.charge_for_items(subject.once(server_candidates)):

@@ -18,8 +18,8 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.images import parse_image_name
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.apimachinery.quantity import read_count
+from webhook.facts.model_servers.clients import PROBES, check_probes_of_frontend
 from webhook.facts.model_servers.gpus import COMPARABLE
-from webhook.facts.model_servers.listening import PROBES, check_probes_of_frontend
 from webhook.facts.model_servers.processes import GPUS_UNUSED, NO_GPU, problem_of_parallel_size
 from webhook.facts.model_servers.server_candidates import MODEL_SERVER, may_start_server
 from webhook.facts.model_servers.server_checks import check_server

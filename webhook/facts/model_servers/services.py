@@ -1,6 +1,6 @@
 """InferencePools that send requests to model servers, and the autoscalers of the servers.
 
-listening.py and server_groups.py have the rules.
+clients.py and server_groups.py have the rules.
 """
 
 from __future__ import annotations
