@@ -10,7 +10,7 @@ import pytest
 from tests.rows import all_rows
 from webhook.apimachinery.paths import path_as_text
 from webhook.deadline import Deadline
-from webhook.facts.dra import claim_values, nvidia_device_config
+from webhook.facts.dra import breaches, nvidia_device_config
 from webhook.facts.shapes import object_shape
 from webhook.schema.kinds import declarations
 from webhook.schema.types import Fields, Items, Type
@@ -138,7 +138,7 @@ def differences(declaration: dict, of: Type | None, objects: dict, at: tuple[str
         yield from differences(declaration[key], of.item if key == "list" else of.others, objects, (*at, key))
 
 
-@pytest.mark.parametrize("file", [claim_values.FILE, nvidia_device_config.FILE], ids=lambda file: str(file.name))
+@pytest.mark.parametrize("file", [breaches.FILE, nvidia_device_config.FILE], ids=lambda file: str(file.name))
 def test_every_named_object_is_declared(file: Path) -> None:
     objects = read_data_file(file)["objects"]
     pending, seen = [*objects.values()], 0

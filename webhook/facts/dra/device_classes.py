@@ -9,8 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.dra.breach_words import describe_feature_gate, describe_refusal, problems_of_breaches
-from webhook.facts.dra.claim_values import is_version_declared, parameter_breaches, shape_breaches
+from webhook.facts.dra.breaches import (
+    describe_feature_gate,
+    describe_refusal,
+    is_version_declared,
+    parameter_breaches,
+    problems_of_breaches,
+    shape_breaches,
+)
 from webhook.facts.dra.requests import read_selectors
 from webhook.facts.dra.types import DEVICE_CLASSES, DeviceClass, DeviceTaintRule, check_api_version
 from webhook.facts.subject import Subject

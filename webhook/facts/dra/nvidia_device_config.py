@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
-from webhook.facts.dra.breach_words import message_and_fix
+from webhook.facts.dra.breaches import message_and_fix
 from webhook.facts.dra.requests import DeviceRequestOfClaim, requests_of_reviewed_claim, reviewed_claim
 from webhook.facts.dra.types import (
     NVIDIA_DEVICE_CONFIG,

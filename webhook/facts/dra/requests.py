@@ -181,7 +181,7 @@ def read_selectors(listed: Items[DeviceSelector]) -> tuple[CheckedSelector, ...]
     """Return the selectors of a request or a DeviceClass, with the errors that the API server finds in their
     expressions.
 
-    A selector without `cel` is not returned; claim_values.py reports it.
+    A selector without `cel` is not returned; breaches.py reports it.
     """
     return tuple(_checked_selector(selector) for selector in listed if selector.cel)
 

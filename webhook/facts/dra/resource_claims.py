@@ -14,13 +14,14 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from webhook.apimachinery.attributes import Operation
-from webhook.facts.dra.breach_words import (
+from webhook.facts.dra.breaches import (
+    claim_breaches,
     describe_feature_gate,
     describe_refusal,
     problem_of_breach,
     problems_of_breaches,
+    shape_breaches,
 )
-from webhook.facts.dra.claim_values import claim_breaches, shape_breaches
 from webhook.facts.dra.pod_claims import allows_admin_access
 from webhook.facts.dra.requests import (
     FLAT_VERSIONS,
