@@ -185,7 +185,6 @@ PACKAGES: Final = (
             "job_topology",
             "never",
             "never_pod_groups",
-            "not_now_claims_and_pods",
             "never_topology_placement",
             "never_claims",
             "not_now",

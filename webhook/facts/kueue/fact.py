@@ -20,7 +20,7 @@ from msgspec import Struct
 from webhook.apimachinery.attributes import JSON
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of, map_of
 from webhook.facts.fact import FactResult, declare_structure
-from webhook.facts.kueue import never, never_pod_groups, not_now, not_now_claims_and_pods
+from webhook.facts.kueue import never, never_pod_groups, not_now
 from webhook.facts.kueue.assignment import Capacity, PodSetQuotaRequest, fit_capacity, pod_sets_not_fitting_together
 from webhook.facts.kueue.managed import KueueManagement, QueuePlace, how_kueue_manages, queue_place_of_job
 from webhook.facts.kueue.never import JobInClusterQueue, exceeds_max_quota_problem, no_matching_flavor_problem
@@ -126,12 +126,12 @@ _STEPS = (
     not_now.validate_local_queue,
     not_now.validate_cluster_queue,
     never_pod_groups.validate_pod_matches_group,
-    not_now_claims_and_pods.validate_claims,
+    not_now.validate_claims,
     never_pod_groups.validate_pod_set_count,
     never.validate_namespace_is_selected,
     never.validate_limit_ranges,
     validate_flavors_and_quota,
-    not_now_claims_and_pods.validate_pod_group_is_complete,
+    not_now.validate_pod_group_is_complete,
 )
 
 

@@ -1,13 +1,17 @@
-"""Why a job waits now: its queue is missing, stopped or inactive, other jobs use the quota, or a class is missing.
+"""Why a job waits now: its queue is missing, stopped or inactive, other jobs use the quota, or another object is missing:
+a class, the template of a claim, or a pod of its group.
 
 A ClusterQueue is inactive if objects that it names do not exist or conflict. The Workload says only that its queue is
 inactive; a condition of the ClusterQueue says why. Kueue reports a cycle of cohorts only in its log. The priorities of
 other jobs are not compared, so quota that preemption may free counts as free. Kueue creates no Workload for a job with
 a priority class that does not exist.
 
+Kueue reports a claim that it cannot count only in a condition of the Workload, with the reason Misconfigured or
+Inadmissible. Kueue waits for all Pods of a group. The Pods are counted here if the view has all Pods.
+
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go updateQueueStatus and inactiveReason,
-pkg/cache/scheduler/resource_node.go available, pkg/scheduler, pkg/scheduler/preemption and
-pkg/controller/jobframework/reconciler.go.
+pkg/cache/scheduler/resource_node.go available, pkg/scheduler, pkg/scheduler/preemption, pkg/dra/claims.go,
+pkg/controller/jobs/pod/pod_controller.go validatePodGroupMetadata and pkg/controller/jobframework/reconciler.go.
 """
 
 from __future__ import annotations
@@ -17,8 +21,10 @@ from functools import partial
 from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.quantity import read_count
 from webhook.apimachinery.releases import release_as_text
 from webhook.facts.check import is_made_by_controller
+from webhook.facts.dra.pod_claims import TEMPLATE, is_promised_by_compute_domain
 from webhook.facts.kueue.admission_checks import (
     InactivityCause,
     may_run_in_other_cluster,
@@ -42,17 +48,19 @@ from webhook.facts.kueue.managed import (
     local_queue_names,
 )
 from webhook.facts.kueue.never import MOST_TOLD, JobInClusterQueue
-from webhook.facts.kueue.objects import PRIORITY, QUEUE_NAME
+from webhook.facts.kueue.never_pod_groups import GROUP_COUNT, pod_group_of
+from webhook.facts.kueue.objects import POD_GROUP, POD_GROUP_COUNT, POD_GROUP_FAST, PRIORITY, QUEUE_NAME
 from webhook.facts.kueue.quota import FlavorResource, count_other_waiting_workloads, is_queued
 from webhook.facts.kueue.quota_tree import QueueFields, QuotaGroup
 from webhook.facts.kueue.releases import LABEL_ALONE, UNKNOWN, find_kueue_release, is_kueue_release_known
+from webhook.facts.kueue.workload import PodSetRequests, build_workload
 from webhook.facts.resource_units import format_amount_in_kueue_units, format_amount_with_resource_name
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject, Problem
 from webhook.text.wording import counted, did_you_mean
 from webhook.typed.collections import Items
-from webhook.typed.kueue import ClusterQueue, LocalQueue, ResourceFlavor, Topology, WorkloadPriorityClass
+from webhook.typed.kueue import ClusterQueue, LocalQueue, PodWithStatus, ResourceFlavor, Topology, WorkloadPriorityClass
 from webhook.typed.objects import Namespace, Object
 from webhook.yamltext.placeholders import is_placeholder
 
@@ -125,6 +133,23 @@ PRIORITY_CLASS: Final = KUEUE_NOT_NOW.rule(
         "https://github.com/kubernetes-sigs/kueue/pull/15175",
     ),
 )
+CLAIM_TEMPLATE_MISSING: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/claim-template-missing",
+    title="The ResourceClaimTemplate of the job does not exist",
+    why="Kueue cannot count the devices of a missing template. Kueue tries again until the template exists.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
+    issues=("https://github.com/opendatahub-io/architecture-decision-records/pull/158",),
+)
+POD_GROUP_INCOMPLETE: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/pod-group-incomplete",
+    title="Some pods of the group do not exist yet",
+    why=(
+        "Kueue creates the Workload when all pods of the group exist. Until then the existing pods wait, unless the "
+        "group has fast admission."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go",
+    function="validatePodGroupMetadata",
+)
 WAIT: Final = "wait, ask the owner of the queue, or use another queue"
 _MOST_NAMED: Final = 5
 """A message names the first cohort of a cycle and at most this number of further cohorts."""
@@ -136,10 +161,10 @@ _MANAGES_ALL: Final = "manageJobsWithoutQueueName is on"
 
 def check_queue_required(subject: Subject) -> Iterator[Problem]:
     """Yield the problem of a job without a queue name where Kueue manages all jobs."""
-    how = subject.once(how_kueue_manages)
+    management = subject.once(how_kueue_manages)
     if (
-        how.why_not != "no-queue"
-        or how.framework in SERVING_FRAMEWORKS
+        management.why_not != "no-queue"
+        or management.framework in SERVING_FRAMEWORKS
         or not subject.once(read_kueue_configuration).manages_all
     ):
         return
@@ -165,30 +190,30 @@ def check_queue_required(subject: Subject) -> Iterator[Problem]:
     yield QUEUE_REQUIRED.problem("", message, fix, needs=QUEUE_NAME)
 
 
-def validate_local_queue(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:
+def validate_local_queue(subject: Subject, management: KueueManagement, place: QueuePlace) -> Iterator[Problem]:
     """Yield the problem of a LocalQueue that does not exist or is stopped."""
     if place.local_queue:
         policy = place.local_queue.spec.stop_policy
         if policy not in ("", "None"):
-            yield _stopped_queue_problem(place, LocalQueue.gvk.kind, how.queue, policy)
+            yield _stopped_queue_problem(place, LocalQueue.gvk.kind, management.queue, policy)
     elif is_namespace_known(subject) and subject.cluster_view().is_whole(LocalQueue.gvk):
-        yield _local_queue_missing_problem(subject, how, place)
+        yield _local_queue_missing_problem(subject, management, place)
 
 
-def _local_queue_missing_problem(subject: Subject, how: KueueManagement, place: QueuePlace) -> Problem:
-    near = place.view.nearest(how.queue, local_queue_names(subject))
+def _local_queue_missing_problem(subject: Subject, management: KueueManagement, place: QueuePlace) -> Problem:
+    near = place.view.nearest(management.queue, local_queue_names(subject))
     message = f"is not a LocalQueue of namespace `{subject.namespace}`, so the job waits"
     fix = did_you_mean(near, "create the LocalQueue, or name another LocalQueue")
-    reason = f"Kueue: LocalQueue {how.queue} doesn't exist"
-    return LOCAL_QUEUE_MISSING.problem(place.at, f"{message} ({reason})", fix, how.queue)
+    reason = f"Kueue: LocalQueue {management.queue} doesn't exist"
+    return LOCAL_QUEUE_MISSING.problem(place.at, f"{message} ({reason})", fix, management.queue)
 
 
-def validate_cluster_queue(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:
+def validate_cluster_queue(subject: Subject, management: KueueManagement, place: QueuePlace) -> Iterator[Problem]:
     """Yield the problem of a ClusterQueue that does not exist or is inactive."""
     if place.queue is not None:
         yield from _check_queue_is_active(place, place.queue)
     elif place.local_queue and subject.cluster_view().is_whole(ClusterQueue.gvk):
-        yield _cluster_queue_missing_problem(how, place)
+        yield _cluster_queue_missing_problem(management, place)
 
 
 def _check_queue_is_active(place: QueuePlace, queue: QueueFields) -> Iterator[Problem]:
@@ -200,9 +225,9 @@ def _check_queue_is_active(place: QueuePlace, queue: QueueFields) -> Iterator[Pr
         yield _cohort_cycle_problem(place, queue)
 
 
-def _cluster_queue_missing_problem(how: KueueManagement, place: QueuePlace) -> Problem:
+def _cluster_queue_missing_problem(management: KueueManagement, place: QueuePlace) -> Problem:
     target = place.local_queue.spec.cluster_queue
-    message = f"leads to LocalQueue `{how.queue}`, whose ClusterQueue `{target}` does not exist"
+    message = f"leads to LocalQueue `{management.queue}`, whose ClusterQueue `{target}` does not exist"
     reason = f"Kueue: ClusterQueue {target} doesn't exist"
     fix = "create the ClusterQueue, or use another queue"
     return CLUSTER_QUEUE_MISSING.problem(place.at, f"{message} ({reason})", fix)
@@ -300,7 +325,7 @@ def _may_preemption_free_enough(fitting: JobInClusterQueue, wanted: Sequence[Pod
     return (queue.preempts_own or queue.reclaims) and not pod_sets_not_fitting_together(wanted, freeable_amount)
 
 
-def validate_priority_classes(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
+def validate_priority_classes(subject: Subject, management: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
     """Yield a missing WorkloadPriorityClass of the job, or a missing PriorityClass of its pods."""
     metadata = subject.metadata
     name = metadata.labels.get(PRIORITY, "")
@@ -351,3 +376,52 @@ def _describe_absent_topologies(group: QuotaGroup, queue: QueueFields, view: Clu
         if topology and not may_run_in_other_cluster(queue, view) and view.lacks(Topology.gvk, topology):
             missing = f"Topology `{topology}`"
             yield InactivityCause(f"{missing} of its flavor `{name}` does not exist (TopologyNotFound)", missing)
+
+
+def validate_claims(subject: Subject, management: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
+    """Yield claims that Kueue cannot count, and templates that neither exist nor will be created."""
+    pod_sets = subject.once(build_workload).pod_sets
+    for pod_set in pod_sets:
+        yield from pod_set.devices.refused
+    for pod_set in pod_sets:
+        yield from pod_set.devices.waiting
+        yield from _check_missing_templates(pod_set, subject, place)
+
+
+def _check_missing_templates(pod_set: PodSetRequests, subject: Subject, place: QueuePlace) -> Iterator[Problem]:
+    for path, missing in pod_set.devices.missing:
+        if is_promised_by_compute_domain(subject.cluster_view(), missing.name):
+            continue  # a ComputeDomain will create the template, and Kueue tries again
+        if subject.cluster_view().is_whole(TEMPLATE):
+            yield _claim_template_missing_problem(path, missing.name)
+        else:
+            place.view.note_missing(missing)
+
+
+def _claim_template_missing_problem(path: FieldPath, name: str) -> Problem:
+    message = f"uses ResourceClaimTemplate `{name}`, which does not exist, so Kueue cannot count its devices"
+    fix = "create the template in this namespace, or correct the name"
+    return CLAIM_TEMPLATE_MISSING.problem(path, message, fix)
+
+
+def validate_pod_group_is_complete(
+    subject: Subject,
+    management: KueueManagement,
+    place: QueuePlace,  # noqa: ARG001
+) -> Iterator[Problem]:
+    """Report a Pod of a group with fewer Pods than the annotation says, if the view has all Pods."""
+    group, pod, view = pod_group_of(subject, management), subject.typed(Object), subject.cluster_view()
+    written, fast = pod.annotations.get(POD_GROUP_COUNT, ""), pod.annotations.get(POD_GROUP_FAST)
+    count = read_count(written)
+    if not group or count is None or fast == "true" or not view.is_whole(PodWithStatus.gvk):
+        return
+    members = [other for other in view.list_typed(PodWithStatus, subject.namespace) if _is_live_member(other, group)]
+    existing = len({pod.name, *(member.name for member in members)})
+    if existing < count and not view.missing_objects_by_field():
+        message = f"is more than the {counted(existing, 'pod')} of group `{group}` in this namespace"
+        message = f"{message}, so Kueue waits for the other pods"
+        yield POD_GROUP_INCOMPLETE.problem(GROUP_COUNT, message, "create the other pods of the group", written)
+
+
+def _is_live_member(pod: PodWithStatus, group: str) -> bool:
+    return pod.labels.get(POD_GROUP) == group and not pod.is_failed_or_terminating
