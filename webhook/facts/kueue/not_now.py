@@ -1,5 +1,5 @@
-"""Why a job waits now: its queue is missing, stopped or inactive, other jobs use the quota, or another object is missing:
-a class, the template of a claim, or a pod of its group.
+"""Why a job waits now: its queue is missing, stopped or inactive, other jobs use the quota, or the job lacks another
+object: a class, the template of a claim, or a pod of its group.
 
 A ClusterQueue is inactive if objects that it names do not exist or conflict. The Workload says only that its queue is
 inactive; a condition of the ClusterQueue says why. Kueue reports a cycle of cohorts only in its log. The priorities of

@@ -15,7 +15,12 @@ from webhook.facts.volcano import pod
 from webhook.facts.volcano.cron_job import check_cron_job
 from webhook.facts.volcano.gang_resources import requests_of_gang
 from webhook.facts.volcano.hyper_node import check_hyper_node
-from webhook.facts.volcano.job import validate_update, warn_of_task_minima_above_gang, warn_of_tasks_without_pods
+from webhook.facts.volcano.job import (
+    validate_create,
+    validate_update,
+    warn_of_task_minima_above_gang,
+    warn_of_tasks_without_pods,
+)
 from webhook.facts.volcano.job_commands import warn_of_setup_missing_for_commands, warn_of_tasks_with_plugin_roles
 from webhook.facts.volcano.job_dependencies_and_deadlocks import warn_of_gang_deadlock
 from webhook.facts.volcano.job_events_actions_and_exit_codes import advise_policies
@@ -45,7 +50,6 @@ from webhook.facts.volcano.queue_amounts import validate_deserved_capability, va
 from webhook.facts.volcano.queue_tree import read_queues, warn_of_amounts_above_capability
 from webhook.facts.volcano.scheduler import check_scheduler_conf, may_be_scheduler_conf
 from webhook.facts.volcano.sent_job import is_create_request, read_job, spec_without_defaults
-from webhook.facts.volcano.validation import validate_create
 from webhook.facts.volcano_objects import types
 from webhook.facts.volcano_objects.defaults import object_with_defaults
 from webhook.facts.volcano_objects.types import Job, Queue

@@ -1,9 +1,8 @@
-"""Rules for the tasks of a Job: their names, numbers of pods, partitions and NUMA policy, and the size of the gang.
+"""All rules of Volcano's webhook for a new or changed Job. The rules here are about tasks: their names, numbers of pods
+and partitions, and the size of the gang.
 
-A task with a NUMA policy needs whole CPUs.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go, such as
-validateTaskTopoPolicy.
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate and
+validateJobUpdate.
 """
 
 from __future__ import annotations
@@ -11,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from webhook.apimachinery import quantity
 from webhook.apimachinery.paths import path_as_text
-from webhook.facts.pods import amounts
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.hyper_node import validate_network_topology
-from webhook.facts.volcano.job_names import task_name_twice_problem
-from webhook.facts.volcano.job_scheduling import JOB_TIER_RULES
+from webhook.facts.volcano.job_dependencies_and_deadlocks import validate_dependencies
+from webhook.facts.volcano.job_events_actions_and_exit_codes import validate_policies
+from webhook.facts.volcano.job_names import task_name_twice_problem, validate_job_name
+from webhook.facts.volcano.job_plugins import check_plugins_exist, validate_mpi_master
+from webhook.facts.volcano.job_scheduling import JOB_QUEUE_RULES, JOB_TIER_RULES
+from webhook.facts.volcano.job_template import validate_task_templates, validate_volumes
+from webhook.facts.volcano.queue_tree import validate_queue
 from webhook.facts.volcano.sent_job import paths_of_changed_fields
 from webhook.facts.volcano_objects.types import Job, JobSpec, Task
 from webhook.rules.problem import Problem
@@ -103,17 +105,26 @@ IMMUTABLE: Final = VOLCANO_JOB.rule(
     function="validateJobUpdate",
     refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )
-WHOLE_CPUS: Final = VOLCANO_JOB.rule(
-    "volcano-job/whole-cpus",
-    title="A task with a topologyPolicy does not request whole CPUs",
-    why="Volcano places only whole CPUs on NUMA nodes. Volcano reads limits only if a container has no requests.",
-    function="validateTaskTopoPolicy",
-)
 _SCALED: Final = ("minAvailable", "priorityClassName")
 _TASK_SCALED: Final = ("replicas", "minAvailable")
 _DEFAULTS: Final[Mapping[str, Any]] = {"queue": "default", "maxRetry": 3}
 """The defaults of the schema, which every stored Job has."""
-_WITHOUT_NUMA_POLICY: Final = ("", "none")
+
+
+def validate_create(job: Job, subject: Subject) -> Iterator[Problem]:
+    """Yield the problems that the webhook would report about a Job, including its queue."""
+    yield from validate_tasks(job)
+    yield from check_plugins_exist(job)
+    yield from validate_mpi_master(job)
+    yield from validate_network_topology(job.spec.network_topology, JOB_TIER_RULES)
+    yield from validate_policies(job)
+    yield from validate_job_name(job)
+    yield from validate_task_templates(job)
+    if job.spec.tasks:
+        yield from validate_min_available(job)
+    yield from validate_volumes(job)
+    yield from validate_dependencies(job)
+    yield from validate_queue(job.spec.queue, job.spec.path("queue"), subject, JOB_QUEUE_RULES)
 
 
 def validate_tasks(job: Job) -> Iterator[Problem]:
@@ -278,23 +289,3 @@ def _spec_without_changeable_fields(spec: JobSpec, defaults: Mapping[str, Any]) 
 
 def _without_fields(value: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: inner for name, inner in value.items() if name not in names}
-
-
-def validate_whole_cpus(task: Task) -> Iterator[Problem]:
-    """Yield containers of a task with a NUMA policy that do not request whole CPUs (validateTaskTopoPolicy)."""
-    if task.topology_policy in _WITHOUT_NUMA_POLICY:
-        return
-    for container in task.pod_spec.all_containers():
-        resources = container.resources
-        side, listed = ("requests", resources.requests) if resources.requests else ("limits", resources.limits)
-        written = amounts.amount_as_string(listed.get("cpu"))
-        cpus = quantity.read_quantity_or_none(written)
-        if is_placeholder(written) or cpus is None or (cpus.sign() > 0 and cpus.is_whole()):
-            continue
-        message = (
-            f"must be a whole number of CPUs because topologyPolicy {task.topology_policy} places each container on "
-            "whole CPUs"
-        )
-        shown = "" if written == "0" else f"`{written}`"
-        fix = "request a whole number of CPUs, such as 1"
-        yield WHOLE_CPUS.problem(resources.path(side, "cpu"), message, fix, shown=shown)

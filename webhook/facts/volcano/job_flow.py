@@ -15,10 +15,10 @@ from webhook.apimachinery.paths import FieldPath
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.facts.volcano.groups import VOLCANO_JOB_FLOW
+from webhook.facts.volcano.job import validate_create
 from webhook.facts.volcano.job_dependencies_and_deadlocks import find_names_waiting_in_cycles
 from webhook.facts.volcano.queue_tree import read_queues
 from webhook.facts.volcano.sent_job import job_of_template
-from webhook.facts.volcano.validation import validate_create
 from webhook.facts.volcano_objects.types import Flow, JobFlow, JobTemplate
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted

@@ -2,11 +2,11 @@
 
 The webhook calls Kubernetes' own validation with nearly all options off. webhook/facts/pods has the rules that
 Kubernetes has for every template. This module has the rules for required fields, and for values that are refused
-because an option is off.
+because an option is off. A task with a NUMA policy needs whole CPUs.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go validateTaskTemplate and
-pkg/webhooks/admission/jobs/validate/util.go validateIO, pkg/controllers/job/job_controller_actions.go createPVC and
-job_controller_util.go createJobPod; k8s.io/kubernetes v1.36 pkg/apis/core/validation ValidatePodTemplate.
+validateTaskTopoPolicy, pkg/webhooks/admission/jobs/validate/util.go validateIO,
+pkg/controllers/job/job_controller_actions.go createPVC and job_controller_util.go createJobPod; k8s.io/kubernetes v1.36 pkg/apis/core/validation ValidatePodTemplate.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.apimachinery import quantity
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.names import (
     USE_SUBDOMAIN,
@@ -24,8 +25,8 @@ from webhook.apimachinery.names import (
     subdomain_fault,
 )
 from webhook.apimachinery.paths import FieldPath
+from webhook.facts.pods import amounts
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
-from webhook.facts.volcano.job import validate_whole_cpus
 from webhook.facts.volcano_objects.types import Job, JobVolume, Task
 from webhook.rules.problem import Problem
 from webhook.typed.pods import Container, Lifecycle, PodSpec
@@ -93,6 +94,13 @@ MOUNT_PATH_IN_PODS: Final = VOLCANO_JOB_ADVICE.rule(
     function="createJobPod",
     fails="controller",
 )
+WHOLE_CPUS: Final = VOLCANO_JOB.rule(
+    "volcano-job/whole-cpus",
+    title="A task with a topologyPolicy does not request whole CPUs",
+    why="Volcano places only whole CPUs on NUMA nodes. Volcano reads limits only if a container has no requests.",
+    function="validateTaskTopoPolicy",
+)
+_WITHOUT_NUMA_POLICY: Final = ("", "none")
 BrokenValue = tuple[FieldPath, str, str, JSON]
 """The path, message, fix and value of a problem."""
 _ENV_NAME: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
@@ -108,7 +116,7 @@ def validate_task_templates(job: Job) -> Iterator[Problem]:
     """Yield the problems of every task's pod template."""
     for task in job.spec.tasks:
         yield from _check_pod_template(task)
-        yield from validate_whole_cpus(task)
+        yield from _validate_whole_cpus(task)
 
 
 def _check_pod_template(task: Task) -> Iterator[Problem]:
@@ -298,3 +306,23 @@ def _tasks_by_mount_path(job: Job) -> dict[str, str]:
         for container in task.pod_spec.containers
         for mount in container.volume_mounts
     }
+
+
+def _validate_whole_cpus(task: Task) -> Iterator[Problem]:
+    """Yield containers of a task with a NUMA policy that do not request whole CPUs (validateTaskTopoPolicy)."""
+    if task.topology_policy in _WITHOUT_NUMA_POLICY:
+        return
+    for container in task.pod_spec.all_containers():
+        resources = container.resources
+        side, listed = ("requests", resources.requests) if resources.requests else ("limits", resources.limits)
+        written = amounts.amount_as_string(listed.get("cpu"))
+        cpus = quantity.read_quantity_or_none(written)
+        if is_placeholder(written) or cpus is None or (cpus.sign() > 0 and cpus.is_whole()):
+            continue
+        message = (
+            f"must be a whole number of CPUs because topologyPolicy {task.topology_policy} places each container on "
+            "whole CPUs"
+        )
+        shown = "" if written == "0" else f"`{written}`"
+        fix = "request a whole number of CPUs, such as 1"
+        yield WHOLE_CPUS.problem(resources.path(side, "cpu"), message, fix, shown=shown)
