@@ -6,7 +6,8 @@ because an option is off. A task with a NUMA policy needs whole CPUs.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go validateTaskTemplate and
 validateTaskTopoPolicy, pkg/webhooks/admission/jobs/validate/util.go validateIO,
-pkg/controllers/job/job_controller_actions.go createPVC and job_controller_util.go createJobPod; k8s.io/kubernetes v1.36 pkg/apis/core/validation ValidatePodTemplate.
+pkg/controllers/job/job_controller_actions.go createPVC and job_controller_util.go createJobPod; k8s.io/kubernetes v1.36
+pkg/apis/core/validation ValidatePodTemplate.
 """
 
 from __future__ import annotations
