@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 
 from tests.page_blocks import PAGES
 from tests.rows import some_quickly
-from webhook.cli import EXTRAS, install_hint_for_module
+from webhook.cli import EXTRAS, hint_for_missing_module
 from webhook.typer_application import VERBS
 
 ROOT = Path(__file__).parents[1]
@@ -191,4 +191,4 @@ def test_the_message_knows_every_package_of_the_extras():
 
 
 def test_spans_need_an_extra_although_fastapi_installs_a_part_of_the_package():
-    assert install_hint_for_module("opentelemetry.sdk").endswith(OTEL)
+    assert hint_for_missing_module("opentelemetry.sdk").endswith(OTEL)

@@ -1,7 +1,7 @@
 """Runs a verb of the command line, and prints errors that users can cause in one form, never as a traceback.
 
 Texts that were prepared in advance are printed without importing Typer, which takes most of a start. The error about a
-missing package names the extra with this package.
+missing package names the extra with this package, and on Windows the error names a system that has the module.
 """
 
 from __future__ import annotations
@@ -32,13 +32,19 @@ INSTALLED_EXTRAS: Final = ("serve", "live")
 """The extras that README installs. Hints repeat them, because pipx replaces the extras of an installation."""
 
 
-def install_hint_for_module(module: str | None) -> str:
-    """Return how to install the extra with a missing module; "" if no extra has it.
+_OF_POSIX: Final = frozenset(("fcntl", "grp", "pwd", "resource", "termios"))
+"""Modules of Python that Windows does not have."""
+
+
+def hint_for_missing_module(module: str | None) -> str:
+    """Return how to install the extra with a missing module, or which system has the module; "" for other modules.
 
     `module` is the name in the ModuleNotFoundError, such as `fastapi.responses`. The text avoids the bare name
     `claimgate`, because public indexes have another package with this name.
     """
     package = (module or "").partition(".")[0]
+    if package in _OF_POSIX:
+        return f"this needs the module {package}, which Windows does not have: use WSL or the container image"
     for extra, packages in EXTRAS.items():
         if package in packages:
             extras = ",".join(dict.fromkeys((*INSTALLED_EXTRAS, extra)))
@@ -62,7 +68,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except ClaimgateError as error:
         return _print_error(str(error), arguments)
     except ModuleNotFoundError as error:
-        if told := install_hint_for_module(error.name):
+        if told := hint_for_missing_module(error.name):
             return _print_error(told, arguments)
         raise
     except KeyboardInterrupt:

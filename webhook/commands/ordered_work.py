@@ -6,6 +6,7 @@ Workers are forked at the beginning, so they share the memory of everything that
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -32,8 +33,10 @@ def results_in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], j
         jobs: the number of workers, at least 1.
 
     Raises:
-        ConfigurationError: a worker was killed, usually because memory was used up.
+        ConfigurationError: a worker was killed, usually because memory was used up; or the system cannot fork.
     """
+    if not hasattr(os, "fork"):
+        raise ConfigurationError("--jobs: this system cannot fork: use --jobs 1, Linux, macOS or WSL")
     global _work  # noqa: PLW0603 - fork is how the workers get it
     _work = work
     context = multiprocessing.get_context("fork")
