@@ -271,7 +271,7 @@ def _explain_argument_with_missing_task(name: str, wanted: Mapping[str, str], jo
     if not absent or (name == "mpi" and "master" in absent):
         return None
     role, task = next(iter(absent.items()))
-    message = f"names task `{task}` in --{role}, which does not exist, so the plugin sets up no task for this role"
+    message = f"names task `{task}` in --{role}, but no task has this name, so the plugin sets up no task for this role"
     return message, f"write the name of a task, or remove --{role}"
 
 
