@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import get_args
 
 from webhook.settings.setting import declared_settings
-from webhook.settings.shared import NOT_OF_SERVER, REPORT_FLAGS, Door, ReportSettings, ReviewSettings, reason_left_out
+from webhook.settings.shared import NOT_OF_SERVER, REPORT_FLAGS, Verb, ReportSettings, ReviewSettings, reason_left_out
 
 PAGE = Path(__file__).parents[1] / "docs" / "options.md"
-DOORS: tuple[Door, ...] = get_args(Door)
+DOORS: tuple[Verb, ...] = get_args(Verb)
 _HEAD = """# Options and verbs
 
 This page lists the options that change an answer, for the six verbs that review objects. If a verb does not have an

@@ -28,7 +28,7 @@ from webhook.server.served_state import ServedState
 from webhook.settings import values
 from webhook.settings.serving import ServerSettings
 from webhook.settings.setting import Setting, declare_option, declare_setting, declared_settings
-from webhook.settings.shared import LEFT_OUT, NOT_OF_SERVER, REPORT_FLAGS, Door, ReviewSettings, settings_of_door
+from webhook.settings.shared import LEFT_OUT, NOT_OF_SERVER, REPORT_FLAGS, Verb, ReviewSettings, settings_of_verb
 from webhook.typer_application import create_typer_application
 
 
@@ -39,12 +39,12 @@ def flags_of(door: str) -> set[str]:
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_each_verb_has_every_option_that_is_not_left_out(door: Door) -> None:
+def test_each_verb_has_every_option_that_is_not_left_out(door: Verb) -> None:
     kind = ServerSettings if door == "serve" else ReviewSettings
     has = flags_of(door)
-    wanted = {each.flag for each in settings_of_door(kind, door)}
+    wanted = {each.flag for each in settings_of_verb(kind, door)}
     without = {each.flag for each in declared_settings(kind)} - wanted
-    assert wanted <= has, "give the verb its flags by options.add_flags_of_door"
+    assert wanted <= has, "give the verb its flags by options.add_flags_of_verb"
     assert not without & has
     assert {flag for flag, left_out in REPORT_FLAGS.items() if door not in left_out} == has & set(REPORT_FLAGS)
 
@@ -64,10 +64,10 @@ REVIEWERS = [each for each in DOORS if each != "test"]
 
 
 @pytest.mark.parametrize("door", REVIEWERS)
-def test_a_new_option_reaches_every_verb(door: Door) -> None:
+def test_a_new_option_reaches_every_verb(door: Verb) -> None:
     kind = FurtherOfServer if door == "serve" else Further
 
-    @options.add_flags_of_door(kind, door)
+    @options.add_flags_of_verb(kind, door)
     def command(*, settings: Any) -> int:
         return int(settings.further)
 
@@ -95,7 +95,7 @@ def another_value(each: Setting) -> Any:
 
 
 @pytest.mark.parametrize("door", REVIEWERS)
-def test_an_option_reaches_each_review(door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_option_reaches_each_review(door: Verb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[ReviewOptions] = []
 
     def recorded(*arguments: Any, **named: Any) -> RequestContext:
@@ -107,7 +107,7 @@ def test_an_option_reaches_each_review(door: Door, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(review, "request_context", recorded)
     kind = FurtherOfServer if door == "serve" else Further
     of_reviews = {field.name for field in fields(FurtherOptions)} - CONVERTED
-    changed = {each.name: another_value(each) for each in settings_of_door(kind, door) if each.name in of_reviews}
+    changed = {each.name: another_value(each) for each in settings_of_verb(kind, door) if each.name in of_reviews}
     _review(door, kind(no_config=True, **changed), tmp_path)
     lost = {name for each in seen for name, value in changed.items() if getattr(each, name, None) != value}
     assert seen
@@ -117,7 +117,7 @@ def test_an_option_reaches_each_review(door: Door, tmp_path: Path, monkeypatch: 
     )
 
 
-def _review(door: Door, settings: Any, folder: Path) -> None:
+def _review(door: Verb, settings: Any, folder: Path) -> None:
     """Review a Pod with the function that a verb calls after it has read flags and variables."""
     if door == "serve":
         state = ServedState.make(settings, None, Log())
@@ -130,7 +130,7 @@ def _review(door: Door, settings: Any, folder: Path) -> None:
 
 
 def test_a_case_has_every_option_that_is_not_left_out() -> None:
-    names = {each.name for each in settings_of_door(ReviewSettings, "test")} & {
+    names = {each.name for each in settings_of_verb(ReviewSettings, "test")} & {
         field.name for field in fields(ReviewOptions)
     }
     assert names == {"advice"}, (
@@ -152,8 +152,8 @@ def test_each_setting_has_an_effect() -> None:
 def test_a_variable_does_not_set_an_option_that_a_verb_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAIMGATE_ENFORCEMENT_ACTION", "warn")
 
-    def actions(door: Door) -> str:
-        @options.add_flags_of_door(ReviewSettings, door)
+    def actions(door: Verb) -> str:
+        @options.add_flags_of_verb(ReviewSettings, door)
         def command(*, settings: Any) -> Any:
             return settings.enforcement_action
 

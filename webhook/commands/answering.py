@@ -46,7 +46,7 @@ def _restricted_pod_with_device(resource: str) -> dict[str, Any]:
 
 
 def check_answer_to_dry_run_pod(
-    connection: Connection, ours: Sequence[WebhookConfiguration], namespaces: Namespaces, *, is_changed: bool
+    connection: Connection, configurations: Sequence[WebhookConfiguration], namespaces: Namespaces, *, is_changed: bool
 ) -> Iterator[str]:
     """Yield the problem if the answer to a dry run is wrong, late or missing.
 
@@ -55,7 +55,7 @@ def check_answer_to_dry_run_pod(
     Raises:
         LookupFailed: the API server cannot be reached.
     """
-    webhooks = [one for each in ours for one in each.webhooks if _is_about_pods(one)]
+    webhooks = [one for each in configurations for one in each.webhooks if _is_about_pods(one)]
     if not webhooks:
         return
     namespace = _common_namespace(webhooks, namespaces)
@@ -81,9 +81,9 @@ def _is_about_pods(webhook: Webhook) -> bool:
 
 def _common_namespace(webhooks: Sequence[Webhook], namespaces: Namespaces) -> str:
     """Return a namespace that all webhooks select, `default` if possible; "" if there is none."""
-    chosen = [compile_selector(one.namespace_selector) for one in webhooks]
-    asked = [name for name, labels in namespaces.items() if all(one.matches(labels) for one in chosen)]
-    return min(asked, key=lambda name: (name != "default", name), default="")
+    selectors = [compile_selector(webhook.namespace_selector) for webhook in webhooks]
+    names = [name for name, labels in namespaces.items() if all(selector.matches(labels) for selector in selectors)]
+    return min(names, key=lambda name: (name != "default", name), default="")
 
 
 def _problems_of_refusal(refused: ServerRefused, webhooks: Sequence[Webhook]) -> Iterator[str]:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from webhook.commands.publishing import ReportPublisher
 
 
-@options.add_flags_of_door(ReviewSettings, "audit")
+@options.add_flags_of_verb(ReviewSettings, "audit")
 def command(
     path: Annotated[
         list[str] | None,
@@ -137,11 +137,11 @@ def command(
         is_verbose=verbose,
         statistics=statistics,
     )
-    given = report_options.ReportFlags(min_severity=min_severity, baseline=baseline)
+    report_flags = report_options.ReportFlags(min_severity=min_severity, baseline=baseline)
 
     def totals_of(policies: PolicySet) -> AuditTotals:
         options.print_policy_notes(settings, policies)
-        filters = report_options.report_filters(given, settings, policies)
+        filters = report_options.report_filters(report_flags, settings, policies)
         failing = report_options.parse_fail_on(fail_on, settings.configuration.value.report.fail_on)
         return AuditTotals(filters, settings.configuration, fail_on=failing, requires_input=require_input)
 
@@ -152,7 +152,7 @@ def command(
         )
 
     if flags.is_live:
-        about = describe()
+        run = describe()
         assembled = assembly.assemble_policies_and_context(settings)
         details, scope = _review_options(assembled, is_stored=as_ != "create"), flags.scope()
         totals = totals_of(assembled.policies)
@@ -170,11 +170,11 @@ def command(
                 address=settings.docs_address,
                 contents=flags.contents_with_published(report.required_contents),
             )
-            return report.audit_and_report(live_audit, totals, about, flags.publisher(cluster, live_audit.read))
+            return report.audit_and_report(live_audit, totals, run, flags.publisher(cluster, live_audit.read))
     ray_audit.refuse_other_options(
         ray, named=named, render=is_rendered, render_remote=render_remote, changed_since=changed_since
     )
-    about = describe(_checked_out_commit(named) if report.required_contents.revision else "")
+    run = describe(_checked_out_commit(named) if report.required_contents.revision else "")
     changes = None
     if changed_since:
         from webhook.commands.git_changes import GitChanges
@@ -209,22 +209,22 @@ def command(
 
         assembled = assemble_policies_and_files(settings, stream, index_with_copies)
         totals = totals_of(assembled.policies)
-        how = PartOptions(
+        part_options = PartOptions(
             reviewed=as_ or "create",
             details=_review_options(assembled, is_stored=as_ == "stored"),
             address=settings.docs_address,
             contents=report.required_contents,
-            encoder=report.encoder(report_options.report_filters(given, settings, assembled.policies)),
+            encoder=report.encoder(report_options.report_filters(report_flags, settings, assembled.policies)),
         )
-        audit = PartAudit(assembled, how, changes)
+        audit = PartAudit(assembled, part_options, changes)
         results = (
-            ray_audit.create_ray_auditor(workers, assembled, how, stream)
+            ray_audit.create_ray_auditor(workers, assembled, part_options, stream)
             if workers
             else create_process_auditor(audit, stream, jobs or 1)
         )
         totals.add_problems(problems)
         return report.audit_and_report(
-            FilesAudit(audit, assembled, stream, named, settings=settings, results=results), totals, about
+            FilesAudit(audit, assembled, stream, named, settings=settings, results=results), totals, run
         )
 
 
@@ -311,13 +311,13 @@ class AuditReport:
         self,
         audited: AuditSource,
         totals: AuditTotals,
-        about: RunDescription,
+        run: RunDescription,
         publisher: ReportPublisher | None = None,
     ) -> int:
         """Audit, report, publish, and return the exit code."""
         waits = sys.stdout.isatty() and sys.stderr.isatty()  # the bar and the report must not mix
-        told = output.Report(self._outputs, self._writers, audited.rules, waits=waits)
-        with Interrupts() as interrupts, told as report:
+        report_of_run = output.Report(self._outputs, self._writers, audited.rules, waits=waits)
+        with Interrupts() as interrupts, report_of_run as report:
             with Progress(audited.size_bytes, "objects") as bar:
                 for result, findings in audited.parts_with_findings(interrupts):
                     for finding in totals.filter_and_count_findings(findings):
@@ -336,7 +336,7 @@ class AuditReport:
             if interrupts.is_set:
                 sys.stderr.write(f"error: interrupted after {totals.entries} objects; the report has only these\n")
             queues = audited.queue_trees(totals.demands) if self.required_contents.queues else ()
-            report.end(totals.totals(is_verbose=self._is_verbose, queues=queues, run=about))
+            report.end(totals.totals(is_verbose=self._is_verbose, queues=queues, run=run))
         code = totals.exit_code()
         if interrupts.is_set:
             return EXIT_CODE

@@ -120,9 +120,9 @@ class LiveAudit:
     def parts_with_findings(self, stop: Interrupts) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         """Yield groups of objects of one kind with their findings, which must be read before the next group."""
         phases = (Phase.VALIDATE,) if self._audit.reviewed == "stored" else tuple(Phase)
-        wanted = {pair for phase in phases for pair in _resources_of_policies(self._audit.policies, phase)}
+        resources = {pair for phase in phases for pair in _resources_of_policies(self._audit.policies, phase)}
         try:
-            kinds = list(served_kinds(self._cluster.connection, wanted))
+            kinds = list(served_kinds(self._cluster.connection, resources))
         except LookupFailed as error:
             yield PartResult(problems=[InputProblem(message=str(error), file=CLUSTER)]), ()
             return
@@ -164,8 +164,8 @@ class LiveAudit:
         if scope.namespaces and not kind.resource.is_namespaced:
             return
         for namespace in scope.namespaces or ("",):
-            listed = objects_of_kind(self._cluster.connection, kind, namespace=namespace, selector=scope.selector)
-            yield from (obj for obj in listed if scope.shard.has(_uid_of_object(obj)))
+            objects = objects_of_kind(self._cluster.connection, kind, namespace=namespace, selector=scope.selector)
+            yield from (obj for obj in objects if scope.shard.has(_uid_of_object(obj)))
 
     def _audit_page(self, kind: ServedKind, page: Iterable[JSON], result: PartResult) -> Iterator[Finding]:
         try:
@@ -178,8 +178,8 @@ class LiveAudit:
     def _audit_object(self, kind: ServedKind, obj: JSON, result: PartResult) -> Iterator[Finding]:
         if is_too_deep(obj):
             namespace, name = namespace_and_name(obj)
-            told = f"{'/'.join(filter(None, (namespace, name)))} is nested deeper than {DEEPEST} levels"
-            result.problems.append(_problem_of_unreadable_kind(kind, f"{told}, so it is not audited"))
+            message = f"{'/'.join(filter(None, (namespace, name)))} is nested deeper than {DEEPEST} levels"
+            result.problems.append(_problem_of_unreadable_kind(kind, f"{message}, so it is not audited"))
             return
         try:
             attributes = _request_for_object(obj, kind)
@@ -197,36 +197,36 @@ class LiveAudit:
             else:
                 result.unasked[qualified_kind(attributes.kind)] += 1
         where = "/".join(filter(None, (attributes.namespace, kind.resource.plural, attributes.name)))
-        about = subject_of_request(attributes)
+        finding_subject = subject_of_request(attributes)
         if decisions and has_unread_pods(attributes, self._table):
             result.pods_not_read[qualified_kind(attributes.kind)] += 1
-            about = structs.replace(about, has_unread_pods=True)
-        made = findings_of_object(
+            finding_subject = structs.replace(finding_subject, has_unread_pods=True)
+        findings = findings_of_object(
             decisions,
-            about,
+            finding_subject,
             lambda _, __: Place(file=where),
             self.rules,
-            with_passes=self._contents.passes and not about.has_unread_pods,
+            with_passes=self._contents.passes and not finding_subject.has_unread_pods,
         )
-        result.exceptions.update(finding.exception_reason for finding in made if finding.exception_reason)
-        yield from made
+        result.exceptions.update(finding.exception_reason for finding in findings if finding.exception_reason)
+        yield from findings
 
 
-def _problem_of_unreadable_kind(kind: ServedKind, why: str) -> InputProblem:
-    return InputProblem(message=f"{qualified_kind(kind.kind)}: {why}", file=CLUSTER)
+def _problem_of_unreadable_kind(kind: ServedKind, reason: str) -> InputProblem:
+    return InputProblem(message=f"{qualified_kind(kind.kind)}: {reason}", file=CLUSTER)
 
 
 def _resources_of_policies(policies: PolicySet, phase: Phase) -> Iterator[tuple[str, str]]:
     """Sub-resources are left out."""
-    for _, wish in matched_resources_of_policies(policies, phase):
-        if "/" not in wish.resource:
-            yield wish.group, wish.resource
+    for _, matched in matched_resources_of_policies(policies, phase):
+        if "/" not in matched.resource:
+            yield matched.group, matched.resource
 
 
 def _request_for_object(obj: JSON, kind: ServedKind) -> Attributes:
-    made = fixtures.attributes_of_object(obj)
-    namespace = obj["metadata"].get("namespace") or (made.name if kind.kind == NAMESPACE else "")
-    return replace(made, resource=kind.gvr, request_resource=kind.gvr, namespace=namespace)
+    attributes = fixtures.attributes_of_object(obj)
+    namespace = obj["metadata"].get("namespace") or (attributes.name if kind.kind == NAMESPACE else "")
+    return replace(attributes, resource=kind.gvr, request_resource=kind.gvr, namespace=namespace)
 
 
 def _uid_of_object(obj: JSON) -> str:

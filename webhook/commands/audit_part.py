@@ -131,18 +131,18 @@ class FindingLineEncoder(Struct, frozen=True):
 
     def encode(self, result: PartResult) -> None:
         """Replace the findings of a part by their lines and counts."""
-        kept = [each for each in result.findings if self.filters.allows_finding(each)]
+        reported = [each for each in result.findings if self.filters.allows_finding(each)]
         result.hidden = sum(
             self.filters.is_hidden_by_configuration(each)
             for each in result.findings
             if not self.filters.allows_finding(each)
         )
-        for each in kept:
+        for each in reported:
             result.counts.add_finding(each)
         writers = writers_of_findings(self.shown)
         written = {name: writers[name]() for name in self.formats}
         result.texts = {
-            name: "".join(text for each in kept for text in writer.entry(each)) for name, writer in written.items()
+            name: "".join(text for each in reported for text in writer.entry(each)) for name, writer in written.items()
         }
         result.findings = ()
 
@@ -273,29 +273,29 @@ class PartAudit:
             elif mistake is None:
                 result.unasked[qualified_kind(attributes.kind)] += 1
         inside = fixtures.object_path(each.value)
-        about = subject_of_request(attributes)
+        finding_subject = subject_of_request(attributes)
         if decisions and has_unread_pods(attributes, self._table):
             result.pods_not_read[qualified_kind(attributes.kind)] += 1
-            about = structs.replace(about, has_unread_pods=True)
+            finding_subject = structs.replace(finding_subject, has_unread_pods=True)
         findings = (
-            *keys.findings(each, about),
-            *_findings_of_kind(mistake, each, about),
+            *keys.findings(each, finding_subject),
+            *_findings_of_kind(mistake, each, finding_subject),
             *findings_of_object(
                 decisions,
-                about,
+                finding_subject,
                 each.locator(inside),
                 self.rules,
                 each.line_finder(inside),
-                with_passes=self._contents.passes and not about.has_unread_pods,
+                with_passes=self._contents.passes and not finding_subject.has_unread_pods,
             ),
         )
         commented = CommentedFindings(self._policies.configuration, each.document.ignore_comments)
         if keys.has_several_objects(each):
             findings = tuple(finding for finding in findings if not _is_of_other_object(finding))
-        made = tuple(commented.apply(findings))
+        commented_findings = tuple(commented.apply(findings))
         result.warnings += commented.warnings
-        result.exceptions.update(finding.exception_reason for finding in made if finding.exception_reason)
-        yield from made
+        result.exceptions.update(finding.exception_reason for finding in commented_findings if finding.exception_reason)
+        yield from commented_findings
 
     def _is_object(self, value: JSON) -> bool:
         try:
@@ -354,8 +354,8 @@ class ObjectAudit(Struct, frozen=True):
         """Return the result of the policies for an object."""
         if self.reviewed == "stored":
             attributes = without_scheduled_node(attributes)
-        door = LocalAnswerer(policies=self.policies, cluster=cluster, options=self.details)
-        return run_phases(attributes, _PHASES[self.reviewed], door)
+        answerer = LocalAnswerer(policies=self.policies, cluster=cluster, options=self.details)
+        return run_phases(attributes, _PHASES[self.reviewed], answerer)
 
 
 def decisions_of(outcome: PhasesOutcome) -> Sequence[tuple[Phase, Decision]]:
@@ -376,8 +376,8 @@ def without_scheduled_node(attributes: Attributes) -> Attributes:
     spec = attributes.object.get("spec") if isinstance(attributes.object, dict) else None
     if attributes.kind != POD or not isinstance(spec, dict) or "nodeName" not in spec:
         return attributes
-    kept = {name: value for name, value in spec.items() if name != "nodeName"}
-    return replace(attributes, object={**attributes.object, "spec": kept})
+    other_fields = {name: value for name, value in spec.items() if name != "nodeName"}
+    return replace(attributes, object={**attributes.object, "spec": other_fields})
 
 
 def qualified_kind(kind: GroupVersionKind) -> str:

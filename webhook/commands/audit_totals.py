@@ -147,8 +147,8 @@ class AuditTotals:
         if self._not_compared:
             file, reason = next(iter(self._not_compared.items()))
             some = counted(len(self._not_compared), "file")
-            told = f"{some} could not be compared with the revision, so all objects are audited"
-            terminal.print_to_stderr([f"note: {told}; first {file}: {reason}"])
+            message = f"{some} could not be compared with the revision, so all objects are audited"
+            terminal.print_to_stderr([f"note: {message}; first {file}: {reason}"])
         if not self._unchanged and not is_interrupted:
             terminal.print_to_stderr(f"note: {each}" for each in self._stale_baseline_and_exceptions())
         failed = {each.file for each in self._problems}
@@ -172,8 +172,8 @@ class AuditTotals:
             yield f"--baseline: {counted(len(gone), 'known finding')} gone, first {gone[0]}: write the file anew"
         for number, each in enumerate(self._configuration.value.exceptions):
             if each.expires >= current_day() and each.description not in self._exceptions:
-                told = f"no finding needed this exception of {each.owner}"
-                yield str(self._configuration.problem(("exceptions", number), told))
+                message = f"no finding needed this exception of {each.owner}"
+                yield str(self._configuration.problem(("exceptions", number), message))
 
     def totals(self, *, is_verbose: bool, queues: Sequence[QueueTrees] = (), run: RunDescription) -> Totals:
         """Return the sums for the end of reports."""

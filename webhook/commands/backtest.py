@@ -42,7 +42,7 @@ FORMATS: Final = ("text", "json")
 _UNREADABLE: Final = 2
 
 
-@options.add_flags_of_door(ReviewSettings, "backtest")
+@options.add_flags_of_verb(ReviewSettings, "backtest")
 def command(
     log: Annotated[
         list[str],
@@ -83,10 +83,10 @@ def command(
     failing = report_options.parse_fail_on(fail_on, "deny")
     outputs = output.parse_outputs(chosen, FORMATS)
     ray_audit.refuse_other_options(ray, named=log)
-    listed = (
+    log_files = (
         object_store.list_log_files_of_places(log, log_lines.list_log_files) if ray else log_lines.list_log_files(log)
     )
-    files, problems = listed.files, (*listed.problems, *map(problem_of_file_not_read, listed.not_read))
+    files, problems = log_files.files, (*log_files.problems, *map(problem_of_file_not_read, log_files.not_read))
     sets = _policy_sets_to_compare(settings, against or ())
     backtest = PartBacktester(sets)
     total = backtest.count_part(LogPart(""))  # zero counts, to which the counts of the parts are added
@@ -162,7 +162,7 @@ def backtest_text(counts: PartCounts) -> str:
 def backtest_json(counts: PartCounts) -> str:
     """Return all counts as JSON."""
     sides = {side: _side_as_json(each) for side, each in counts.sides.items()}
-    made = {
+    data = {
         "events": counts.events,
         "requests": counts.requests,
         "reads": counts.reads,
@@ -171,7 +171,7 @@ def backtest_json(counts: PartCounts) -> str:
         **sides,
         **({"changed": _rules_as_json(counts.changed)} if len(sides) > 1 else {}),
     }
-    return f"{terminal.escape_json_text(json.dumps(made, ensure_ascii=False, indent=2))}\n"
+    return f"{terminal.escape_json_text(json.dumps(data, ensure_ascii=False, indent=2))}\n"
 
 
 def _side_as_json(counts: PolicySetCounts) -> dict[str, Any]:
@@ -199,8 +199,8 @@ def _lines_of_report(counts: PartCounts) -> Iterator[str]:
         yield from _lines_of_changes(counts.changed)
         yield ""
     yield f"{counted(counts.events, 'event')}: {counts.requests} reviewed, {counts.reads} reads"
-    for why, number in sorted(counts.skipped.items(), key=lambda each: (-each[1], each[0])):
-        yield f"  not reviewed: {number}: {why}"
+    for reason, number in sorted(counts.skipped.items(), key=lambda each: (-each[1], each[0])):
+        yield f"  not reviewed: {number}: {reason}"
     if counts.broken:
         yield f"  not read: {counts.broken}"
 
@@ -211,18 +211,18 @@ def _lines_of_side(title: str, counts: PolicySetCounts) -> Iterator[str]:
     for name in _rules_by_effect(counts.rules):
         rule = counts.rules[name]
         effects = {"denied": rule.denied, "warned of": rule.warned, "not decided": rule.undecided}
-        told = ", ".join(f"{word} {number}" for word, number in effects.items() if number)
-        yield f"  {name}: {told}"
+        effects_as_text = ", ".join(f"{word} {number}" for word, number in effects.items() if number)
+        yield f"  {name}: {effects_as_text}"
         yield f"      {rule.message}"
         yield f"      first: {rule.example}"
     if counts.left_out:
         yield f"  {counts.left_out}"
     yield from (f"      {number} {reason}" for reason, number in _sort_by_count(counts.exceptions))
-    for what, names in (("namespace", counts.namespaces), ("user", counts.users)):
-        listed = [f"{name} {number}" for name, number in _sort_by_count(names)[:_MOST]]
+    for title_of_list, names in (("namespace", counts.namespaces), ("user", counts.users)):
+        most_frequent = [f"{name} {number}" for name, number in _sort_by_count(names)[:_MOST]]
         more = [f"{len(names) - _MOST} more (-o json has all)"] if len(names) > _MOST else []
-        if listed:
-            yield f"  by {what}: {', '.join([*listed, *more])}"
+        if most_frequent:
+            yield f"  by {title_of_list}: {', '.join([*most_frequent, *more])}"
 
 
 def _lines_of_changes(changed: Mapping[str, RuleCount]) -> Iterator[str]:

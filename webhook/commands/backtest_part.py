@@ -89,13 +89,13 @@ class PolicySetCounts:
         self.ignored += other.ignored
         for name, count in other.rules.items():
             self.rules.setdefault(name, RuleCount()).add(count)
-        for mine, theirs in (
+        for own_counts, other_counts in (
             (self.namespaces, other.namespaces),
             (self.users, other.users),
             (self.exceptions, other.exceptions),
         ):
-            for name, number in theirs.items():
-                mine[name if name in mine or len(mine) < MOST_NAMES else OTHERS] += number
+            for name, number in other_counts.items():
+                own_counts[name if name in own_counts or len(own_counts) < MOST_NAMES else OTHERS] += number
 
 
 @dataclass(slots=True)
@@ -214,20 +214,20 @@ class PartBacktester:
         self, side: Side, attributes: Attributes, place: Place, counts: PolicySetCounts
     ) -> Mapping[str, Finding]:
         """Evaluate one set of policies, count the results, and return the denying findings by rule."""
-        policies, cluster, known, options = self._sets[side]
+        policies, cluster, rules, options = self._sets[side]
         outcome = run_phases(attributes, "auto", LocalAnswerer(policies=policies, cluster=cluster, options=options))
-        made = _findings_of_decisions(attributes, (*outcome.decisions, *outcome.further), place, known)
-        counts.exceptions.update(each.exception_reason for each in made if each.exception_reason)
+        findings = _findings_of_decisions(attributes, (*outcome.decisions, *outcome.further), place, rules)
+        counts.exceptions.update(each.exception_reason for each in findings if each.exception_reason)
         counts.ignored += not outcome.decisions and is_ignored_by_configuration(
             attributes, policies.configuration, cluster
         )
-        fails = {each.rule.id: each for each in made if each.denies}
-        warns = {each.rule.id: each for each in made if each.result is Result.WARN and not each.is_advice}
-        undecided = {each.rule.id: each for each in made if each.is_undecided}
+        fails = {each.rule.id: each for each in findings if each.denies}
+        warns = {each.rule.id: each for each in findings if each.result is Result.WARN and not each.is_advice}
+        undecided = {each.rule.id: each for each in findings if each.is_undecided}
         for field_, spoken in (("denied", fails), ("warned", warns), ("undecided", undecided)):
             for name, each in spoken.items():
-                one = RuleCount(**{field_: 1}, example=f"{place} {each.subject}", message=each.message)
-                counts.rules.setdefault(name, RuleCount()).add(one)
+                rule_count = RuleCount(**{field_: 1}, example=f"{place} {each.subject}", message=each.message)
+                counts.rules.setdefault(name, RuleCount()).add(rule_count)
         counts.denied += bool(fails)
         counts.warned += bool(warns)
         counts.undecided += bool(undecided)
@@ -238,10 +238,10 @@ class PartBacktester:
 
 
 def _findings_of_decisions(
-    attributes: Attributes, decisions: Sequence[tuple[Phase, Decision]], place: Place, known: Rules
+    attributes: Attributes, decisions: Sequence[tuple[Phase, Decision]], place: Place, rules: Rules
 ) -> Sequence[Finding]:
     return findings_of_object(
-        decisions, subject_of_request(attributes), lambda _path, _words: place, known, with_passes=False
+        decisions, subject_of_request(attributes), lambda _path, _words: place, rules, with_passes=False
     )
 
 
@@ -254,8 +254,8 @@ def _count_differing_denials(
         return
     word = "newly denied" if new else "no longer denied"
     for name, each in (new or old).items():
-        one = RuleCount(denied=1, example=where, message=each.message)
-        changed.setdefault(f"{word}: {name}", RuleCount()).add(one)
+        rule_count = RuleCount(denied=1, example=where, message=each.message)
+        changed.setdefault(f"{word}: {name}", RuleCount()).add(rule_count)
 
 
 def _reason_of_error(error: Exception) -> str:

@@ -64,13 +64,13 @@ def command(
     fails or a row of --cases is wrong. Exits with 2 if the expression or an input is refused.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
-    made = celpy_engine() if settings.cel_engine == "celpy" else compiled_engine()
+    engine = celpy_engine() if settings.cel_engine == "celpy" else compiled_engine()
     if cases is not None:
         if expression is not None or bindings is not None:
             raise ConfigurationError(
                 "--cases: a corpus has its own expressions and bindings: leave out EXPRESSION and --bindings"
             )
-        return _run_cases(cases, made, outputs)
+        return _run_cases(cases, engine, outputs)
     variables = _read_bindings(bindings)
     environment = Environment(
         version=settings.kubernetes_version, variables=dict.fromkeys(variables, DYN), mutation=True
@@ -80,8 +80,8 @@ def command(
             raise ConfigurationError(
                 "an expression is required: give it as an argument, use --cases FILE, or start a prompt on a terminal"
             )
-        return _prompt_for_expressions(lambda text: _evaluate_expression(text, environment, variables, made))
-    answer = _evaluate_expression(expression, environment, variables, made)
+        return _prompt_for_expressions(lambda text: _evaluate_expression(text, environment, variables, engine))
+    answer = _evaluate_expression(expression, environment, variables, engine)
     output.write_to_outputs(
         outputs, {"text": lambda: _answer_as_text(answer) + "\n", "json": lambda: json.dumps(answer) + "\n"}
     )

@@ -239,11 +239,11 @@ def _core_api(cluster: Cluster) -> Any:
 def _names_of_certificate(names: list[str] | None, service: str) -> list[str]:
     from certs.issue import service_names
 
-    given = list(names or ())
+    all_names = list(names or ())
     if service:
         namespace, name = _split_namespace_and_name("--service", service)
-        given = [*service_names(name, namespace), *given]
-    return given
+        all_names = [*service_names(name, namespace), *all_names]
+    return all_names
 
 
 def _split_namespace_and_name(flag: str, value: str) -> tuple[str, str]:
@@ -282,12 +282,12 @@ def _facts_of_certificates(store: Store) -> list[tuple[str, Facts]]:
     from certs.keep import named
     from certs.store import CA, SERVING
 
-    told: list[tuple[str, Facts]] = []
+    facts_with_files: list[tuple[str, Facts]] = []
     files = store.read()
     for file in (CA, SERVING):
         with named(file):
-            told += [(file, one) for one in read(files[file])] if file in files else []
-    return told
+            facts_with_files += [(file, one) for one in read(files[file])] if file in files else []
+    return facts_with_files
 
 
 def _facts_as_json(file: str, facts: Facts) -> dict[str, Any]:

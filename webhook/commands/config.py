@@ -40,10 +40,10 @@ def show(*, settings: Settings) -> int:
     """Print the configuration in use, and the source of each setting: a flag, a variable, the file, or the default."""
     problem = _check_rules_and_exceptions(settings)
     written = settings.configuration.value.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    besides = {key: value for key, value in written.items() if key not in _SETTINGS}
+    other_fields = {key: value for key, value in written.items() if key not in _SETTINGS}
     sys.stdout.write(terminal.lines(_lines_of_settings(settings)))
-    if besides:
-        sys.stdout.write(f"# of {settings.configuration.path}:\n{yamlfile.dump(besides)}")
+    if other_fields:
+        sys.stdout.write(f"# of {settings.configuration.path}:\n{yamlfile.dump(other_fields)}")
     return problem
 
 

@@ -40,14 +40,14 @@ def describe_unready_pods(pods: Sequence[dict[str, Any]], namespace: str) -> Ite
     if not pods:
         yield f"there are no Pods: `kubectl -n {namespace} describe replicasets` says why none can be created"
         return
-    for one in pods:
-        if "deletionTimestamp" not in one["metadata"] and (reason := _reason_of_unready_pod(one, namespace)):
-            yield f"Pod {one['metadata']['name']}: {reason}"
+    for pod in pods:
+        if "deletionTimestamp" not in pod["metadata"] and (reason := _reason_of_unready_pod(pod, namespace)):
+            yield f"Pod {pod['metadata']['name']}: {reason}"
 
 
 def _reason_of_unready_pod(pod: dict[str, Any], namespace: str) -> str:
     status = pod.get("status") or {}
-    conditions = {one["type"]: one for one in status.get("conditions") or ()}
+    conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     if conditions.get("Ready", {}).get("status") == "True":
         return ""
     scheduled = conditions.get("PodScheduled", {})
@@ -71,8 +71,8 @@ def _reason_of_waiting_container(container: dict[str, Any], waiting: dict[str, A
         see = f"`kubectl -n {namespace} describe pod {pod}` names it"
         return f"it waits for something that it mounts, such as the Secret with the certificate ({reason}): {see}"
     ended = (container.get("lastState") or {}).get("terminated") or {}
-    if told := _reason_in_log(str(ended.get("message") or "")):
-        return f"it does not stay up ({reason}): {told}"
+    if error := _reason_in_log(str(ended.get("message") or "")):
+        return f"it does not stay up ({reason}): {error}"
     if ended.get("reason") == _KILLED:
         return f"it does not stay up ({reason}): it needed more memory than its limit; raise resources.limits.memory"
     return f"it does not stay up ({reason}): `kubectl -n {namespace} logs --previous {pod}` says why"
@@ -81,7 +81,7 @@ def _reason_of_waiting_container(container: dict[str, Any], waiting: dict[str, A
 def _reason_in_log(end_of_log: str) -> str:
     """Return the first error in the last lines of a log; without an error, the last line."""
     lines = [line.strip() for line in end_of_log.splitlines() if line.strip()]
-    errors = [told for line in lines if (told := line if line.startswith("error: ") else _error_of_log_line(line))]
+    errors = [error for line in lines if (error := line if line.startswith("error: ") else _error_of_log_line(line))]
     return shorten_text((errors or lines[-1:] or [""])[0], _LONGEST)
 
 
@@ -125,24 +125,28 @@ class ClusterReader(Struct, frozen=True):
 
 
 def steps_before_enforcing(
-    cluster: ClusterReader, ours: Sequence[WebhookConfiguration], role: Mapping[str, Any], expected: int
+    cluster: ClusterReader, configurations: Sequence[WebhookConfiguration], role: Mapping[str, Any], expected: int
 ) -> Iterator[str]:
     """Yield a line for each thing to do before enforcing.
 
     `role` is the ClusterRole that the loaded policies need. `expected` is the expected number of configurations.
     """
-    if len(ours) < expected:
-        yield f"{counted(expected, 'configuration')} expected, found {len(ours)}: apply deploy/base"
-    bundles = {one.client_config.service: one.client_config.ca_bundle for each in ours for one in each.webhooks}
+    if len(configurations) < expected:
+        yield f"{counted(expected, 'configuration')} expected, found {len(configurations)}: apply deploy/base"
+    bundles = {
+        one.client_config.service: one.client_config.ca_bundle for each in configurations for one in each.webhooks
+    }
     services = {service: bundle for service, bundle in bundles.items() if service is not None}
     for service, bundle in services.items():
         name = f"certificate of Service {service.namespace}/{service.name}"
-        problems = check_certificate(cluster, service, bundle, requests_without_replica(ours))
+        problems = check_certificate(cluster, service, bundle, requests_without_replica(configurations))
         yield from prefix_lines_with_name(name, problems)
     yield from prefix_lines_with_name(f"ClusterRole {role['metadata']['name']}", _check_applied_role(cluster, role))
     for service in services:  # last, because a problem above may be the cause
         name = f"Service {service.namespace}/{service.name}"
-        yield from prefix_lines_with_name(name, check_service(cluster, service, requests_without_replica(ours)))
+        yield from prefix_lines_with_name(
+            name, check_service(cluster, service, requests_without_replica(configurations))
+        )
 
 
 def prefix_lines_with_name(name: str, lines: Iterator[str]) -> Iterator[str]:
@@ -153,11 +157,11 @@ def prefix_lines_with_name(name: str, lines: Iterator[str]) -> Iterator[str]:
         yield f"{name}: unknown, because it cannot be read: {error}"
 
 
-def requests_without_replica(ours: Sequence[WebhookConfiguration]) -> str:
+def requests_without_replica(configurations: Sequence[WebhookConfiguration]) -> str:
     """Return what happens to requests while no replica answers, as the stored configurations say. The webhook for
     stored policies is left out, because it always fails open.
     """
-    webhooks = [one for each in ours for one in each.webhooks if one.name != STORED_POLICIES]
+    webhooks = [one for each in configurations for one in each.webhooks if one.name != STORED_POLICIES]
     match sorted({one.failure_policy for one in webhooks}):
         case ["Fail"]:
             return "the API server refuses each request that it would send to claimgate (failurePolicy: Fail)"
@@ -167,11 +171,11 @@ def requests_without_replica(ours: Sequence[WebhookConfiguration]) -> str:
             return "all requests pass unchecked (failurePolicy: Ignore)"
 
 
-def describe_ready_replicas(cluster: ClusterReader, ours: Sequence[WebhookConfiguration]) -> Iterator[str]:
+def describe_ready_replicas(cluster: ClusterReader, configurations: Sequence[WebhookConfiguration]) -> Iterator[str]:
     """Yield the number of ready replicas behind each Service of our webhooks, and a line about unreadable objects.
     Webhooks with a URL have no line.
     """
-    services = dict.fromkeys(one.client_config.service for each in ours for one in each.webhooks)
+    services = dict.fromkeys(one.client_config.service for each in configurations for one in each.webhooks)
     for service in filter(None, services):
         endpoints = _endpoints(cluster, service)
         ready = sum(map(_is_ready, endpoints))
@@ -308,15 +312,15 @@ def _check_applied_role(cluster: ClusterReader, role: Mapping[str, Any]) -> Iter
     name, api = role["metadata"]["name"], "/apis/rbac.authorization.k8s.io/v1"
     applied = cluster.get_or_none(f"{api}/clusterroles/{name}")
     granted = _granted_resources((applied or {}).get("rules") or ())
-    lacking = sorted(
+    missing_rights = sorted(
         {f"{resource}.{group}".rstrip(".") for group, resource, _ in _granted_resources(role["rules"]) - granted}
     )
     fix = "apply the output of `claimgate webhook-config --rbac`"
-    if applied is None and lacking:
+    if applied is None and missing_rights:
         yield f"it does not exist: {fix}"
-    elif lacking:
-        names = some_of(lacking, _MOST_NAMES)
-        yield f"it does not allow to list and watch {counted(len(lacking), 'resource')}: {names}; {fix}"
+    elif missing_rights:
+        names = some_of(missing_rights, _MOST_NAMES)
+        yield f"it does not allow to list and watch {counted(len(missing_rights), 'resource')}: {names}; {fix}"
     if all(one["roleRef"]["name"] != name for one in cluster.items(f"{api}/clusterrolebindings")):
         yield "no ClusterRoleBinding gives it to the server's ServiceAccount: apply deploy/base"
 

@@ -34,7 +34,7 @@ class Export(Struct, frozen=True):
     """
 
     manifests: tuple[JSON, ...]
-    lacking: tuple[str, ...]
+    left_out: tuple[str, ...]
     rewritten: Mapping[_Key, tuple[str, ...]]
 
 
@@ -45,9 +45,9 @@ def collect_exportable_policies(loaded: PolicySet, version: Version) -> Export:
         InputError: the policies came from standard input, which cannot be read again.
     """
     collecting = _ExportCollector(loaded, version, _documents_as_written(loaded))
-    taken = [policy for policy in loaded.policies if collecting.add_policy(policy)]
-    manifests = (*collecting.manifests, *_bound_params(taken, loaded))
-    return Export(manifests, tuple(collecting.lacking), collecting.rewritten)
+    exported = [policy for policy in loaded.policies if collecting.add_policy(policy)]
+    manifests = (*collecting.manifests, *_bound_params(exported, loaded))
+    return Export(manifests, tuple(collecting.left_out), collecting.rewritten)
 
 
 class _ExportCollector(Struct):
@@ -55,7 +55,7 @@ class _ExportCollector(Struct):
     version: Version
     written: Mapping[_Key, JSON]
     manifests: list[JSON] = field(default_factory=list)
-    lacking: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
     rewritten: dict[_Key, tuple[str, ...]] = field(default_factory=dict)
 
     def add_policy(self, policy: Policy) -> bool:
@@ -64,7 +64,7 @@ class _ExportCollector(Struct):
         own = expand_updates_annotation(self.written[kind, policy.name])
         bindings = [self.written[f"{kind}Binding", binding.name] for binding in policy.bindings]
         if hindering := unexportable_obstacles(policy.obstacles, policy.kind):
-            self.lacking.append(f"not exported: {policy.name}: {'; '.join(hindering)}")
+            self.left_out.append(f"not exported: {policy.name}: {'; '.join(hindering)}")
             return False
         if not policy.expands:
             self.manifests += [own, *bindings]
@@ -88,13 +88,13 @@ class _ExportCollector(Struct):
                 name, f"one part would have the name of the {kind} `{other}`: rename that object"
             )
         self.manifests += native.manifests
-        left_out = tuple(f"{', '.join(kinds)}: {why}" for kinds, why in native.left_out)
-        self.lacking += [f"not rewritten: {name} for {each}" for each in left_out]
+        left_out = tuple(f"{', '.join(kinds)}: {reason}" for kinds, reason in native.left_out)
+        self.left_out += [f"not rewritten: {name} for {each}" for each in left_out]
         self.rewritten[_kind_and_name(own)] = left_out
         return True
 
-    def _note_not_exported(self, name: str, why: str) -> bool:
-        self.lacking.append(f"not exported: {name}: its expansion cannot be rewritten: {why}")
+    def _note_not_exported(self, name: str, reason: str) -> bool:
+        self.left_out.append(f"not exported: {name}: its expansion cannot be rewritten: {reason}")
         return False
 
 
@@ -116,10 +116,10 @@ def _kind_and_name(value: JSON) -> _Key:
     return get(value, ("kind",), ""), get(value, ("metadata", "name"), "")
 
 
-def _bound_params(taken: Sequence[Policy], loaded: PolicySet) -> Iterator[JSON]:
+def _bound_params(exported: Sequence[Policy], loaded: PolicySet) -> Iterator[JSON]:
     """Yield the params in the policies' folders to which a binding of the exported policies refers."""
-    kinds = {(policy.param_kind.group, policy.param_kind.kind) for policy in taken if policy.param_kind}
-    sources = [binding.param_source for policy in taken for binding in policy.bindings if binding.param_source]
+    kinds = {(policy.param_kind.group, policy.param_kind.kind) for policy in exported if policy.param_kind}
+    sources = [binding.param_source for policy in exported for binding in policy.bindings if binding.param_source]
     names = {source.name for source in sources if source.name}
     selects = any(not source.name for source in sources)
     for value in loaded.params:

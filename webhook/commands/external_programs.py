@@ -147,8 +147,8 @@ class ExternalPrograms:
                     start_new_session=True,
                 )
             except OSError as error:
-                told = f"`{invocation.program}` cannot be started: {str(error.strerror).lower()}"
-                raise ProgramError(told) from None
+                failure = f"`{invocation.program}` cannot be started: {str(error.strerror).lower()}"
+                raise ProgramError(failure) from None
             with process:
                 try:
                     _limit_process(process.pid)
@@ -216,8 +216,8 @@ def _limit_process(pid: int) -> None:
     if prlimit is None:
         return
     with suppress(ProcessLookupError):  # the process has ended already
-        for name, most in _LIMITS.items():
-            prlimit(pid, getattr(resource, name), (most, most))
+        for name, limit in _LIMITS.items():
+            prlimit(pid, getattr(resource, name), (limit, limit))
 
 
 def _read_until_end(process: subprocess.Popen[bytes], invocation: Invocation) -> tuple[bytes, bytes]:

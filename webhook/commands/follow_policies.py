@@ -83,7 +83,7 @@ class PolicyFollower:
     any_pod: bool
     exempt: Callable[[], object] = tuple
     _writer: StatusWriter = field(init=False)
-    _told: set[str] = field(default_factory=set)
+    _printed: set[str] = field(default_factory=set)
     _seen: object = None
     _conditions: Sequence[_StoredConditions] = ()
 
@@ -125,14 +125,14 @@ class PolicyFollower:
         stored = [in_force[each.policy.file] for each in live.objects if each.policy is not None]
         safe, refused = split_registrable_policies(live.policies, stored, current, self.render, any_pod=self.any_pod)
         wanted = with_idle_webhooks(self._configurations_for(safe), self._configurations_for(self.files))
-        for there, made in zip(current, merge_configurations(current, wanted), strict=True):
-            if has_different_webhooks(there, made):
-                self._replace_webhooks(there, made)
+        for configuration, merged in zip(current, merge_configurations(current, wanted), strict=True):
+            if has_different_webhooks(configuration, merged):
+                self._replace_webhooks(configuration, merged)
         granted = self._grant_needed_rights(live, stored, role)
-        asked = frozenset(policy.file for phase in Phase for policy, _ in matched_resources_of_policies(safe, phase))
+        called = frozenset(policy.file for phase in Phase for policy, _ in matched_resources_of_policies(safe, phase))
         missing = {one["kind"] for one in wanted} - {one["kind"] for one in current}
         self._report_unregistered_policies(refused)
-        yield from _registered_conditions(_UpdateResult(live, in_force, refused, asked, granted, frozenset(missing)))
+        yield from _registered_conditions(_UpdateResult(live, in_force, refused, called, granted, frozenset(missing)))
 
     def _configurations_for(self, policies: PolicySet) -> Sequence[Manifest]:
         return self.render({phase: webhook_registrations(policies, phase, any_pod=self.any_pod) for phase in Phase})
@@ -141,9 +141,9 @@ class PolicyFollower:
         """Return our configurations in the cluster, the validating configuration first."""
         configurations = []
         for kind in KINDS:
-            one = self._get_or_none(f"/apis/{GROUP}/v1/{kind.lower()}s/{quote(self.name, safe='')}")
-            if one is not None:
-                configurations.append({**one, "kind": kind})
+            configuration = self._get_or_none(f"/apis/{GROUP}/v1/{kind.lower()}s/{quote(self.name, safe='')}")
+            if configuration is not None:
+                configurations.append({**configuration, "kind": kind})
         return configurations
 
     def _get_or_none(self, path: str) -> dict[str, Any] | None:
@@ -154,12 +154,12 @@ class PolicyFollower:
                 return None
             raise
 
-    def _replace_webhooks(self, there: Manifest, made: Manifest) -> None:
+    def _replace_webhooks(self, stored: Manifest, merged: Manifest) -> None:
         """If the webhooks changed meanwhile, the API server refuses the write. The next run replaces the webhooks."""
-        path = f"/apis/{GROUP}/v1/{there['kind'].lower()}s/{quote(self.name, safe='')}"
-        self.connection.patch(path, _patch_that_replaces(there, "/webhooks", made["webhooks"]), MANAGER, _WAIT_S)
-        count = counted(len(made["webhooks"]), "webhook")
-        _print_line(f"{there['kind']} {self.name}: wrote rules and matchConditions of {count}")
+        path = f"/apis/{GROUP}/v1/{stored['kind'].lower()}s/{quote(self.name, safe='')}"
+        self.connection.patch(path, _patch_that_replaces(stored, "/webhooks", merged["webhooks"]), MANAGER, _WAIT_S)
+        count = counted(len(merged["webhooks"]), "webhook")
+        _print_line(f"{stored['kind']} {self.name}: wrote rules and matchConditions of {count}")
 
     def _grant_needed_rights(
         self, live: LivePolicies, stored: Sequence[Policy], role: Manifest | None
@@ -168,12 +168,12 @@ class PolicyFollower:
         Return all grants of servers.
         """
         base = grants_needed_by_policies(self.files, self.files.policies)
-        wanted = {each for each in grants_needed_by_policies(live.policies, stored) if not is_grant_covered(each, base)}
+        needed = {each for each in grants_needed_by_policies(live.policies, stored) if not is_grant_covered(each, base)}
         if role is None:
             return base
-        there = grants_of_rules(role.get("rules") or ())
-        may_say = {each for each in sorted(wanted)[:_MOST_QUESTIONS] if each in there or self._may_read(each)}
-        if may_say != there:
+        granted = grants_of_rules(role.get("rules") or ())
+        may_say = {each for each in sorted(needed)[:_MOST_QUESTIONS] if each in granted or self._may_read(each)}
+        if may_say != granted:
             change = _patch_that_replaces(role, "/rules", role_rules(may_say))
             self.connection.patch(f"{_ROLES}/{ROLE}", change, MANAGER, _WAIT_S)
             _print_line(f"ClusterRole {ROLE}: allows {', '.join(map(format_grant, sorted(may_say))) or 'nothing'}")
@@ -192,10 +192,10 @@ class PolicyFollower:
 
     def _report_unregistered_policies(self, refused: Mapping[str, Sequence[Danger]]) -> None:
         """Print why policies are not registered. A lasting reason is printed once."""
-        told = {f"{place}: not registered: {each[0].harm}" for place, each in refused.items()}
-        for line in sorted(told - self._told):
+        lines = {f"{place}: not registered: {each[0].harm}" for place, each in refused.items()}
+        for line in sorted(lines - self._printed):
             _print_line(line)
-        self._told = told
+        self._printed = lines
 
 
 def _print_line(line: str) -> None:
@@ -203,9 +203,9 @@ def _print_line(line: str) -> None:
     sys.stderr.flush()
 
 
-def _patch_that_replaces(there: Manifest, path: str, value: Any) -> list[dict[str, Any]]:
+def _patch_that_replaces(stored: Manifest, path: str, value: Any) -> list[dict[str, Any]]:
     """Return the JSON Patch that replaces a part of an object. The patch fails if the object changed meanwhile."""
-    version = {"op": "test", "path": "/metadata/resourceVersion", "value": there["metadata"]["resourceVersion"]}
+    version = {"op": "test", "path": "/metadata/resourceVersion", "value": stored["metadata"]["resourceVersion"]}
     return [version, {"op": "add", "path": path, "value": value}]
 
 
@@ -214,14 +214,14 @@ class _UpdateResult:
     """The result of one run.
 
     Attributes:
-        asked: `Policy.file` of the policies for which API servers call claimgate.
+        called: `Policy.file` of the policies for which API servers call claimgate.
         missing: the kinds of absent configurations.
     """
 
     live: LivePolicies
     in_force: Mapping[str, Policy]
     refused: Mapping[str, Sequence[Danger]]
-    asked: frozenset[str]
+    called: frozenset[str]
     granted: frozenset[Grant]
     missing: frozenset[str]
 
@@ -233,8 +233,8 @@ def _lacks_rights(conditions: Sequence[Mapping[str, Any]]) -> bool:
 def _registered_conditions(outcome: _UpdateResult) -> Iterator[_StoredConditions]:
     for each in outcome.live.objects:
         if each.stored.kind != POLICY_BINDING:
-            made = {**_registered_condition(each, outcome), "observedGeneration": each.stored.generation}
-            yield each.stored, (made,)
+            condition = {**_registered_condition(each, outcome), "observedGeneration": each.stored.generation}
+            yield each.stored, (condition,)
 
 
 def _registered_condition(compiled: CompiledObject, outcome: _UpdateResult) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def _registered_condition(compiled: CompiledObject, outcome: _UpdateResult) -> d
         return _false_condition(
             "WouldBlock", "; ".join(f"{one.harm}: name other resources in spec.matchConstraints" for one in danger)
         )
-    if policy.file not in outcome.asked:
+    if policy.file not in outcome.called:
         return _false_condition(
             "NotWanted", "API servers do not call claimgate for it: spec.registered is false, or its rules name nothing"
         )

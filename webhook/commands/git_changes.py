@@ -95,9 +95,9 @@ class _Git:
     def id_of_commit(self, top: str, revision: str) -> tuple[str, Output]:
         """The commit id is "" if the revision does not exist."""
         command = ("rev-parse", "--verify", "--quiet")
-        asked = self.run(top, command, [f"{revision}^{{commit}}"], "--end-of-options")
-        commit = asked.stdout.decode(errors="replace").strip()
-        return commit if not asked.code and _OBJECT_ID.fullmatch(commit) else "", asked
+        output = self.run(top, command, [f"{revision}^{{commit}}"], "--end-of-options")
+        commit = output.stdout.decode(errors="replace").strip()
+        return commit if not output.code and _OBJECT_ID.fullmatch(commit) else "", output
 
     def run(self, top: str, command: Sequence[str], operands: Sequence[str] = (), separator: str = "--") -> Output:
         """Return the output of git at the top of a work tree.
@@ -126,7 +126,7 @@ class _Git:
             return ()
         if self._trusted is None:
             environment = {name: os.environ.get(name) for name in _OWN_CONFIGURATION}
-            asked = self._run(
+            output = self._run(
                 Invocation(
                     program="git",
                     options=("config", "-z", "--path", "--get-all", "safe.directory"),
@@ -135,7 +135,7 @@ class _Git:
                     max_bytes=_MAX_BYTES,
                 )
             )
-            self._trusted = [os.fsdecode(each) for each in asked.stdout.split(b"\0")[:-1]]
+            self._trusted = [os.fsdecode(each) for each in output.stdout.split(b"\0")[:-1]]
         return self._trusted
 
     def _run(self, invocation: Invocation) -> Output:
@@ -195,17 +195,17 @@ class GitChanges:
         return self._tops[folder]
 
     def _read_tree(self, top: str, revision: str, paths: Sequence[str]) -> _WorkTree:
-        commit, asked = self._git.id_of_commit(top, revision)
-        if _OWNER in asked.message:
+        commit, output = self._git.id_of_commit(top, revision)
+        if _OWNER in output.message:
             raise ConfigurationError(
                 f"--changed-since: {top} belongs to another user, so git does not read it; "
                 f"`git config --global --add safe.directory {top}` trusts it"
             )
-        if asked.code and asked.message:
-            raise ConfigurationError(f"--changed-since: git cannot read {top}: {asked.message}")
+        if output.code and output.message:
+            raise ConfigurationError(f"--changed-since: git cannot read {top}: {output.message}")
         if not commit:
-            told = f"`{revision}` is not a revision of a git work tree at {top}"
-            raise ConfigurationError(f"--changed-since: {told}; fetch it, or name another revision")
+            message = f"`{revision}` is not a revision of a git work tree at {top}"
+            raise ConfigurationError(f"--changed-since: {message}; fetch it, or name another revision")
         named = [] if "." in paths else [f"./{each}" if each.startswith("-") else each for each in paths]
         listed = self._git.run(top, ("ls-tree", "-r", "-z", "--full-tree", commit), named)
         if listed.code:

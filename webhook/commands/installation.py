@@ -101,13 +101,13 @@ def _notes_about_policy_exceptions(
 ) -> list[str]:
     """Notes are about PolicyExceptions that end soon, or have no effect under a configuration of the servers."""
     try:
-        listed = cluster.items(f"/apis/{GROUP}/{VERSION}/policyexceptions")
+        exceptions = cluster.items(f"/apis/{GROUP}/{VERSION}/policyexceptions")
     except ServerRefused as refused:
         if refused.code == HTTPStatus.NOT_FOUND:  # the kind PolicyException is not installed
             return []
         raise
     typed = {"apiVersion": API_VERSION, "kind": POLICY_EXCEPTION}
-    notes = [told for each in listed for told in _notes_about_policy_exception({**each, **typed}, served, day)]
+    notes = [note for each in exceptions for note in _notes_about_policy_exception({**each, **typed}, served, day)]
     more = len(notes) - _MOST_NOTES
     return [*notes[:_MOST_NOTES], *([f"{POLICY_EXCEPTION}: {counted(more, 'other note')}"] if more > 0 else ())]
 
@@ -148,7 +148,7 @@ def _mounted_configurations(deployments: Iterable[Mapping[str, Any]]) -> Iterato
         for container in pod.get("containers") or ():
             variables = {one["name"]: str(one.get("value") or "") for one in container.get("env") or ()}
             path = variables.get(_VARIABLE, "")
-            given = (*variables, *(str(word).partition("=")[0] for word in container.get("args") or ()))
+            words_of_container = (*variables, *(str(word).partition("=")[0] for word in container.get("args") or ()))
             for mount in container.get("volumeMounts") or () if path else ():
                 config_map, folder = config_maps.get(mount["name"]), mount["mountPath"].rstrip("/")
                 if config_map is None or posixpath.dirname(path) != folder:
@@ -156,7 +156,9 @@ def _mounted_configurations(deployments: Iterable[Mapping[str, Any]]) -> Iterato
                 file = posixpath.basename(path)
                 items = {one["path"]: one["key"] for one in config_map.get("items") or ()}
                 yield MountedConfiguration(
-                    str(config_map.get("name")), items.get(file, file), any(word in _OWN_POLICIES for word in given)
+                    str(config_map.get("name")),
+                    items.get(file, file),
+                    any(word in _OWN_POLICIES for word in words_of_container),
                 )
 
 
@@ -177,8 +179,8 @@ def edited_params(cluster: ClusterReader, loaded: PolicySet, namespace: str) -> 
         is_chart = get(stored, ("metadata", "labels", "app.kubernetes.io/managed-by"), "") == "Helm"
         for key, manager in sorted(_edited_keys(stored, is_chart=is_chart).items()):
             if key in (shipped.get("data") or {}) and f"{name}.{key}" not in site:
-                told = f"ConfigMap {namespace}/{name}: `{key}` was set by {manager}"
-                yield f"{told}: {_fix(name, key, is_chart=is_chart)}"
+                message = f"ConfigMap {namespace}/{name}: `{key}` was set by {manager}"
+                yield f"{message}: {_fix(name, key, is_chart=is_chart)}"
 
 
 def mistaken_params(cluster: ClusterReader, loaded: PolicySet, namespace: str) -> Iterator[str]:

@@ -58,15 +58,15 @@ def add_demand(
     if not isinstance(obj, dict) or is_mistyped(submitted, until):
         return  # a finding reports this
     view = ClusterView(cluster, attributes.namespace, until, own_namespace=policies.own_namespace)
-    about = Subject(object=obj, old_object=None, attributes=submitted, cluster=view, table=policies.table)
+    subject = Subject(object=obj, old_object=None, attributes=submitted, cluster=view, table=policies.table)
     denied = "" if outcome.verdict.allowed else "is denied"
     try:
-        asked = [*_kueue_demands(about), *_volcano_demands(about)]
+        new_demands = [*_kueue_demands(subject), *_volcano_demands(subject)]
     except (EvaluationError, LookupFailed):
         return  # the findings of policies that look up the same objects have the reason
-    for key, amounts, note in asked:
-        told = ", ".join(filter(None, (denied, note)))
-        demands.setdefault(key, Demand()).add_job(QueuedJob(str(subject_of_request(attributes)), amounts, told))
+    for key, amounts, note in new_demands:
+        job_notes = ", ".join(filter(None, (denied, note)))
+        demands.setdefault(key, Demand()).add_job(QueuedJob(str(subject_of_request(attributes)), amounts, job_notes))
 
 
 def queue_trees(cluster: Cluster, demands: Mapping[QueueKey, Demand]) -> tuple[QueueTrees, ...]:
@@ -76,8 +76,8 @@ def queue_trees(cluster: Cluster, demands: Mapping[QueueKey, Demand]) -> tuple[Q
     return tuple(trees for trees in (kueue, volcano) if trees.overview.rows or any(trees.find_unknown_queues()))
 
 
-def _kueue_demands(about: Subject) -> Iterator[tuple[QueueKey, Mapping[str, int], str]]:
-    fact: JSON = about.fact("kueue")
+def _kueue_demands(subject: Subject) -> Iterator[tuple[QueueKey, Mapping[str, int], str]]:
+    fact: JSON = subject.fact("kueue")
     if not fact["managed"] or not fact["queue"]:
         return
     total: Counter[str] = Counter()
@@ -85,14 +85,14 @@ def _kueue_demands(about: Subject) -> Iterator[tuple[QueueKey, Mapping[str, int]
         total.update(
             {name: parse_amount_in_kueue_units(name, value) or 0 for name, value in pod_set["requests"].items()}
         )
-    yield QueueKey("Kueue", about.namespace, fact["queue"]), total, _NOTES.get(fact["verdict"], "")
+    yield QueueKey("Kueue", subject.namespace, fact["queue"]), total, _NOTES.get(fact["verdict"], "")
 
 
-def _volcano_demands(about: Subject) -> Iterator[tuple[QueueKey, Mapping[str, int], str]]:
+def _volcano_demands(subject: Subject) -> Iterator[tuple[QueueKey, Mapping[str, int], str]]:
     """Yield what the gang of a Volcano Job needs to start."""
-    if about.group_kind != JOB:
+    if subject.group_kind != JOB:
         return
-    job = about.once(read_job)
+    job = subject.once(read_job)
     amounts = {
         name: parse_amount_in_kueue_units(name, str(Quantity(value, -3))) or 0
         for name, value in requests_of_gang(job).items()

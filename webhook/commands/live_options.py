@@ -80,9 +80,9 @@ class LiveFlags(Struct, frozen=True, kw_only=True):
             ConfigurationError: flags exclude each other, or a flag is missing.
         """
         if not self.is_live:
-            given = {"--namespace": self.namespaces, "--selector": self.selector, "--shard": self.shard}
-            given["--publish"] = self.publish
-            if named := [flag for flag, value in given.items() if value]:
+            values = {"--namespace": self.namespaces, "--selector": self.selector, "--shard": self.shard}
+            values["--publish"] = self.publish
+            if named := [flag for flag, value in values.items() if value]:
                 raise ConfigurationError(f"{named[0]}: needs a cluster: add --live, or leave {named[0]} out")
             if not path:
                 raise ConfigurationError("audit: name files or folders, - for stdin, or --live for a cluster")

@@ -39,8 +39,8 @@ def split_registrable_policies(
     `stored` are the policies of the cluster, and `current` its configurations. `any_pod` registers rules about any Pod.
     """
 
-    def dangers_of(kept: PolicySet) -> dict[str, Danger]:
-        wanted = render({phase: webhook_registrations(kept, phase, any_pod=any_pod) for phase in Phase})
+    def dangers_of(registered: PolicySet) -> dict[str, Danger]:
+        wanted = render({phase: webhook_registrations(registered, phase, any_pod=any_pod) for phase in Phase})
         every = (
             danger
             for each in merge_configurations(current, wanted)
@@ -115,21 +115,21 @@ def _without_conditions(webhook: Manifest) -> dict[str, Any]:
 
 
 def _merged_configuration(current: Manifest, wanted: Sequence[Manifest]) -> dict[str, Any]:
-    there = {one["name"]: one for one in current.get("webhooks") or ()}
-    ours = [one for name, one in there.items() if name.endswith(DOMAIN)]
-    others = [one for name, one in there.items() if not name.endswith(DOMAIN)]
+    stored = {one["name"]: one for one in current.get("webhooks") or ()}
+    ours = [one for name, one in stored.items() if name.endswith(DOMAIN)]
+    others = [one for name, one in stored.items() if not name.endswith(DOMAIN)]
     if not ours:
         return dict(current)
-    made = [_merged_webhook(there.get(one["name"], ours[0]), one) for one in wanted]
-    return {**current, "webhooks": [*others, *made]}
+    merged = [_merged_webhook(stored.get(one["name"], ours[0]), one) for one in wanted]
+    return {**current, "webhooks": [*others, *merged]}
 
 
 def _merged_webhook(like: Manifest, wanted: Manifest) -> dict[str, Any]:
-    kept = _without_conditions(like)
+    merged = _without_conditions(like)
     conditions = {"matchConditions": wanted["matchConditions"]} if "matchConditions" in wanted else {}
     if wanted["name"] == STORED_POLICIES:
-        kept["failurePolicy"] = wanted["failurePolicy"]
-    return {**kept, "name": wanted["name"], "rules": wanted["rules"], **conditions}
+        merged["failurePolicy"] = wanted["failurePolicy"]
+    return {**merged, "name": wanted["name"], "rules": wanted["rules"], **conditions}
 
 
 def has_different_webhooks(current: Manifest, wanted: Manifest) -> bool:

@@ -57,14 +57,14 @@ def files_of_new_policy(choice: NewPolicyOptions) -> Mapping[str, str]:
 
 
 def _text_of_policy(choice: NewPolicyOptions) -> str:
-    what = "Pods get the label team where they have none." if choice.mutates else "Every Pod has the label team."
+    comment = "Pods get the label team where they have none." if choice.mutates else "Every Pod has the label team."
     lines = [
         "apiVersion: admissionregistration.k8s.io/v1",
         f"kind: {choice.kind}",
         "metadata:",
         f"  name: {choice.name}",
         "  annotations:",
-        f"    kubernetes.io/description: {what}",
+        f"    kubernetes.io/description: {comment}",
     ]
     if choice.expands:
         lines += [
@@ -161,14 +161,14 @@ _OTHER: Final = ["apiVersion: v1", "kind: Service", "metadata: {name: s}", "spec
 
 
 def _lines_of_validating_cases(choice: NewPolicyOptions) -> Iterator[str]:
-    told = "metadata.labels: must have the label team, which names who pays: add it"
-    denied = ["    allowed: false", f'    message: "{told}"']
+    message = "metadata.labels: must have the label team, which names who pays: add it"
+    denied = ["    allowed: false", f'    message: "{message}"']
     yield from _lines_of_case(
         "a Pod with the label is allowed", _lines_of_pod(", labels: {team: vision}"), ["    allowed: true"]
     )
     yield from _lines_of_case("a Pod without the label is denied", _lines_of_pod(""), denied)
     if choice.expands:
-        denied = ["    allowed: false", f'    message: "spec.template.{told}"']
+        denied = ["    allowed: false", f'    message: "spec.template.{message}"']
         yield from _lines_of_case("a Job without the label in its template is denied", _lines_of_job("app: a"), denied)
         yield from _lines_of_case(
             "a Job with the label in its template is allowed", _lines_of_job("team: a"), ["    allowed: true"]
@@ -196,8 +196,8 @@ def _lines_of_mutating_cases(choice: NewPolicyOptions) -> Iterator[str]:
         added = "{op: add, path: /spec/template/metadata/labels/team, value: unassigned}"
         patched = ["    allowed: true", f"    patch: [{added}]"]
         yield from _lines_of_case("the template of a Job gets the label", _lines_of_job("app: a"), patched)
-    kept = ["    allowed: true", "    patch: []"]
-    yield from _lines_of_case("a Pod with the label keeps it", _lines_of_pod(", labels: {team: vision}"), kept)
+    unchanged = ["    allowed: true", "    patch: []"]
+    yield from _lines_of_case("a Pod with the label keeps it", _lines_of_pod(", labels: {team: vision}"), unchanged)
     yield from _lines_of_case("a Service is not matched", _OTHER, ["    allowed: true", "    matched: false"])
 
 
@@ -268,13 +268,13 @@ def _add_cases(folder: Path, files: Sequence[Path], settings: Settings) -> Seque
         return ()
     path = folder / "suite.yaml"
     objects = assembly.objects_of_files([InputFile(str(each)) for each in files])
-    how = assembly.create_compile_options(settings)
+    options = assembly.create_compile_options(settings)
     if not path.is_symlink() and not path.exists():
-        made, names = text_of_new_suite(folder, objects, {}, how)
+        text, names = text_of_new_suite(folder, objects, {}, options)
     else:
         before = yamlfile.text(InputFile(str(path), str(folder)))
-        made, names = suite_with_drafted_cases(Suite(file=path, root=folder), before, objects, how)
-    path.write_text(made, encoding="utf-8")
+        text, names = suite_with_drafted_cases(Suite(file=path, root=folder), before, objects, options)
+    path.write_text(text, encoding="utf-8")
     return [f"added to {path}: {each}" for each in names]
 
 
@@ -327,19 +327,19 @@ def init(
 
     The comment at the top of policy.yaml says what the policy does and what to edit. Edit suite.yaml as well.
     """
-    known = names_of_policies()
+    names_of_all = names_of_policies()
     if is_list and name:
         raise ConfigurationError("--list lists all policies: use it without names")
     if is_list:
-        width = max(map(len, known))
-        sys.stdout.write(terminal.lines(f"{each:{width}}  {description_of_policy(each)}" for each in known))
+        width = max(map(len, names_of_all))
+        sys.stdout.write(terminal.lines(f"{each:{width}}  {description_of_policy(each)}" for each in names_of_all))
         return 0
     if not name:
-        raise ConfigurationError(f"expected the name of a policy: {', '.join(known)}")
+        raise ConfigurationError(f"expected the name of a policy: {', '.join(names_of_all)}")
     for each in name:
-        if each not in known:
-            near = nearest_name(each, known)
-            hint = f", did you mean `{near}`?" if near else f": expected one of {', '.join(known)}"
+        if each not in names_of_all:
+            near = nearest_name(each, names_of_all)
+            hint = f", did you mean `{near}`?" if near else f": expected one of {', '.join(names_of_all)}"
             raise ConfigurationError(f"policy `{each}` does not exist{hint}")
     chosen = tuple(dict.fromkeys(name))
     for each in chosen:

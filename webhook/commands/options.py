@@ -22,7 +22,7 @@ from webhook.report import formats
 from webhook.rules import pages
 from webhook.settings.configured import read_settings
 from webhook.settings.setting import REQUIRED, Setting, declared_settings
-from webhook.settings.shared import Door, Settings, settings_of_door, without_left_out
+from webhook.settings.shared import Settings, Verb, settings_of_verb, without_left_out
 from webhook.text import terminal
 
 
@@ -99,31 +99,31 @@ def add_settings_flags(kind: type[Settings], *names: str) -> Callable[[Callable[
     return _add_flags(kind, [each for each in declared_settings(kind) if not names or each.name in names])
 
 
-def add_flags_of_door(kind: type[Settings], door: Door) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def add_flags_of_verb(kind: type[Settings], verb: Verb) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Return a decorator that adds the flags of all options of a verb, which settings/shared.py declares. The command
     gets the values as `settings`.
     """
-    return _add_flags(kind, settings_of_door(kind, door), door)
+    return _add_flags(kind, settings_of_verb(kind, verb), verb)
 
 
 def _add_flags(
-    kind: type[Settings], wanted: Sequence[Setting], door: Door | None = None
+    kind: type[Settings], declared: Sequence[Setting], verb: Verb | None = None
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         own = inspect.signature(command, eval_str=True)
 
         @wraps(command)
         def run(*arguments: Any, **flags: Any) -> int:
-            chosen = {each.name: flags.pop(each.name, None) for each in wanted}
+            chosen = {each.name: flags.pop(each.name, None) for each in declared}
             settings = read_settings(kind, chosen, os.environ)
-            return command(*arguments, **flags, settings=without_left_out(settings, door) if door else settings)
+            return command(*arguments, **flags, settings=without_left_out(settings, verb) if verb else settings)
 
-        kept = [each for each in own.parameters.values() if each.name != "settings"]
-        flags = [_typer_parameter(each) for each in wanted]
+        other_parameters = [each for each in own.parameters.values() if each.name != "settings"]
+        flags = [_typer_parameter(each) for each in declared]
         # Typer makes flags from the signature and the annotations of the function
-        signature = own.replace(parameters=[*kept, *flags])
+        signature = own.replace(parameters=[*other_parameters, *flags])
         run.__signature__ = signature  # type: ignore[attr-defined]
-        run.__annotations__ = {each.name: each.annotation for each in (*kept, *flags)} | {"return": int}
+        run.__annotations__ = {each.name: each.annotation for each in (*other_parameters, *flags)} | {"return": int}
         return run
 
     return decorate
@@ -152,5 +152,5 @@ def _help_of_setting(each: Setting) -> str:
     else:
         notes = []
     variable = [each.environment_variable] if each.has_variable else []
-    told = "; ".join([*variable, *notes, *["repeatable"] * each.type.many])
-    return f"{each.help} [{told}]" if told else each.help
+    in_brackets = "; ".join([*variable, *notes, *["repeatable"] * each.type.many])
+    return f"{each.help} [{in_brackets}]" if in_brackets else each.help

@@ -50,8 +50,8 @@ def results_in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], j
         while waiting:
             yield waiting.popleft().result()
     except BrokenProcessPool:
-        told = "a worker process was killed, perhaps because memory was used up; use fewer --jobs"
-        raise ConfigurationError(f"--jobs: {told}") from None
+        message = "a worker process was killed, perhaps because memory was used up; use fewer --jobs"
+        raise ConfigurationError(f"--jobs: {message}") from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

@@ -38,26 +38,26 @@ class Output(Struct, frozen=True):
     file: str = ""
 
 
-def parse_outputs(chosen: Sequence[str] | None, known: Iterable[str]) -> tuple[Output, ...]:
+def parse_outputs(chosen: Sequence[str] | None, formats: Iterable[str]) -> tuple[Output, ...]:
     """Return the outputs of the flags. The default is text on stdout.
 
     Args:
         chosen: flag values, `FORMAT` or `FORMAT=FILE`; the file `-` is stdout.
-        known: the formats of the verb.
+        formats: the formats of the verb.
 
     Raises:
         ConfigurationError: an unknown format, an empty file name, or two formats for stdout.
     """
-    outputs = tuple(_parse_output(text, tuple(known)) for text in chosen or ["text"])
+    outputs = tuple(_parse_output(text, tuple(formats)) for text in chosen or ["text"])
     if sum(not output.file for output in outputs) > 1:
         raise ConfigurationError("--output: only one format can go to stdout; write the others as `FORMAT=FILE`")
     return outputs
 
 
-def _parse_output(text: str, known: Sequence[str]) -> Output:
+def _parse_output(text: str, formats: Sequence[str]) -> Output:
     name, equals, file = text.partition("=")
-    if name not in known:
-        raise ConfigurationError(f"--output: unknown format `{name}`, expected one of {', '.join(known)}")
+    if name not in formats:
+        raise ConfigurationError(f"--output: unknown format `{name}`, expected one of {', '.join(formats)}")
     if equals and not file:
         raise ConfigurationError(f"--output: `{text}` does not name a file; write `{name}` or `{name}=FILE`")
     if "://" in file:
@@ -95,11 +95,11 @@ class Report(Generic[Entry]):
         waits: bool = False,
     ) -> None:
         """`writers` make the writer of each format. With `waits`, stdout is written only at the end."""
-        made = [(output, writers[output.format]()) for output in _outputs_with_files_first(outputs)]
-        for output, writer in made:
+        writer_of_output = [(output, writers[output.format]()) for output in _outputs_with_files_first(outputs)]
+        for output, writer in writer_of_output:
             if not output.file and isinstance(writer, ScreenAwareWriter):
                 writer.use_screen(screen_of(sys.stdout))
-        self._streams = [_Stream(output, writer, rules, waits=waits) for output, writer in made]
+        self._streams = [_Stream(output, writer, rules, waits=waits) for output, writer in writer_of_output]
         self._gone: BrokenPipeError | None = None
 
     def __enter__(self) -> Report[Entry]:

@@ -80,16 +80,18 @@ def command(
     if (bool(rule), pages is not None, late).count(True) > 1:
         raise ConfigurationError("--rule, --pages and --late exclude each other: give one of them")
     chosen = settings_with_named_policies(folder, settings)
-    places, how = assembly.policy_folders_of_settings(chosen), assembly.create_compile_options(chosen)
-    policies = load_policy_set(places, how).policies
+    places, compile_options = assembly.policy_folders_of_settings(chosen), assembly.create_compile_options(chosen)
+    policies = load_policy_set(places, compile_options).policies
     if late:
         uncovered = () if folder else late_failures.read_uncovered_failures()
         text = late_failures.late_failures_as_markdown(policies, uncovered)
         sys.stdout.write(terminal.lines(text.removesuffix("\n").split("\n")))
     elif pages is not None:
-        _write_pages(pages, rule_reference.rule_pages(policies, examples(places, how)))
+        _write_pages(pages, rule_reference.rule_pages(policies, examples(places, compile_options)))
     else:
-        text = rule_reference.rules_as_text(policies, lambda: examples(places, how, rule or None), rule or ())
+        text = rule_reference.rules_as_text(
+            policies, lambda: examples(places, compile_options, rule or None), rule or ()
+        )
         sys.stdout.write(terminal.lines(text.removesuffix("\n").split("\n")))
     return 0
 
@@ -173,8 +175,8 @@ def check(
     outputs = output.parse_outputs(chosen, FORMATS)
     loaded, exceptions = _load_policies_and_exceptions(folder, settings)
     exported = policy_details.rewritten_policies(loaded, settings.kubernetes_version)
-    how = assembly.create_compile_options(settings_with_named_policies(folder, settings))
-    described = [policy_details.full_details(policy, loaded, exported, how) for policy in loaded.policies]
+    compile_options = assembly.create_compile_options(settings_with_named_policies(folder, settings))
+    described = [policy_details.full_details(policy, loaded, exported, compile_options) for policy in loaded.policies]
     output.write_to_outputs(
         outputs,
         {
@@ -207,9 +209,9 @@ def export(folder: Folders = None, *, settings: Settings) -> int:
     """
     from webhook.commands.export import collect_exportable_policies as collect
 
-    made = collect(_load_named_policies(folder, settings), settings.kubernetes_version)
-    sys.stdout.write("---\n".join(yamlfile.dump(value) for value in made.manifests))
-    terminal.print_to_stderr(made.lacking)
+    collected = collect(_load_named_policies(folder, settings), settings.kubernetes_version)
+    sys.stdout.write("---\n".join(yamlfile.dump(value) for value in collected.manifests))
+    terminal.print_to_stderr(collected.left_out)
     return 0
 
 
@@ -240,19 +242,19 @@ def convert(
     read = read_policy_documents(named)
     if read.problems:
         raise InputError(*read.problems)
-    made = convert_documents(read.documents, assembly.create_compile_options(settings))
-    if not made.policy_count:
+    result = convert_documents(read.documents, assembly.create_compile_options(settings))
+    if not result.policy_count:
         where = ", ".join(read.places)
         raise InputError(InputProblem(message="no policy of Kyverno, Gatekeeper or Kubewarden found", file=where))
-    sys.stdout.write("---\n".join(yamlfile.dump(value) for value in made.manifests))
-    converted = made.policy_count - len(made.problems)
-    terminal.print_to_stderr([*map(str, made.problems), *(f"note: {each}" for each in made.notes)])
+    sys.stdout.write("---\n".join(yamlfile.dump(value) for value in result.manifests))
+    converted = result.policy_count - len(result.problems)
+    terminal.print_to_stderr([*map(str, result.problems), *(f"note: {each}" for each in result.notes)])
     sys.stderr.write(
         terminal.lines(
-            [f"{counted(made.policy_count, 'policy', 'policies')}: {converted} converted, {len(made.problems)} not"]
+            [f"{counted(result.policy_count, 'policy', 'policies')}: {converted} converted, {len(result.problems)} not"]
         )
     )
-    return 1 if made.problems else 0
+    return 1 if result.problems else 0
 
 
 def _load_named_policies(named: Sequence[Path] | None, settings: Settings) -> PolicySet:
@@ -265,13 +267,15 @@ def _load_policies_and_exceptions(
 ) -> tuple[PolicySet, list[dict[str, Any]]]:
     """Return the policies and the PolicyExceptions. Files may have only PolicyExceptions."""
     chosen = settings_with_named_policies(named, settings)
-    how = assembly.create_compile_options(chosen)
+    compile_options = assembly.create_compile_options(chosen)
     read = read_policy_documents(assembly.policy_folders_of_settings(chosen))
     if read.documents and all(is_policy_exception(each.value) for each in read.documents) and not read.problems:
-        policies = assembly.load_policies_of_settings(settings, how)
+        policies = assembly.load_policies_of_settings(settings, compile_options)
         loaded = replace(policies, validating=(), mutating=())
     else:
-        loaded = policies = apply_configuration_to_policies(compile_policy_documents(read, how), chosen.configuration)
+        loaded = policies = apply_configuration_to_policies(
+            compile_policy_documents(read, compile_options), chosen.configuration
+        )
     return loaded, check_policy_exceptions(read.documents, policies, settings.configuration, current_day())
 
 
@@ -296,13 +300,13 @@ def check_policy_exceptions(
         for inside, value in objects_of_list(document.value):
             if not is_policy_exception(value):
                 continue
-            told = _mistakes(value, names, configuration, day)
+            mistakes = _mistakes(value, names, configuration, day)
             checked.append(
                 {
                     "kind": "PolicyException",
                     "name": "/".join(filter(None, namespace_and_name(value))),
                     "file": document.file,
-                    "mistakes": [str(document.problem((*inside, *path), text)) for path, text in told],
+                    "mistakes": [str(document.problem((*inside, *path), text)) for path, text in mistakes],
                 }
             )
     return checked
@@ -326,9 +330,9 @@ def lines_about_exceptions(checked: Sequence[dict[str, Any]], configuration: Con
     """Yield a line with the number of PolicyExceptions, then the mistakes of each PolicyException."""
     if not checked:
         return
-    wrong = sum(bool(one["mistakes"]) for one in checked)
+    wrong = sum(bool(exception["mistakes"]) for exception in checked)
     bounds = configuration.path or "no configuration file, so bounds are not checked: name it with --config"
     verdict = f"{wrong} {'has' if wrong == 1 else 'have'} mistakes" if wrong else "no mistake found"
     yield f"{counted(len(checked), 'PolicyException')}: {verdict} ({bounds})"
-    for one in checked:
-        yield from (f"    {text}" for text in one["mistakes"])
+    for exception in checked:
+        yield from (f"    {text}" for text in exception["mistakes"])

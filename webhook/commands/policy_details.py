@@ -62,11 +62,11 @@ def rewritten_policies(loaded: PolicySet, version: Release) -> Exported:
         return {}
 
 
-def full_details(policy: Policy, loaded: PolicySet, exported: Exported, how: Options) -> dict[str, Any]:
+def full_details(policy: Policy, loaded: PolicySet, exported: Exported, options: Options) -> dict[str, Any]:
     """Return the data for `check`, which adds coverage, costs, portability, and probable mistakes."""
     short = brief_details(policy)
-    again = describe_repeated_change(policy, loaded, how)
-    fails, wrong_types = list(sentences_about_certain_failures(policy)), _wrong_types(policy, loaded, how)
+    repeated_change = describe_repeated_change(policy, loaded, options)
+    fails, wrong_types = list(sentences_about_certain_failures(policy)), _wrong_types(policy, loaded, options)
     left_out = exported.get((short["kind"], policy.name))
     return {
         **short,
@@ -92,15 +92,15 @@ def full_details(policy: Policy, loaded: PolicySet, exported: Exported, how: Opt
         "matchesNothing": list(sentences_about_rules_without_effect(policy)),
         "constant": list(sentences_about_constant_conditions(policy)),
         "undefinedFields": [each.text for each in undefined_fields(policy) if not each.fails],
-        "notIdempotent": [again] if again else [],
+        "notIdempotent": [repeated_change] if repeated_change else [],
         "expandedFacts": list(sentences_about_expanded_facts(policy, loaded.registry)),
         "unconvertible": list(unconvertible_resources(policy, loaded)),
         "crashes": list(dict.fromkeys(_api_server_panics(policy))),
     }
 
 
-def _wrong_types(policy: Policy, loaded: PolicySet, how: Options) -> list[str]:
-    return list(sentences_about_types(policy, loaded.registry, how.version))
+def _wrong_types(policy: Policy, loaded: PolicySet, options: Options) -> list[str]:
+    return list(sentences_about_types(policy, loaded.registry, options.version))
 
 
 def _errors_on_valid_objects(policy: Policy, loaded: PolicySet, wrong_types: list[str]) -> list[str]:
@@ -141,13 +141,13 @@ def policy_table(described: Sequence[dict[str, Any]]) -> str:
     rows = [("NAME", "KIND", "ACTIONS", "SEVERITY", "FILE")]
     rows += [
         (
-            one["name"],
-            one["kind"],
-            ",".join(one["actions"]) or ("-" if one["bound"] else "unbound"),
-            one["severity"] or "-",
-            one["file"],
+            details["name"],
+            details["kind"],
+            ",".join(details["actions"]) or ("-" if details["bound"] else "unbound"),
+            details["severity"] or "-",
+            details["file"],
         )
-        for one in described
+        for details in described
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
@@ -157,97 +157,99 @@ def policy_table(described: Sequence[dict[str, Any]]) -> str:
 def check_report(described: Sequence[dict[str, Any]], *, verbose: bool) -> str:
     """Return the result of the check and the policies with mistakes; with `verbose`, all policies and details."""
     lines = [_sentence_about_all(described)]
-    for one in described:
-        wrong, details = (
-            [*lines_about_mistakes(one), *_lines_about_server_needs(one), *_lines_about_untried_kinds(one)],
-            list(_lines_about_policy(one)) if verbose else [],
-        )
-        if wrong or details:
-            lines.append(f"{one['name']} ({one['kind']}, {one['file']}): compiles")
-            lines += [f"    {text}" for text in (*details[:1], *wrong, *details[1:])]
+    for details in described:
+        wrong = [
+            *lines_about_mistakes(details),
+            *_lines_about_server_needs(details),
+            *_lines_about_untried_kinds(details),
+        ]
+        verbose_lines = list(_lines_about_policy(details)) if verbose else []
+        if wrong or verbose_lines:
+            lines.append(f"{details['name']} ({details['kind']}, {details['file']}): compiles")
+            lines += [f"    {text}" for text in (*verbose_lines[:1], *wrong, *verbose_lines[1:])]
     return terminal.lines(lines)
 
 
-def has_certain_mistakes(one: dict[str, Any]) -> bool:
+def has_certain_mistakes(details: dict[str, Any]) -> bool:
     """A mistake is certain if a trial failed, or if the text of the policy shows it."""
-    return any(one[key] for key in ("fails", "errors", "wrongTypes", "matchesNothing", "constant"))
+    return any(details[key] for key in ("fails", "errors", "wrongTypes", "matchesNothing", "constant"))
 
 
 def _sentence_about_all(described: Sequence[dict[str, Any]]) -> str:
-    portable = sum(one["portable"] for one in described)
-    rewritten = sum(one["exported"] == "rewritten" for one in described)
+    portable = sum(details["portable"] for details in described)
+    rewritten = sum(details["exported"] == "rewritten" for details in described)
     after = f", and {rewritten} more after export" if rewritten else ""
     compiled = "1 policy compiles" if len(described) == 1 else f"{len(described)} policies compile"
-    wrong = sum(any(lines_about_mistakes(one)) for one in described)
-    untried = sum(bool(one["notTried"]) for one in described)
+    wrong = sum(any(lines_about_mistakes(details)) for details in described)
+    untried = sum(bool(details["notTried"]) for details in described)
     rest = f"{wrong} may be wrong" if wrong else "no mistake was seen" if untried else "nothing is wrong"
-    if failing := sum(bool(one["fails"]) for one in described):
+    if failing := sum(bool(details["fails"]) for details in described):
         rest = f"{failing} {'fails' if failing == 1 else 'fail'} for every object, {rest}"
-    asking = sum(one["asksAuthorizer"] for one in described)
+    asking = sum(details["asksAuthorizer"] for details in described)
     asks = f"; {asking} only with `claimgate serve --authorizer`" if asking else ""
     unknown = f"; {untried} not tried on every kind" if untried else ""
     return f"{compiled}; API servers can evaluate {portable}{after}; {rest}{unknown}{asks}"
 
 
-def lines_about_mistakes(one: dict[str, Any]) -> Iterator[str]:
+def lines_about_mistakes(details: dict[str, Any]) -> Iterator[str]:
     """Yield the probable mistakes of a policy."""
-    if not one["bound"]:
+    if not details["bound"]:
         yield "never evaluated: no binding names it"
-    yield from (f"fails for every object: {text}" for text in one["fails"])
-    yield from one["errors"]
-    yield from (f"matches nothing: {text}" for text in one["matchesNothing"])
-    yield from (f"wrong type: {text}" for text in one["wrongTypes"])
-    yield from one["constant"]
-    yield from (f"field: {text}" for text in one["undefinedFields"])
-    yield from (f"not idempotent: {text}" for text in one["notIdempotent"])
-    yield from one["expandedFacts"]
-    yield from one["unconvertible"]
-    yield from (f"kube-apiserver 1.36 crashes on it and drops the connection: {text}" for text in one["crashes"])
+    yield from (f"fails for every object: {text}" for text in details["fails"])
+    yield from details["errors"]
+    yield from (f"matches nothing: {text}" for text in details["matchesNothing"])
+    yield from (f"wrong type: {text}" for text in details["wrongTypes"])
+    yield from details["constant"]
+    yield from (f"field: {text}" for text in details["undefinedFields"])
+    yield from (f"not idempotent: {text}" for text in details["notIdempotent"])
+    yield from details["expandedFacts"]
+    yield from details["unconvertible"]
+    yield from (f"kube-apiserver 1.36 crashes on it and drops the connection: {text}" for text in details["crashes"])
 
 
-def _lines_about_server_needs(one: dict[str, Any]) -> Iterator[str]:
+def _lines_about_server_needs(details: dict[str, Any]) -> Iterator[str]:
     """Yield the flags and permissions that a server needs for a policy."""
-    if one["asksAuthorizer"]:
+    if details["asksAuthorizer"]:
         role = "`claimgate webhook-config --rbac --authorizer` prints the right that it needs"
         yield f"it uses `authorizer`, which `claimgate serve` accepts only with --authorizer; {role}"
 
 
-def _lines_about_untried_kinds(one: dict[str, Any]) -> Iterator[str]:
-    if kinds := one["notTried"]:
+def _lines_about_untried_kinds(details: dict[str, Any]) -> Iterator[str]:
+    if kinds := details["notTried"]:
         their = "its CustomResourceDefinition" if len(kinds) == 1 else "their CustomResourceDefinitions"
         yield f"not tried on {some_of(kinds, _MOST_KINDS)}, whose fields are not known: add {their} to the files"
 
 
-def _lines_about_policy(one: dict[str, Any]) -> Iterator[str]:
-    if one["description"]:
-        yield one["description"]
-    yield f"covers: {_coverage_as_text(one)}"
-    if one["evaluatedInPart"]:
-        kinds = ", ".join(one["evaluatedInPart"])
+def _lines_about_policy(details: dict[str, Any]) -> Iterator[str]:
+    if details["description"]:
+        yield details["description"]
+    yield f"covers: {_coverage_as_text(details)}"
+    if details["evaluatedInPart"]:
+        kinds = ", ".join(details["evaluatedInPart"])
         yield f"evaluated in part, in files: the pods of {kinds}, as far as the object has their fields"
-    if one["notEvaluated"]:
-        kinds = ", ".join(one["notEvaluated"])
+    if details["notEvaluated"]:
+        kinds = ", ".join(details["notEvaluated"])
         yield f"not evaluated: the pods of {kinds}, because controllers assemble them from several fields"
-    yield f"worst-case cost: {_cost_as_text(WorstCaseCost(**one['worstCase']))}"
-    yield f"portable: {_portability_as_text(one)}"
-    yield from (f"hard to read: {text}" for text in one["hardToRead"])
+    yield f"worst-case cost: {_cost_as_text(WorstCaseCost(**details['worstCase']))}"
+    yield f"portable: {_portability_as_text(details)}"
+    yield from (f"hard to read: {text}" for text in details["hardToRead"])
 
 
-def _portability_as_text(one: dict[str, Any]) -> str:
-    if one["portable"]:
+def _portability_as_text(details: dict[str, Any]) -> str:
+    if details["portable"]:
         return "yes"
-    if one["exported"] == "no":
-        return f"no: {'; '.join(one['obstacles'])}"
-    left_out = "".join(f"; not for {each}" for each in one["notRewritten"])
-    what = "its expansion" if one["expands"] else "its condition"
-    return f"after `claimgate policies export`, which writes {what} out{left_out}"
+    if details["exported"] == "no":
+        return f"no: {'; '.join(details['obstacles'])}"
+    left_out = "".join(f"; not for {each}" for each in details["notRewritten"])
+    condition = "its expansion" if details["expands"] else "its condition"
+    return f"after `claimgate policies export`, which writes {condition} out{left_out}"
 
 
-def _coverage_as_text(one: dict[str, Any]) -> str:
+def _coverage_as_text(details: dict[str, Any]) -> str:
     """An expanded policy covers pods, and the resources with pods that are read."""
-    apart = {*one["evaluatedInPart"], *one["notEvaluated"]}
-    names = [name for name in one["covers"] if name not in apart]
-    if one["expands"] and len(names) > 1:
+    apart = {*details["evaluatedInPart"], *details["notEvaluated"]}
+    names = [name for name in details["covers"] if name not in apart]
+    if details["expands"] and len(names) > 1:
         return f"pods, and the pods of {', '.join(name for name in names if name != 'pods')}"
     return ", ".join(names) or "nothing"
 

@@ -84,9 +84,11 @@ class ReportPublisher:
     @property
     def summary(self) -> str:
         """Return a sentence with the numbers of reports by outcome."""
-        counts = [f"{self._counts[what]} {what}" for what in ("written", "unchanged", "removed")]
+        counts = [f"{self._counts[outcome]} {outcome}" for outcome in ("written", "unchanged", "removed")]
         counts += [
-            f"{self._counts[what]} {what}" for what in ("refused", "unanswered", "not tried") if self._counts[what]
+            f"{self._counts[outcome]} {outcome}"
+            for outcome in ("refused", "unanswered", "not tried")
+            if self._counts[outcome]
         ]
         return f"reports in the cluster: {', '.join(counts)}"
 
@@ -106,18 +108,18 @@ class ReportPublisher:
             for name, (path, owner, _) in self._before.items():
                 if name not in self._published and owner in self._read:
                     self._run_write_and_count("removed", path, partial(self._connection.delete, path, WRITE_S))
-        told = list(self._failures)
-        if more := self._counts["refused"] + self._counts["unanswered"] - len(told):
-            told.append(f"{counted(more, 'further report')} not written or removed")
+        lines = list(self._failures)
+        if more := self._counts["refused"] + self._counts["unanswered"] - len(lines):
+            lines.append(f"{counted(more, 'further report')} not written or removed")
         if self._counts["not tried"]:
-            told.append(f"the API server does not answer: {counted(self._counts['not tried'], 'report')} not tried")
-        return [InputProblem(message=f"--publish: {each}", file=CLUSTER) for each in told]
+            lines.append(f"the API server does not answer: {counted(self._counts['not tried'], 'report')} not tried")
+        return [InputProblem(message=f"--publish: {each}", file=CLUSTER) for each in lines]
 
     def _publish_report_of_object(self) -> None:
-        told, self._object = [each for each in self._object if self._includes_finding(each)], []
-        if not told or not told[0].subject.uid:
+        findings, self._object = [each for each in self._object if self._includes_finding(each)], []
+        if not findings or not findings[0].subject.uid:
             return
-        report = object_report(told, self._api)
+        report = object_report(findings, self._api)
         name, digest = report["metadata"]["name"], report["metadata"]["annotations"][DIGEST]
         self._published.add(name)
         if name in self._before and self._before[name][2] == digest:
@@ -174,12 +176,12 @@ class ReportPublisher:
 
 def _served_report_kind(connection: Connection, api: ReportApi, kind: str) -> ServedKind:
     group, _, version = api.version.partition("/")
-    wanted = GroupVersionKind(group, version, kind)
+    gvk = GroupVersionKind(group, version, kind)
     try:
-        resource: ServedResource = Discovery(connection).find_resource(wanted)
+        resource: ServedResource = Discovery(connection).find_resource(gvk)
     except LookupFailed as error:
         raise ConfigurationError(f"--publish: {kind}.{group}: {error}") from None
-    return ServedKind(wanted, resource)
+    return ServedKind(gvk, resource)
 
 
 def _name_of_report(report: JSON) -> str:
@@ -190,5 +192,5 @@ def _path_owner_and_digest(report: JSON) -> tuple[str, tuple[str, str], str]:
     """Return the path of a report, the group and kind of its object, and the digest of the report."""
     metadata: dict[str, Any] = report["metadata"]
     owner = metadata["ownerReferences"][0]
-    about = (owner["apiVersion"].rpartition("/")[0], owner["kind"])
-    return report["path"], about, (metadata.get("annotations") or {}).get(DIGEST, "")
+    group_and_kind = (owner["apiVersion"].rpartition("/")[0], owner["kind"])
+    return report["path"], group_and_kind, (metadata.get("annotations") or {}).get(DIGEST, "")

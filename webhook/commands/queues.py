@@ -70,26 +70,31 @@ def command(
     named = named_files(path, filename)
     if is_live == bool(named):
         raise ConfigurationError("queues: name either PATH, or --live for a cluster")
-    made = (
+    overview = (
         _overview_of_live_cluster(kubeconfig, kube_context)
         if is_live
         else _overview_of_cluster(_cluster_of_files(named, context_is_whole=context_is_whole))
     )
-    if not made.rows:
+    if not overview.rows:
         terminal.print_to_stderr(["note: there are no queues"])
     output.write_to_outputs(
-        outputs, {"text": lambda: queue_text(made), "json": lambda: queue_json(made), "svg": lambda: queue_svg(made)}
+        outputs,
+        {
+            "text": lambda: queue_text(overview),
+            "json": lambda: queue_json(overview),
+            "svg": lambda: queue_svg(overview),
+        },
     )
-    return int(any(row.obstacles for row in made.rows))
+    return int(any(row.obstacles for row in overview.rows))
 
 
 def _overview_of_cluster(cluster: Cluster) -> QueueOverview:
     view = ClusterView(cluster, "")
-    made = read_queue_overview(view)
+    overview = read_queue_overview(view)
     unknown = {str(each): None for each in view.all_missing_objects() if not each.name}
     if unknown:
         raise ConfigurationError("\n".join(f"queues: {each}" for each in unknown))
-    return made
+    return overview
 
 
 def _overview_of_live_cluster(kubeconfig: Path | None, kube_context: str | None) -> QueueOverview:

@@ -91,12 +91,12 @@ def create_ray_indexer(cluster: RayCluster, stream: DocumentStream) -> Index:
 
 
 def create_ray_auditor(
-    cluster: RayCluster, assembled: ReviewAssembly, how: PartOptions, stream: DocumentStream
+    cluster: RayCluster, assembled: ReviewAssembly, part_options: PartOptions, stream: DocumentStream
 ) -> Results:
     """Return a function that audits the files of a stream on the machines of the cluster."""
     from webhook.commands.ray_cluster import AuditWork
 
-    work = AuditWork(assembled, how)
+    work = AuditWork(assembled, part_options)
 
     def results(_stop: Interrupts) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         return ((each, each.findings) for each in cluster.results_in_order(work, stream.input_files()))

@@ -151,8 +151,8 @@ class _Worker(Generic[_Result]):
 
     def __init__(self, version: str, work: bytes) -> None:
         if version != __version__:
-            told = f"a machine of the cluster has claimgate {__version__}, and this one {version}"
-            raise ConfigurationError(f"--ray: {told}: install the same release on all of them")
+            message = f"a machine of the cluster has claimgate {__version__}, and this one {version}"
+            raise ConfigurationError(f"--ray: {message}: install the same release on all of them")
         self._work: PreparedFileWork[_Result] = pickle.loads(work).prepare_worker()  # noqa: S301 - sent by the command
 
     def __call__(self, batch: dict[str, Any]) -> Iterator[dict[str, list[bytes]]]:
@@ -199,14 +199,14 @@ def connect_to_ray(address: str, workers: int | None) -> Iterator[RayCluster]:
 def _without_native_stderr() -> Iterator[None]:
     """Discard messages that Ray's libraries write to stderr while they start."""
     sys.stderr.flush()
-    kept = os.dup(2)
+    copy_of_stderr = os.dup(2)
     try:
         with Path(os.devnull).open("wb") as nowhere:
             os.dup2(nowhere.fileno(), 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(copy_of_stderr, 2)
+        os.close(copy_of_stderr)
 
 
 def _require_reachable_address(address: str) -> None:
@@ -219,8 +219,8 @@ def _require_reachable_address(address: str) -> None:
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal():
-        told = f"expected `{LOCAL}`, `auto`, HOST:PORT or ray://HOST:PORT"
-        raise ConfigurationError(f"--ray: `{address}` is not an address of Ray; {told}")
+        message = f"expected `{LOCAL}`, `auto`, HOST:PORT or ray://HOST:PORT"
+        raise ConfigurationError(f"--ray: `{address}` is not an address of Ray; {message}")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT_S).close()
     except (OSError, OverflowError) as error:
@@ -241,8 +241,10 @@ def _ray_errors_as_usage_errors() -> Iterator[None]:
         if cause is not None:
             raise cause from None
         if "No module named" in str(error):
-            told = f"a machine of the cluster lacks a package: install 'claimgate[ray]=={__version__}' on all of them"
-            raise ConfigurationError(f"--ray: {told}") from None
+            message = (
+                f"a machine of the cluster lacks a package: install 'claimgate[ray]=={__version__}' on all of them"
+            )
+            raise ConfigurationError(f"--ray: {message}") from None
         raise ConfigurationError(f"--ray: the cluster could not do the work: {_last_line(error)}") from None
 
 

@@ -137,5 +137,5 @@ def _details_of_status(details: Mapping[str, Any]) -> DenialDetails | None:
         DenialCause(**{name: str(each.get(name) or "") for name in ("field", "message", "reason")})
         for each in details.get("causes") or ()
     )
-    about = {name: str(details.get(name) or "") for name in ("group", "kind", "name")}
-    return DenialDetails(**about, causes=causes) if details else None
+    identity = {name: str(details.get(name) or "") for name in ("group", "kind", "name")}
+    return DenialDetails(**identity, causes=causes) if details else None

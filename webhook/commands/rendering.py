@@ -90,30 +90,30 @@ def find_renderables(named: Sequence[str]) -> list[RenderableFolder]:
     """Return the charts that are not inside another chart, and the kustomizations that no other kustomization uses.
     Both are sorted by path.
     """
-    made, kustomized, components = list[RenderableFolder](), list[kustomizations.Kustomization](), set[str]()
+    renderables, kustomized, components = list[RenderableFolder](), list[kustomizations.Kustomization](), set[str]()
     for name in map(Path, named):
         for each in walk_folder(name, _NAMES.__contains__, _enters) if name.is_dir() else ():
             if each.is_folder or not is_unicode(each.file.name):
                 continue
             file = each.file.path
-            if file.name == _CHART and not any(chart.is_rendered_from(str(file)) for chart in made):
+            if file.name == _CHART and not any(chart.is_rendered_from(str(file)) for chart in renderables):
                 if not _is_library(each.file):
-                    made.append(RenderableFolder(str(file.parent), "chart", _parts_of_chart(file.parent)))
+                    renderables.append(RenderableFolder(str(file.parent), "chart", _parts_of_chart(file.parent)))
             elif file.name in kustomizations.FILES:
                 for kustomization, is_component in _kustomization_of_file(each.file):
                     kustomized.append(kustomization)
                     components |= {kustomization.folder} if is_component else set()
-    charts = tuple(made)
+    charts = tuple(renderables)
     by_folder = {each.folder: each for each in kustomized}
-    taken = {path for each in kustomized for path in each.taken}
-    made += [
+    used = {path for each in kustomized for path in each.taken}
+    renderables += [
         RenderableFolder(
             root, "kustomization", frozenset(_parts_of_kustomization(root, by_folder)), _affixes_of(root, by_folder)
         )
-        for root in by_folder.keys() - taken - components
+        for root in by_folder.keys() - used - components
         if not any(chart.is_rendered_from(root) for chart in charts)
     ]
-    return sorted(made, key=lambda each: each.folder)
+    return sorted(renderables, key=lambda each: each.folder)
 
 
 def _is_library(file: InputFile) -> bool:
@@ -205,11 +205,11 @@ def replace_by_rendered_objects(
     for each in find_renderables(folders):
         if time.monotonic() > end or left <= 0:
             used = f"{total_bytes:,} bytes of output" if left <= 0 else f"{total_s / 60:g} minutes"
-            why = f"is not rendered: the folders before it used {used}, the most for one audit; audit fewer folders"
-            problems.append(InputProblem(message=why, file=each.folder))
+            reason = f"is not rendered: the folders before it used {used}, the most for one audit; audit fewer folders"
+            problems.append(InputProblem(message=reason, file=each.folder))
             continue
-        with tempfile.TemporaryDirectory(prefix="claimgate-") as into:
-            copies = FolderCopies(folders, into)
+        with tempfile.TemporaryDirectory(prefix="claimgate-") as folder_for_copies:
+            copies = FolderCopies(folders, folder_for_copies)
             try:
                 data = _render_folder(each, programs, copies, release, with_remote=with_remote)
                 left -= len(data)
@@ -218,8 +218,8 @@ def replace_by_rendered_objects(
                     each.affixes, _templates_of_chart(data) if each.kind == "chart" else ()
                 )
             except (ProgramError, OSError) as error:
-                why = str(error.strerror).lower() if isinstance(error, OSError) else str(error)
-                problems.append(InputProblem(message=f"cannot be rendered: {why}", file=each.folder))
+                reason = str(error.strerror).lower() if isinstance(error, OSError) else str(error)
+                problems.append(InputProblem(message=f"cannot be rendered: {reason}", file=each.folder))
             stream.add_files_not_read(copies.not_read)
     return Rendered(tuple(problems), texts)
 
@@ -295,12 +295,12 @@ def _without_chosen_versions(data: bytes, chart: Path) -> bytes:
     chosen = {version for text in texts for version in _ASKS_FOR_VERSION.findall(text)} & of_removed
     if not chosen:
         return data
-    kept = []
+    left = []
     for document in data.split(_SEPARATOR):
         fields = {name: value.decode() for name, value in _FIELD_OF_KIND.findall(document)}
         version, kind = fields.get(b"apiVersion", ""), fields.get(b"kind", "")
-        kept.append(b"\n" * document.count(b"\n") if version in chosen and (version, kind) in removed else document)
-    return _SEPARATOR.join(kept)
+        left.append(b"\n" * document.count(b"\n") if version in chosen and (version, kind) in removed else document)
+    return _SEPARATOR.join(left)
 
 
 def _add_local_dependencies(folder: str, copies: FolderCopies, above: tuple[str, ...] = ()) -> None:
@@ -315,25 +315,25 @@ def _add_local_dependencies(folder: str, copies: FolderCopies, above: tuple[str,
     if len(above) >= _MOST_NESTED:
         return
     charts = Path(copies.copy_path(folder), "charts")
-    there = {each.name for each in charts.iterdir()} if charts.is_dir() else set[str]()
-    packages = [name for name in there if name.endswith(".tgz")]
+    present = {each.name for each in charts.iterdir()} if charts.is_dir() else set[str]()
+    packages = [name for name in present if name.endswith(".tgz")]
     for name, target in _local_dependencies(folder):
         contains_chart = any(Path(each).is_relative_to(target) for each in (*above, folder))
-        is_there = name in there or any(each.startswith(f"{name}-") for each in packages)
+        is_there = name in present or any(each.startswith(f"{name}-") for each in packages)
         if contains_chart or is_there or not copies.root_of(target) or not Path(target).is_dir():
             continue
         copies.add(target)
         _add_local_dependencies(target, copies, (*above, folder))
         charts.mkdir(exist_ok=True)
         (charts / name).symlink_to(copies.copy_path(target))
-        there.add(name)
+        present.add(name)
 
 
 def _local_dependencies(folder: str) -> Iterator[tuple[str, str]]:
     """Yield name and folder of each dependency that is a folder of this machine. The folder has no links."""
     for document in yamlfile.read_parts(InputFile(str(Path(folder, _CHART)), folder)).documents[:1]:
-        listed = document.value.get("dependencies") if isinstance(document.value, dict) else None
-        for each in listed if isinstance(listed, list) else ():
+        dependencies = document.value.get("dependencies") if isinstance(document.value, dict) else None
+        for each in dependencies if isinstance(dependencies, list) else ():
             name, repository = (each.get("name"), each.get("repository")) if isinstance(each, dict) else ("", "")
             if not isinstance(name, str) or not isinstance(repository, str) or name != PurePath(name).name:
                 continue
@@ -344,6 +344,6 @@ def _local_dependencies(folder: str) -> Iterator[tuple[str, str]]:
 def _run(invocation: Invocation, programs: ExternalPrograms, copies: FolderCopies) -> bytes:
     output = programs.run(invocation)
     if output.code:
-        why = cause_of_failure(output.message.replace(copies.copy_path("/").rstrip("/"), ""))
-        raise ProgramError(f"`{invocation.program} {invocation.options[0]}` failed: {why}")
+        cause = cause_of_failure(output.message.replace(copies.copy_path("/").rstrip("/"), ""))
+        raise ProgramError(f"`{invocation.program} {invocation.options[0]}` failed: {cause}")
     return output.stdout

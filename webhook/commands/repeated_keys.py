@@ -55,9 +55,9 @@ class RepeatedKeys:
     def __init__(self, inputs: documents.InputDocuments, is_object: Callable[[JSON], bool]) -> None:
         self._of: dict[tuple[str, int], list[InputProblem]] = {}
         self.elsewhere: list[InputProblem] = []
-        listed = _inputs_by_source(inputs) if inputs.repeated else {}
+        inputs_by_source = _inputs_by_source(inputs) if inputs.repeated else {}
         for problem in inputs.repeated:
-            holder = _input_that_holds_key(problem, listed.get(problem.file, ()))
+            holder = _input_that_holds_key(problem, inputs_by_source.get(problem.file, ()))
             if holder is not None and is_object(holder.value):
                 self._of.setdefault((holder.source, holder.index), []).append(problem)
             else:
@@ -75,9 +75,9 @@ class RepeatedKeys:
             if problem.message.startswith(NO_SEPARATOR):
                 yield _finding(problem, _AT_BEGIN, problem.message, _FIX_OF_DOCUMENT, subject)
                 continue
-            key, _, what = problem.message.removeprefix(_KEY).partition("`")
+            key, _, rest = problem.message.removeprefix(_KEY).partition("`")
             place = _INDEX.sub("[]", problem.path)
-            by_mapping.setdefault((place, what if key else problem.message), []).append(problem)
+            by_mapping.setdefault((place, rest if key else problem.message), []).append(problem)
         for same in by_mapping.values():
             yield _finding_for_mapping(same, each, subject)
 
@@ -86,19 +86,19 @@ def _inputs_by_source(
     inputs: documents.InputDocuments,
 ) -> Mapping[str, Sequence[tuple[tuple[int, int], documents.InputDocument]]]:
     """Return the inputs of each source, sorted by their places."""
-    listed: dict[str, list[tuple[tuple[int, int], documents.InputDocument]]] = {}
+    by_source: dict[str, list[tuple[tuple[int, int], documents.InputDocument]]] = {}
     for each in inputs.documents:
         place = each.place()
-        listed.setdefault(each.source, []).append(((place.line, place.column), each))
-    return listed
+        by_source.setdefault(each.source, []).append(((place.line, place.column), each))
+    return by_source
 
 
 def _input_that_holds_key(
-    problem: InputProblem, listed: Sequence[tuple[tuple[int, int], documents.InputDocument]]
+    problem: InputProblem, inputs: Sequence[tuple[tuple[int, int], documents.InputDocument]]
 ) -> documents.InputDocument | None:
     """Return the last input that begins before the key."""
-    index = bisect_right(listed, (problem.line, problem.column), key=lambda each: each[0])
-    return listed[index - 1][1] if index else None
+    index = bisect_right(inputs, (problem.line, problem.column), key=lambda each: each[0])
+    return inputs[index - 1][1] if index else None
 
 
 def _finding_for_mapping(same: Sequence[InputProblem], each: documents.InputDocument, subject: Subject) -> Finding:

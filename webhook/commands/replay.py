@@ -40,7 +40,7 @@ from webhook.text.wording import counted
 from webhook.workloads import table
 
 
-@options.add_flags_of_door(ReviewSettings, "replay")
+@options.add_flags_of_verb(ReviewSettings, "replay")
 def command(
     fixture: Annotated[
         list[str] | None,
@@ -107,26 +107,26 @@ def command(
     if ca and not server:
         raise ConfigurationError("--ca: is only used with --server; add --server or leave out --ca")
     policies = f"those of {server}" if server else assembly.describe_policy_sets_in_use(settings)
-    about = output.describe_run(command_line, policies=policies, docs_address=settings.docs_address)
+    run = output.describe_run(command_line, policies=policies, docs_address=settings.docs_address)
     inputs = documents.read_documents(named)
     local = partial(_local_backend, settings, inputs, explains=explain, records=record is not None)
-    with _server_backend(server, ca, settings) if server else local() as asked:
-        replay = Replay(inputs, phase, asked, record)
-        with output.Report(outputs, writers, asked.rules) as report:
+    with _server_backend(server, ca, settings) if server else local() as backend:
+        replay = Replay(inputs, phase, backend, record)
+        with output.Report(outputs, writers, backend.rules) as report:
             for answer in replay.answers():
                 report.write_entry(answer)
-            report.end(replay.totals(about))
+            report.end(replay.totals(run))
     terminal.print_to_stderr(replay.notes())
     return replay.exit_code(failing, documents.problem_of_nothing_read(named, inputs, "review"))
 
 
 def _refuse_options_of_server(settings: ReviewSettings, *, explains: bool) -> None:
     """A server has its own options about policies, objects and answers."""
-    given = settings.names_given_by_flags - {"workloads"}
-    flags = [each.flag for each in declared_settings(ReviewSettings) if each.name in given]
+    names = settings.names_given_by_flags - {"workloads"}
+    flags = [each.flag for each in declared_settings(ReviewSettings) if each.name in names]
     if wrong := [*flags, *["--explain"] * explains]:
-        told = f"the server has its own objects, policies and settings; leave out {', '.join(wrong)}"
-        raise ConfigurationError(f"--server: {told}")
+        message = f"the server has its own objects, policies and settings; leave out {', '.join(wrong)}"
+        raise ConfigurationError(f"--server: {message}")
 
 
 class ReplayBackend(Struct, frozen=True):
@@ -176,8 +176,8 @@ def _local_backend(
     )
     problems = assembly.check_rule_names_in_params(checker, inputs)
     notes = partial(fixtures.notes_on_context, assembled.files, settings)
-    known = RulesOfPolicies(assembled.policies, settings.docs_address)
-    yield ReplayBackend(sent, assembled.table, known, problems, notes, assembled.policies)
+    rules = RulesOfPolicies(assembled.policies, settings.docs_address)
+    yield ReplayBackend(sent, assembled.table, rules, problems, notes, assembled.policies)
 
 
 def objects_after_replay(inputs: documents.InputDocuments) -> Iterator[tuple[str, JSON]]:
@@ -196,24 +196,26 @@ def objects_after_replay(inputs: documents.InputDocuments) -> Iterator[tuple[str
 def _server_backend(server: str, ca: Path | None, settings: ReviewSettings) -> Iterator[ReplayBackend]:
     from webhook.commands.remote import RemoteWebhook
 
-    with closing(RemoteWebhook.connect(server, ca)) as door:
-        known = table.load_table(settings.workloads)
-        yield ReplayBackend(lambda each: (fixtures.attributes_of_fixture(each.value, known.row), door), known, {})
+    with closing(RemoteWebhook.connect(server, ca)) as remote:
+        workloads = table.load_table(settings.workloads)
+        yield ReplayBackend(
+            lambda each: (fixtures.attributes_of_fixture(each.value, workloads.row), remote), workloads, {}
+        )
 
 
 class Replay:
     """One replay. Call `answers` first, then the other methods."""
 
     def __init__(
-        self, inputs: documents.InputDocuments, phase: PhaseName, asked: ReplayBackend, record: Path | None = None
+        self, inputs: documents.InputDocuments, phase: PhaseName, backend: ReplayBackend, record: Path | None = None
     ) -> None:
         self._inputs = inputs
         self._phase: PhaseName = phase
-        self._asked = asked
-        self._recorder = Recorder(record, asked.policies) if record and asked.policies else None
+        self._backend = backend
+        self._recorder = Recorder(record, backend.policies) if record and backend.policies else None
         self._answered = self._denied = 0
         self._is_undecided = self._is_warned = False
-        self._unreadable = [*inputs.problems, *asked.problems]
+        self._unreadable = [*inputs.problems, *backend.problems]
         self._notes: dict[str, str] = {}
         self._ignored = 0
         self._exceptions = Counter[str]()
@@ -222,47 +224,47 @@ class Replay:
         """Yield the answer to each review. A review without an answer counts as unreadable input."""
         for each in self._inputs.documents:
             try:
-                attributes, door = self._asked.sent(each)
+                attributes, answerer = self._backend.sent(each)
             except CallError as error:
                 self._unreadable.append(_problem_of_document(each, error.message))
                 continue
             if note := fixtures.note_on_v1beta1_review(each.value):
                 self._notes.setdefault(note, f"note: {_problem_of_document(each, note)}")
-            if mistake := kind_mistake(get(each.value, fixtures.object_path(each.value)), self._asked.table):
+            if mistake := kind_mistake(get(each.value, fixtures.object_path(each.value)), self._backend.table):
                 place = each.place((*fixtures.object_path(each.value), mistake.field))
-                told = f"{place}: {mistake.field}: {mistake.text}"
-                self._notes.setdefault(told, f"warning: {told}")
+                message = f"{place}: {mistake.field}: {mistake.text}"
+                self._notes.setdefault(message, f"warning: {message}")
             try:
-                outcome = run_phases(attributes, self._phase, door)
+                outcome = run_phases(attributes, self._phase, answerer)
             except CallError as error:
-                told = f"the server answered HTTP {error.code}: {error.message}"
-                self._unreadable.append(_problem_of_document(each, told))
+                message = f"the server answered HTTP {error.code}: {error.message}"
+                self._unreadable.append(_problem_of_document(each, message))
                 continue
             answer = _answer_for_report(each, attributes, self._phase, outcome)
-            self._record(attributes, door, outcome)
-            self._count_left_out(attributes, door, outcome)
+            self._record(attributes, answerer, outcome)
+            self._count_left_out(attributes, answerer, outcome)
             self._answered += 1
             self._denied += not answer.verdict.allowed
             self._is_warned |= bool(answer.verdict.warnings)
             self._is_undecided |= answer.is_undecided
             yield answer
 
-    def _record(self, attributes: Attributes, door: ReviewAnswerer, outcome: PhasesOutcome) -> None:
+    def _record(self, attributes: Attributes, answerer: ReviewAnswerer, outcome: PhasesOutcome) -> None:
         """Write the golden folder of one review, if recording is on."""
         if (
             self._recorder is None
-            or not isinstance(door, LocalAnswerer)
-            or not isinstance(door.cluster, RecordingCluster)
+            or not isinstance(answerer, LocalAnswerer)
+            or not isinstance(answerer.cluster, RecordingCluster)
         ):
             return
-        if note := self._recorder.write(self._answered, attributes, door.cluster, self._phase, outcome):
+        if note := self._recorder.write(self._answered, attributes, answerer.cluster, self._phase, outcome):
             self._notes[note] = f"note: {note}"
 
-    def _count_left_out(self, attributes: Attributes, door: ReviewAnswerer, outcome: PhasesOutcome) -> None:
+    def _count_left_out(self, attributes: Attributes, answerer: ReviewAnswerer, outcome: PhasesOutcome) -> None:
         """Count the exceptions of configuration and annotations in one review. A server does not report these."""
-        if not isinstance(door, LocalAnswerer):
+        if not isinstance(answerer, LocalAnswerer):
             return
-        self._ignored += is_ignored_by_configuration(attributes, door.policies.configuration, door.cluster)
+        self._ignored += is_ignored_by_configuration(attributes, answerer.policies.configuration, answerer.cluster)
         for _, each in outcome.decisions:
             if each.exception:
                 self._exceptions[each.exception] += max(1, len(each.problems))
@@ -275,10 +277,10 @@ class Replay:
             more = "files cannot be read and do not look like Kubernetes manifests"
             yield f"note: {counted(len({each.file for each in others}), one, more)}, first {others[0]}"
         yield from self._notes.values()
-        yield from (f"note: {each}" for each in self._asked.notes())
+        yield from (f"note: {each}" for each in self._backend.notes())
 
-    def totals(self, about: RunDescription) -> Totals:
-        policies = self._asked.policies
+    def totals(self, run: RunDescription) -> Totals:
+        policies = self._backend.policies
         left_out = (
             left_out_by_configuration(policies.configuration, self._exceptions, objects=self._ignored)
             if policies
@@ -290,7 +292,7 @@ class Replay:
             failures=self._denied,
             files=self._inputs.files,
             unreadable=tuple(self._unreadable),
-            run=about,
+            run=run,
         )
 
     def exit_code(self, failing: frozenset[FailOn], nothing: tuple[InputProblem, ...]) -> int:

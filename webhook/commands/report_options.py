@@ -84,8 +84,8 @@ def parse_fail_on(text: str, default: FailOn | Sequence[FailOn]) -> frozenset[Fa
     """
     if not text:
         return frozenset((default,) if isinstance(default, str) else default)
-    known: Sequence[FailOn] = get_args(FailOn)
-    return frozenset(_parse_words("--fail-on", text, known))
+    words: Sequence[FailOn] = get_args(FailOn)
+    return frozenset(_parse_words("--fail-on", text, words))
 
 
 def parse_shown(text: str) -> frozenset[Result]:
@@ -104,8 +104,8 @@ def exit_code_of_results(fail_on: frozenset[FailOn], *, denied: bool, warned: bo
     return 3 if undecided and "undecided" in fail_on else 0
 
 
-def _parse_words(flag: str, text: str, known: Sequence[_Word]) -> Iterator[_Word]:
-    words = {str(each): each for each in known}
+def _parse_words(flag: str, text: str, choices: Sequence[_Word]) -> Iterator[_Word]:
+    words = {str(each): each for each in choices}
     for name in map(str.strip, text.split(",")):
         if name not in words:
             raise ConfigurationError(f"{flag}: expected {either(words)}, found `{name}`")
@@ -119,7 +119,7 @@ class ReportFlags(Struct, frozen=True, kw_only=True):
     baseline: Path | None
 
 
-def report_filters(given: ReportFlags, settings: ReviewSettings, policies: PolicySet) -> Filters:
+def report_filters(flags: ReportFlags, settings: ReviewSettings, policies: PolicySet) -> Filters:
     """Return the filters of the flags and of the configuration.
 
     Raises:
@@ -129,15 +129,15 @@ def report_filters(given: ReportFlags, settings: ReviewSettings, policies: Polic
     report, file = settings.configuration.value.report, settings.configuration
     refuse_unknown_rules("--rule", settings.rule, policies)
     refuse_unknown_rules("--skip", settings.skip, policies)
-    known_findings = given.baseline or (file.resolve_relative_path(report.baseline) if report.baseline else None)
-    from_file = bool(report.baseline) and given.baseline is None
+    known_findings = flags.baseline or (file.resolve_relative_path(report.baseline) if report.baseline else None)
+    from_file = bool(report.baseline) and flags.baseline is None
     of_flags = Filters(
-        rules=frozenset(settings.rule), skip=frozenset(settings.skip), min_severity=given.min_severity or ""
+        rules=frozenset(settings.rule), skip=frozenset(settings.skip), min_severity=flags.min_severity or ""
     )
     return Filters(
         without_configuration=of_flags if report.skip or report.min_severity or from_file else None,
         rules=frozenset(settings.rule),
         skip=frozenset((*settings.skip, *report.skip)),
-        min_severity=given.min_severity or report.min_severity or "",
+        min_severity=flags.min_severity or report.min_severity or "",
         baseline=baseline.read_baseline(known_findings) if known_findings else {},
     )

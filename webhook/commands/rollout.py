@@ -75,9 +75,9 @@ def command(
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     counts = WithheldCounts(since=datetime.now(UTC) - _duration(since) if since else None)
-    listed = log_lines.list_log_files(source)
-    problems = [*listed.problems, *map(problem_of_file_not_read, listed.not_read)]
-    for file in listed.files:
+    log_files = log_lines.list_log_files(source)
+    problems = [*log_files.problems, *map(problem_of_file_not_read, log_files.not_read)]
+    for file in log_files.files:
         for part in log_lines.read_log_parts(file):
             problems += [part.problem] if part.problem else []
             counts.count_lines(part.lines, part.file, part.first)
@@ -111,7 +111,7 @@ def _as_json(counts: WithheldCounts) -> str:
             for rule, count in sorted(named.items(), key=lambda each: (-each[1].requests, each[0]))
         }
 
-    made = {
+    data = {
         "since": counts.since.isoformat() if counts.since else None,
         "wouldDeny": rules(counts.denials),
         "wouldWarn": rules(counts.warnings),
@@ -119,7 +119,7 @@ def _as_json(counts: WithheldCounts) -> str:
         "linesNotUnderstood": counts.others,
         "linesWithoutTime": counts.undated,
     }
-    return f"{terminal.escape_json_text(json.dumps(made, ensure_ascii=False, indent=2))}\n"
+    return f"{terminal.escape_json_text(json.dumps(data, ensure_ascii=False, indent=2))}\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,10 +214,10 @@ class WithheldCounts:
                 self.old += time is not None
                 return
         self.lines += 1
-        known = self._rules_of_first_phase(value, request, rules)
+        counted_before = self._rules_of_first_phase(value, request, rules)
         for counts, key in ((self.denials, "deny"), (self.warnings, "warn")):
             for rule in rules[key]:
-                if rule in known:
+                if rule in counted_before:
                     continue
                 named = rule if rule in counts or len(counts) < MOST_NAMES else OTHERS
                 counts.setdefault(named, WithheldCount()).add(request)
@@ -253,11 +253,11 @@ def _read_log_line(value: Mapping[str, Any], place: str) -> tuple[WithheldReques
 
 
 def _request_of_event(event: Mapping[str, Any], place: str) -> WithheldRequest:
-    about, user = _fields_of(event, "objectRef"), _fields_of(event, "user")
+    object_ref, user = _fields_of(event, "objectRef"), _fields_of(event, "user")
     obj = event.get("requestObject")
     owner = controller_name(obj) or user.get("username")
     time, verb = (_shown(event.get(key)) for key in ("stageTimestamp", "verb"))
-    resource, namespace, name = (_shown(about.get(key)) for key in ("resource", "namespace", "name"))
+    resource, namespace, name = (_shown(object_ref.get(key)) for key in ("resource", "namespace", "name"))
     return WithheldRequest(time, verb, resource, namespace, name, _shown(owner), place)
 
 
@@ -269,7 +269,7 @@ def _rules_of_annotations(annotations: Any) -> Mapping[str, Sequence[str]]:
         for would, own in WITHHELD_KEYS.items():
             if name == own and webhook.endswith("claimgate.dev") and isinstance(text, str):
                 rules[would].update(dict.fromkeys(text.split(", ")))
-    return {would: list(listed) for would, listed in rules.items()}
+    return {would: list(rules_of_action) for would, rules_of_action in rules.items()}
 
 
 def _fields_of(event: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -303,9 +303,9 @@ def lines_of_counts(counts: WithheldCounts) -> Iterator[str]:
     yield from _lines_of_rules(f"would be refused{since}", counts.denials)
     yield from _lines_of_rules(f"would get a warning{since}", counts.warnings)
     for action, title in (("would_deny", "be refused"), ("would_warn", "get a warning")):
-        if listed := counts.metrics.get(action):
+        if rules := counts.metrics.get(action):
             yield f"would {title}, by the metrics of servers since their start:"
-            yield from (f"  {count:6}  {rule}" for rule, count in listed.most_common())
+            yield from (f"  {count:6}  {rule}" for rule, count in rules.most_common())
     if not (counts.denials or counts.warnings or any(map(counts.metrics.get, ("would_deny", "would_warn")))):
         yield f"no request in these files would be refused or get a warning{since}"
     if counts.undated:

@@ -21,7 +21,7 @@ from webhook.server.tls import Certificates, TlsFiles, key_warning
 from webhook.settings.serving import ServerSettings
 
 
-@options.add_flags_of_door(ServerSettings, "serve")
+@options.add_flags_of_verb(ServerSettings, "serve")
 def command(*, settings: ServerSettings) -> int:
     """Answer AdmissionReviews of an API server over HTTPS, until SIGTERM, SIGHUP or SIGINT.
 
@@ -46,7 +46,7 @@ def command(*, settings: ServerSettings) -> int:
             "--live-policies: needs --live or --kubeconfig, and --reload above 0 to follow changes"
         )
     connection = connect_to_cluster(settings.kubeconfig, settings.kube_context) if settings.is_live else None
-    held = ServedState.make(
+    state = ServedState.make(
         settings,
         connection,
         log,
@@ -54,10 +54,10 @@ def command(*, settings: ServerSettings) -> int:
         live_policies=settings.live_policies,
         view_memory=settings.view_memory,
     )
-    bounds = memory_bounds.MemoryBounds(settings, operating_system.unreclaimable_bytes(), held.view_bytes)
+    bounds = memory_bounds.MemoryBounds(settings, operating_system.unreclaimable_bytes(), state.view_bytes)
     bounds.check(memory_bounds.limit(settings))
     serve(
-        held,
+        state,
         certificates,
         settings,
         log,

@@ -58,7 +58,7 @@ _TEMPLATES: Final = frozenset(
 """Objects of these kinds start no pods."""
 
 
-@options.add_flags_of_door(ReviewSettings, "simulate")
+@options.add_flags_of_verb(ReviewSettings, "simulate")
 def command(
     file: Annotated[
         str, typer.Argument(metavar="FILE", show_default=False, help="A job in YAML or JSON, or - for stdin.")

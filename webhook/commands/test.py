@@ -46,7 +46,7 @@ _NONE = (
 )
 
 
-@options.add_flags_of_door(ReviewSettings, "test")
+@options.add_flags_of_verb(ReviewSettings, "test")
 def command(
     folder: Annotated[
         list[Path] | None,
@@ -94,12 +94,14 @@ def command(
     """
     writers = formats.writers_of_cases()
     outputs = output.parse_outputs(chosen, writers)
-    given = [Path(each) for each in options.named_files([str(each) for each in folder or ()], filename)]
-    named = given or [Path(input_files.path_as_shown(each)) for each in assembly.policy_folders_of_settings(settings)]
+    named_by_user = [Path(each) for each in options.named_files([str(each) for each in folder or ()], filename)]
+    named = named_by_user or [
+        Path(input_files.path_as_shown(each)) for each in assembly.policy_folders_of_settings(settings)
+    ]
     chosen_cases = _compile_regex(run)
 
     def run_suites() -> int:
-        how = _TestOptions(
+        test_options = _TestOptions(
             options=assembly.create_compile_options(settings),
             policies=cache(lambda: assembly.read_policy_sources(settings).compile()),
             run=chosen_cases,
@@ -107,7 +109,7 @@ def command(
             is_verbose=verbose,
             updates_golden=update_golden,
         )
-        tests = _TestRun(named, how)
+        tests = _TestRun(named, test_options)
         with output.Report(outputs, writers, {}) as report:
             for result in tests.results():
                 report.write_entry(result)
@@ -127,7 +129,7 @@ def command(
             terminal.print_to_stderr([f"note: {counted(len(chainsaw), one, more)}, first {chainsaw[0]}"])
         if problems := tests.problems():
             raise InputError(*problems)
-        return tests.exit_code(given or None, require_tests=require_tests)
+        return tests.exit_code(named_by_user or None, require_tests=require_tests)
 
     return _run_after_each_change(run_suites, named) if watch else run_suites()
 
@@ -167,11 +169,11 @@ class _TestOptions(Struct, frozen=True, kw_only=True):
 class _TestRun:
     """One run of suites. Read `results` before the totals."""
 
-    def __init__(self, named: Sequence[Path], how: _TestOptions) -> None:
+    def __init__(self, named: Sequence[Path], options: _TestOptions) -> None:
         self.notes: Counter[str] = Counter()
         self.undecided: list[str] = []
         self._named = named
-        self._how = how
+        self._options = options
         self._coverage: dict[str, bool] = {}
         self._left_out = 0
         self._results: Counter[Result] = Counter()
@@ -182,8 +184,8 @@ class _TestRun:
         """Yield the result of every case. A problem does not stop the other cases."""
         for suite in find.find_suites(self._named):
             ran = False
-            for entry in _entries_of_suite(suite, self._how):
-                if not self._how.run.search(entry.id) and not isinstance(entry, UnreadableCase):
+            for entry in _entries_of_suite(suite, self._options):
+                if not self._options.run.search(entry.id) and not isinstance(entry, UnreadableCase):
                     self._left_out += 1
                     ran = True
                     continue
@@ -194,28 +196,28 @@ class _TestRun:
                     self._problems.append(InputProblem(message=f"{entry.id}: {result.why}", file=str(suite.file)))
                 self._results[result.result] += 1
                 self.notes.update(result.notes)
-                if self._how.shows_advice and isinstance(entry, Case):
+                if self._options.shows_advice and isinstance(entry, Case):
                     self.notes.update(_notes_of_advice(entry))
-                if self._how.is_verbose and isinstance(entry, Case) and result.result is Result.PASS:
+                if self._options.is_verbose and isinstance(entry, Case) and result.result is Result.PASS:
                     self._coverage.update((part, self._coverage.get(part, False)) for part in entry.parts())
                     self._coverage.update(dict.fromkeys(self._coverage.keys() & entry.tried(), True))
                     self.undecided += (f"{entry.id}: {text}" for text in entry.undecided()[:1])
                 ran |= result.result is not Result.SKIP
-                yield replace(result, is_listed=self._how.is_verbose)
+                yield replace(result, is_listed=self._options.is_verbose)
             if not ran and suite.file in self._named:
                 self._without.append(_problem_of_no_case(suite))
 
-    def totals(self, about: RunDescription) -> Totals:
-        """Return the totals of the results so far. `about` describes the run."""
+    def totals(self, run: RunDescription) -> Totals:
+        """Return the totals of the results so far. `run` describes the run."""
         results = {result: self._results[result] for result in Result}
         return Totals(
             entries=self._results.total(),
             failures=self._results[Result.FAIL],
             results=results,
             left_out=self._left_out,
-            is_verbose=self._how.is_verbose,
+            is_verbose=self._options.is_verbose,
             coverage=self._coverage,
-            run=about,
+            run=run,
         )
 
     def problems(self) -> tuple[InputProblem, ...]:
@@ -228,21 +230,23 @@ class _TestRun:
             return int(self._results[Result.FAIL] > 0)
         where = " ".join(map(str, folder or ()))
         are_skipped = self._results[Result.SKIP] > 0
-        told = "no case was run: all are skipped" if are_skipped else _NONE
-        told = f"--run: no case has a match of `{self._how.run.pattern}`" if self._left_out else told
+        message = "no case was run: all are skipped" if are_skipped else _NONE
+        message = f"--run: no case has a match of `{self._options.run.pattern}`" if self._left_out else message
         accepts = are_skipped and not self._left_out and not require_tests
         flag = "--require-tests: " if require_tests and are_skipped else ""
-        terminal.print_to_stderr([f"{'warning' if accepts else 'error'}: {flag}{where}: {told}"])
+        terminal.print_to_stderr([f"{'warning' if accepts else 'error'}: {flag}{where}: {message}"])
         return 0 if accepts else _NO_CASE
 
 
-def _entries_of_suite(suite: Suite, how: _TestOptions) -> Iterator[Entry]:
+def _entries_of_suite(suite: Suite, test_options: _TestOptions) -> Iterator[Entry]:
     """Yield the cases of a suite. A suite that cannot be read is one entry."""
     try:
         if golden.is_golden(suite.file):
-            yield from golden.read(suite, how.options, how.policies, updates=how.updates_golden)
+            yield from golden.read(
+                suite, test_options.options, test_options.policies, updates=test_options.updates_golden
+            )
         else:
-            yield from find.read_suite(suite, how.options)
+            yield from find.read_suite(suite, test_options.options)
     except InputError as error:
         yield UnreadableCase(id=str(suite.file), suite=str(suite.file), problems=error.problems)
 
@@ -270,10 +274,10 @@ def wait_for_change(places: Sequence[Path], before: Mapping[str, object], sleep:
         sleep(INTERVAL_S)
     while True:  # editors may write several files
         sleep(INTERVAL_S)
-        again = files_with_times(places)
-        if again == now:
+        seen_again = files_with_times(places)
+        if seen_again == now:
             return
-        now = again
+        now = seen_again
 
 
 def files_with_times(places: Sequence[Path]) -> Mapping[str, tuple[int, int]]:

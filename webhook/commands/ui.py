@@ -51,17 +51,17 @@ def command(
     from webhook.playground.worker import Workers
 
     engine = MeasuredEngine(compiled_engine())
-    how = replace(
+    compile_options = replace(
         assembly.create_compile_options(settings), engine=engine, lazy=not (settings.policies or settings.only)
     )
-    policies = assembly.load_policies_of_settings(settings, how)
+    policies = assembly.load_policies_of_settings(settings, compile_options)
     listening = _listening_socket(port)
     bound = listening.getsockname()[1]
     address = f"http://{HOST}:{bound}"
     hosts = frozenset((f"{HOST}:{bound}", f"localhost:{bound}"))
     playground = Playground(
         policies=policies,
-        options=how,
+        options=compile_options,
         engine=engine,
         workers=Workers(),
         check=mistakes_of_policies,
@@ -78,16 +78,18 @@ def command(
     return 0
 
 
-def mistakes_of_policies(loaded: PolicySet, how: Options) -> list[dict[str, Any]]:
+def mistakes_of_policies(loaded: PolicySet, options: Options) -> list[dict[str, Any]]:
     """Return the report of `claimgate policies check`: `policy` and `mistakes` of each policy with mistakes."""
     from webhook.commands.policy_details import full_details, lines_about_mistakes
 
-    described = (full_details(policy, loaded, {}, how) for policy in loaded.policies)
-    told = ({"policy": each["name"], "mistakes": list(lines_about_mistakes(each))} for each in described)
-    return [each for each in told if each["mistakes"]]
+    described = (full_details(policy, loaded, {}, options) for policy in loaded.policies)
+    policies_with_mistakes = (
+        {"policy": each["name"], "mistakes": list(lines_about_mistakes(each))} for each in described
+    )
+    return [each for each in policies_with_mistakes if each["mistakes"]]
 
 
-def files_of_drafted_suite(question: Question, how: Options) -> dict[str, str]:
+def files_of_drafted_suite(question: Question, options: Options) -> dict[str, str]:
     """Return the texts of `policy.yaml` and `suite.yaml`. In a folder with both files, `claimgate test` passes.
 
     Raises:
@@ -102,7 +104,7 @@ def files_of_drafted_suite(question: Question, how: Options) -> dict[str, str]:
         path = Path(folder, "policy.yaml")
         path.write_text(written, encoding="utf-8")
         situation = {"phase": question.phase, "context": others, "contextIsWhole": question.is_whole}
-        suite, _ = text_of_new_suite(Path(folder), values, situation, replace(how, lazy=False))
+        suite, _ = text_of_new_suite(Path(folder), values, situation, replace(options, lazy=False))
     return {"policy.yaml": written, "suite.yaml": suite}
 
 

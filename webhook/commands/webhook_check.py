@@ -64,7 +64,7 @@ def check_files(named: Sequence[str], version: Version) -> int:
     if not configurations:
         raise InputError(*(InputProblem(message="there is no webhook configuration", file=name) for name in named))
     dangers = sentences_about_dangers(danger for each in configurations for danger in lockout_dangers(each, {}))
-    costs = [told for each in configurations for told in costly_conditions(each, version)]
+    costs = [cost for each in configurations for cost in costly_conditions(each, version)]
     deployments = [one.value for one in inputs.documents if get(one.value, ("kind",)) == "Deployment"]
     idle = servers_that_deny_nothing(deployments, configurations)
     return _print_and_return_exit_code([*dangers, *costs, *idle], sentences_about_refused_requests(configurations))
@@ -81,14 +81,14 @@ def servers_that_deny_nothing(
     is_closed = any(one.failure_policy == "Fail" and one.name.endswith(_DOMAIN) for one in webhooks)
     for one in deployments if is_closed else ():
         for container in get(one, ("spec", "template", "spec", "containers")) or ():
-            given = [str(word) for word in container.get("args") or ()]
-            given += [f"{each.get('name')}={each.get('value')}" for each in container.get("env") or ()]
-            for word in given:
+            words = [str(word) for word in container.get("args") or ()]
+            words += [f"{each.get('name')}={each.get('value')}" for each in container.get("env") or ()]
+            for word in words:
                 flag, _, action = word.partition("=")
                 if flag in _ENFORCEMENT_ACTION and action in ("warn", "audit"):
                     place = "/".join(filter(None, namespace_and_name(one)))
-                    why = "only requests that claimgate cannot answer are refused"
-                    yield f"Deployment {place} has {word}, and failurePolicy is Fail: {why}: set only one of them"
+                    effect = "only requests that claimgate cannot answer are refused"
+                    yield f"Deployment {place} has {word}, and failurePolicy is Fail: {effect}: set only one of them"
 
 
 class WantedInstallation(Struct, frozen=True, kw_only=True):
@@ -99,7 +99,7 @@ class WantedInstallation(Struct, frozen=True, kw_only=True):
     phases: int
 
 
-def check_live(connection: Connection, wanted: WantedInstallation, loaded: PolicySet, version: Version) -> int:
+def check_live(connection: Connection, installation: WantedInstallation, loaded: PolicySet, version: Version) -> int:
     """Print how the webhook configurations of a cluster can block it, and what is missing before claimgate may fail
     closed. Return the exit code.
 
@@ -129,26 +129,28 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
         ]
     except LookupFailed as error:
         raise InputError(InputProblem(message=f"cannot read the cluster: {error}")) from None
-    stored = [each for each in configurations if each.metadata.name == wanted.name]
-    costs = [told for each in stored for told in costly_conditions(each, version)]
-    ours = [_with_failure_policy_fail(each) for each in stored]
-    others = [each for each in configurations if each.metadata.name != wanted.name]
-    lines = sentences_about_dangers(danger for each in (*ours, *others) for danger in lockout_dangers(each, namespaces))
-    lacks = list(steps_before_enforcing(cluster, stored, wanted.role, wanted.phases))
-    if not lacks:  # missing parts would explain a missing answer
+    stored = [each for each in configurations if each.metadata.name == installation.name]
+    costs = [cost for each in stored for cost in costly_conditions(each, version)]
+    fail_closed = [_with_failure_policy_fail(each) for each in stored]
+    others = [each for each in configurations if each.metadata.name != installation.name]
+    lines = sentences_about_dangers(
+        danger for each in (*fail_closed, *others) for danger in lockout_dangers(each, namespaces)
+    )
+    steps = list(steps_before_enforcing(cluster, stored, installation.role, installation.phases))
+    if not steps:  # missing parts would explain a missing answer
         answers = check_answer_to_dry_run_pod(
-            cluster.connection, ours, namespaces, is_changed=translates_gpu_in_empty_cluster(loaded)
+            cluster.connection, fail_closed, namespaces, is_changed=translates_gpu_in_empty_cluster(loaded)
         )
-        lacks = list(prefix_lines_with_name("answer to a dry run", answers))
-    notes = notes_about_opt_out(cluster, ours, namespaces)
-    own = _own_namespace(ours) or loaded.own_namespace
+        steps = list(prefix_lines_with_name("answer to a dry run", answers))
+    notes = notes_about_opt_out(cluster, fail_closed, namespaces)
+    own = _own_namespace(fail_closed) or loaded.own_namespace
     idle = prefix_lines_with_name("enforcement", _idle_servers(cluster, own, stored))
     wrong = prefix_lines_with_name("without effect", mistaken_params(cluster, loaded, own))
     edits = prefix_lines_with_name("an upgrade would lose", edited_params(cluster, loaded, own))
     old = prefix_lines_with_name("left over", leftovers(cluster, own))
     mistakes, ends = check_served_configurations(cluster, own, loaded, current_day())
     expired = expired_exemptions(stored, current_day())
-    sentences = [*lacks, *lines, *costs, *idle, *mistakes, *wrong, *expired, *edits, *old]
+    sentences = [*steps, *lines, *costs, *idle, *mistakes, *wrong, *expired, *edits, *old]
     sound = (
         _SOUND,
         *prefix_lines_with_name("replicas", describe_ready_replicas(cluster, stored)),
@@ -156,7 +158,7 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
         f"failurePolicy as stored: if no replica answered, {requests_without_replica(stored)}",
     )
     title = "requests that a webhook with failurePolicy: Fail would refuse if no replica answered:"
-    refused = sentences_about_refused_requests(ours, title, _served_groups(cluster))
+    refused = sentences_about_refused_requests(fail_closed, title, _served_groups(cluster))
     return _print_and_return_exit_code(sentences, (*sound, *refused), (*notes, *ends))
 
 
@@ -177,9 +179,9 @@ def _idle_servers(
     )
 
 
-def _own_namespace(ours: Sequence[WebhookConfiguration]) -> str:
+def _own_namespace(configurations: Sequence[WebhookConfiguration]) -> str:
     """Return the namespace of the Service of our webhooks; "" if the webhooks have a URL."""
-    services = [one.client_config.service for each in ours for one in each.webhooks]
+    services = [one.client_config.service for each in configurations for one in each.webhooks]
     return next((each.namespace for each in services if each is not None), "")
 
 

@@ -185,10 +185,10 @@ def command(
         return check_files(path, settings.kubernetes_version)
     if failure_policy is FailurePolicy.FAIL and settings.enforcement_action != "deny":
         origin = settings.origins.get("enforcement_action", "--enforcement-action")
-        told = (
+        message = (
             f"--failure-policy Fail with {origin} `{settings.enforcement_action}` refuses what claimgate cannot answer"
         )
-        raise ConfigurationError(f"{told}, and nothing else: remove one of the two")
+        raise ConfigurationError(f"{message}, and nothing else: remove one of the two")
     client, own = _client_config(service or f"{settings.own_namespace}/{_SERVICE}", url)
     _check_names("--name", name)
     _check_names("--exclude-namespace", *(exclude_namespace or ()))
@@ -270,11 +270,11 @@ def _policies_with_stored(settings: Settings, connection: Connection, loaded: Po
 
     stored = watch_stored_policies(connection, Log("error"))
     try:
-        listed = stored.list_oldest_first()
+        stored_policies = stored.list_oldest_first()
     except LookupFailed as error:
         raise InputError(InputProblem(message=f"cannot read the cluster: {error}")) from None
     return combine_file_and_stored_policies(
-        loaded, Compiler(assembly.create_compile_options(settings), may_ask=True).compile(listed)
+        loaded, Compiler(assembly.create_compile_options(settings), may_ask=True).compile(stored_policies)
     ).policies
 
 
@@ -301,8 +301,8 @@ def _note_of_rules_skipped_for_pods(wanted: Mapping[Phase, WebhooksOfPhase]) -> 
     """Yield a note with the rules that skip Pods without devices, and the flag that changes this."""
     names = sorted({rule for each in wanted.values() for rules in each.left_out.values() for rule in rules})
     if names:
-        told = "note: API servers do not call claimgate for Pods and workloads without a device, a claim or a queue"
-        yield f"{told}, so these rules do not check such objects: {', '.join(names)}; --any-pod adds the objects"
+        note = "note: API servers do not call claimgate for Pods and workloads without a device, a claim or a queue"
+        yield f"{note}, so these rules do not check such objects: {', '.join(names)}; --any-pod adds the objects"
 
 
 def webhook_configurations(wanted: Mapping[Phase, WebhooksOfPhase], registration: Registration) -> list[Manifest]:
@@ -329,13 +329,13 @@ def webhook_configurations(wanted: Mapping[Phase, WebhooksOfPhase], registration
 
 
 def _webhook_entry(
-    phase: Phase, wanted: Webhook, registration: Registration, exempt: Sequence[tuple[str, str]] = ()
+    phase: Phase, webhook: Webhook, registration: Registration, exempt: Sequence[tuple[str, str]] = ()
 ) -> Manifest:
-    webhook: Manifest = {
-        "name": ".".join(filter(None, (wanted.name, phase.value, DOMAIN))),
+    entry: Manifest = {
+        "name": ".".join(filter(None, (webhook.name, phase.value, DOMAIN))),
         "admissionReviewVersions": ["v1"],
         "clientConfig": _client_config_at(registration.client, _PATHS[phase]),
-        "rules": [_rule_entry(rule) for rule in wanted.rules],
+        "rules": [_rule_entry(rule) for rule in webhook.rules],
         "matchPolicy": "Equivalent",
         "sideEffects": "None",
         "failurePolicy": registration.failure_policy.value,
@@ -344,15 +344,15 @@ def _webhook_entry(
     opted_out = {"key": OPT_OUT[0], "operator": "NotIn", "values": [OPT_OUT[1]]}
     names = list(registration.excluded_namespaces)
     by_name = [{"key": NAME_LABEL, "operator": "NotIn", "values": names}] if names else []
-    webhook["namespaceSelector"] = {"matchExpressions": [*by_name, opted_out]}
+    entry["namespaceSelector"] = {"matchExpressions": [*by_name, opted_out]}
     if registration.object_opt_out:
-        webhook["objectSelector"] = {"matchExpressions": [opted_out]}
-    conditions = (*wanted.conditions, *exempt)
+        entry["objectSelector"] = {"matchExpressions": [opted_out]}
+    conditions = (*webhook.conditions, *exempt)
     if conditions:
-        webhook["matchConditions"] = [{"name": name, "expression": text} for name, text in conditions]
+        entry["matchConditions"] = [{"name": name, "expression": text} for name, text in conditions]
     if phase is Phase.MUTATE:
-        webhook["reinvocationPolicy"] = "IfNeeded"
-    return webhook
+        entry["reinvocationPolicy"] = "IfNeeded"
+    return entry
 
 
 def _entry_for_stored_policies(registration: Registration) -> Manifest:

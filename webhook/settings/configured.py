@@ -39,8 +39,10 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
         return chosen
     if chosen.config_from is not None:
         if not chosen.config_from.is_dir():
-            told = f"{chosen.origins['config_from']}: `{chosen.config_from}` is not a folder; name a copy of the tree"
-            raise ConfigurationError(told)
+            message = (
+                f"{chosen.origins['config_from']}: `{chosen.config_from}` is not a folder; name a copy of the tree"
+            )
+            raise ConfigurationError(message)
         file = chosen.config_from / NAME
         return settings_under_configuration(chosen, read_configuration(file)) if os.path.lexists(file) else chosen
     if chosen.config is None and os.path.lexists(NAME) and not Path(NAME).is_dir():
@@ -53,8 +55,8 @@ def _refuse_misspelt_variables(kind: type[Settings], environment: Mapping[str, s
     """Refuse a variable with a name similar to a setting of any verb. Kubernetes sets other variables with our prefix,
     such as CLAIMGATE_SERVICE_HOST for a Service `claimgate`.
     """
-    given = {name for name, value in environment.items() if value and name.startswith(setting.PREFIX)}
-    if not given - _variables_of(kind):
+    names = {name for name, value in environment.items() if value and name.startswith(setting.PREFIX)}
+    if not names - _variables_of(kind):
         return
     from difflib import get_close_matches
 
@@ -62,7 +64,7 @@ def _refuse_misspelt_variables(kind: type[Settings], environment: Mapping[str, s
 
     known = _variables_of(kind) | _variables_of(ServerSettings) | _variables_of(ReviewSettings)
     bare = {name.removeprefix(setting.PREFIX): name for name in known}
-    for name in sorted(given - known):
+    for name in sorted(names - known):
         close = get_close_matches(name.removeprefix(setting.PREFIX), sorted(bare), n=1, cutoff=_ALIKE)
         if close:
             raise ConfigurationError(f"{name}: there is no such variable: did you mean {bare[close[0]]}?")
@@ -73,9 +75,9 @@ def _variables_of(kind: type[Settings]) -> set[str]:
 
 
 def _refuse_several_configurations(chosen: Settings) -> None:
-    given = [chosen.origins[name] for name in ("config", "no_config", "config_from") if getattr(chosen, name)]
-    if len(given) > 1:
-        raise ConfigurationError(f"{given[0]}, {given[1]}: each chooses the configuration; give only one of them")
+    sources = [chosen.origins[name] for name in ("config", "no_config", "config_from") if getattr(chosen, name)]
+    if len(sources) > 1:
+        raise ConfigurationError(f"{sources[0]}, {sources[1]}: each chooses the configuration; give only one of them")
 
 
 def settings_from_changed_file(chosen: S) -> S:

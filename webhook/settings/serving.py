@@ -80,7 +80,7 @@ class ServerSettings(ReportSettings):
     )
     view_memory: int = declare_setting(
         96 << 20,
-        values.byte_size_type(least=1 << 20),
+        values.byte_size_type(minimum=1 << 20),
         "Memory for objects that policies look up. If the memory is full, the server drops the largest kind of objects "
         "in the largest namespace, and policies report that they do not know these objects.",
     )
@@ -112,12 +112,12 @@ class ServerSettings(ReportSettings):
     )
     worker_memory: int = declare_setting(
         32 << 20,
-        values.byte_size_type(least=16 << 20),
+        values.byte_size_type(minimum=16 << 20),
         "Memory of each worker, in addition to the memory that it shares with the server.",
     )
     memory: int | None = declare_setting(
         None,
-        values.byte_size_type(least=64 << 20),
+        values.byte_size_type(minimum=64 << 20),
         "Memory of the server. If the bounds of its parts add up to more, the server does not start.",
         unset="the limit of the container",
     )

@@ -95,10 +95,10 @@ S = TypeVar("S", bound=SettingsBase)
 
 def declared_settings(kind: type[SettingsBase]) -> tuple[Setting, ...]:
     """Return the settings of a class, in the order in which they are declared."""
-    made = ((field.name, field.default, field.metadata[_KEY]) for field in dataclasses.fields(kind) if field.metadata)
+    fields = ((field.name, field.default, field.metadata[_KEY]) for field in dataclasses.fields(kind) if field.metadata)
     return tuple(
         Setting(name=name, type=value_type, help=text, default=default, unset=unset, has_variable=has_variable)
-        for name, default, (value_type, text, unset, has_variable) in made
+        for name, default, (value_type, text, unset, has_variable) in fields
     )
 
 
@@ -111,12 +111,12 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
     Raises:
         ConfigurationError: a value cannot be used. The message names the flag or variable.
     """
-    given = {name: value for name, value in flags.items() if value is not None and value != []}
+    values_of_flags = {name: value for name, value in flags.items() if value is not None and value != []}
     chosen: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for each in declared_settings(kind):
-        if each.name in given:
-            chosen[each.name], origins[each.name] = _value_of_flag(each, given[each.name]), each.flag
+        if each.name in values_of_flags:
+            chosen[each.name], origins[each.name] = _value_of_flag(each, values_of_flags[each.name]), each.flag
         elif each.has_variable and (value := _text_of_variable(each, environment)):
             chosen[each.name], origins[each.name] = (
                 each.read(value, each.environment_variable),

@@ -146,7 +146,7 @@ class ReviewSettings(ReportSettings):
 
 
 S = TypeVar("S", bound=SettingsBase)
-Door: TypeAlias = Literal["serve", "replay", "audit", "test", "simulate", "backtest"]
+Verb: TypeAlias = Literal["serve", "replay", "audit", "test", "simulate", "backtest"]
 """A verb that reviews objects."""
 
 _CASE: Final = "each case sets it"
@@ -154,7 +154,7 @@ _TEXT: Final = "it prints no answers"
 _PAGE: Final = "`claimgate explain RULE` has the page"
 _VERDICT: Final = "the severity does not change an answer"
 _STAYING: Final = "a baseline is for files that are audited again"
-LEFT_OUT: Final[Mapping[str, Mapping[Door, str]]] = {
+LEFT_OUT: Final[Mapping[str, Mapping[Verb, str]]] = {
     "enforcement_action": {"test": "a case expects the action of the binding"},
     "api_server_text": {"audit": _TEXT, "simulate": _TEXT, "backtest": _TEXT, "test": "cases expect the default texts"},
     "warn_of_mutations": {
@@ -195,7 +195,7 @@ NOT_OF_SERVER: Final[Mapping[str, str]] = {
     "skip": "use `levels` of claimgate.yaml",
 }
 """For each option of `ReviewSettings`, the reason why the server lacks it."""
-REPORT_FLAGS: Final[Mapping[str, Mapping[Door, str]]] = {
+REPORT_FLAGS: Final[Mapping[str, Mapping[Verb, str]]] = {
     "--fail-on": {
         "serve": "a review has no exit code",
         "test": "a case passes or fails",
@@ -219,18 +219,18 @@ REPORT_FLAGS: Final[Mapping[str, Mapping[Door, str]]] = {
 """For each flag of reports, the verbs that lack it, with the reason."""
 
 
-def settings_of_door(kind: type[SettingsBase], door: Door) -> tuple[Setting, ...]:
+def settings_of_verb(kind: type[SettingsBase], verb: Verb) -> tuple[Setting, ...]:
     """Return the settings of a class for which a verb has a flag."""
-    return tuple(each for each in declared_settings(kind) if not reason_left_out(each.name, door))
+    return tuple(each for each in declared_settings(kind) if not reason_left_out(each.name, verb))
 
 
-def reason_left_out(name: str, door: Door) -> str:
+def reason_left_out(name: str, verb: Verb) -> str:
     """Return why a verb does not have an option; "" if it has the option."""
-    reason = LEFT_OUT.get(name, {}).get(door, "")
-    return reason or (_CASE if door == "test" and name not in OF_TEST else "")
+    reason = LEFT_OUT.get(name, {}).get(verb, "")
+    return reason or (_CASE if verb == "test" and name not in OF_TEST else "")
 
 
-def without_left_out(chosen: S, door: Door) -> S:
+def without_left_out(chosen: S, verb: Verb) -> S:
     """Settings that a verb leaves out get their defaults, because a variable may have set them."""
     declared = declared_settings(type(chosen))
-    return replace(chosen, **{each.name: each.default for each in declared if reason_left_out(each.name, door)})
+    return replace(chosen, **{each.name: each.default for each in declared if reason_left_out(each.name, verb)})

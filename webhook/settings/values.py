@@ -71,20 +71,20 @@ def path_list_type(metavar: str) -> ValueType:
     )
 
 
-def whole_number_type(metavar: str, least: int, most: int | None = None) -> ValueType:
+def whole_number_type(metavar: str, minimum: int, maximum: int | None = None) -> ValueType:
     """Return the type of a whole number within bounds."""
-    bounds = f"from {least} to {most}" if most is not None else f"of {least} or more"
+    bounds = f"from {minimum} to {maximum}" if maximum is not None else f"of {minimum} or more"
 
     def read(value: str) -> int:
         # int() also accepts blanks, underscores and digits of other scripts
-        if not re.fullmatch(r"-?[0-9]{1,18}", value) or not least <= int(value) <= (most or int(value)):
+        if not re.fullmatch(r"-?[0-9]{1,18}", value) or not minimum <= int(value) <= (maximum or int(value)):
             raise ValueError(f"is not a whole number {bounds}")
         return int(value)
 
     return ValueType(metavar=metavar, read=read)
 
 
-def seconds_type(least: float) -> ValueType:
+def seconds_type(minimum: float) -> ValueType:
     """Return the type of a duration in seconds."""
 
     def read(value: str) -> float:
@@ -92,20 +92,20 @@ def seconds_type(least: float) -> ValueType:
             number = float(value)
         except ValueError:
             number = math.nan
-        if not least <= number < math.inf:
-            raise ValueError(f"is not a number of {least:g} or more seconds")
+        if not minimum <= number < math.inf:
+            raise ValueError(f"is not a number of {minimum:g} or more seconds")
         return number
 
     return ValueType(metavar="SECONDS", read=read, show=lambda value: f"{value:g}")
 
 
-def byte_size_type(least: int = 1) -> ValueType:
+def byte_size_type(minimum: int = 1) -> ValueType:
     """Return the type of a number of bytes, such as `20Mi`."""
 
     def read(value: str) -> int:
         number = _bytes(value)
-        if number < least:
-            raise ValueError(f"is too small; the least is {_shown_bytes(least)}")
+        if number < minimum:
+            raise ValueError(f"is too small; the least is {_shown_bytes(minimum)}")
         return number
 
     return ValueType(metavar="SIZE", read=read, show=_shown_bytes)
