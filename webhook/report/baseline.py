@@ -30,8 +30,8 @@ class Fingerprints:
         self._seen: Counter[str] = Counter()
 
     def next_fingerprint(self, finding: Finding) -> str:
-        about = finding.subject
-        parts = (finding.rule.id, finding.place.file, about.api_version, about.kind, str(about), finding.path)
+        subject = finding.subject
+        parts = (finding.rule.id, finding.place.file, subject.api_version, subject.kind, str(subject), finding.path)
         text = "\0".join(parts)
         self._seen[text] += 1
         return hashlib.sha256(f"{text}\0{self._seen[text]}".encode()).hexdigest()[:_SHORT]
@@ -55,14 +55,14 @@ class BaselineWriter:
     def entry(self, entry: Finding) -> Iterator[str]:
         """Yield the line of a finding. Passes and undecided results are left out."""
         if entry.result in KNOWN and not entry.is_advice:
-            about = {
+            record = {
                 "fingerprint": self._fingerprints.next_fingerprint(entry),
                 "rule": entry.rule.id,
                 "object": str(entry.subject),
                 "file": entry.place.file,
                 "path": entry.path,
             }
-            yield f"{'' if self._is_first else ','}\n{json.dumps(about)}"
+            yield f"{'' if self._is_first else ','}\n{json.dumps(record)}"
             self._is_first = False
 
     def end(self, _totals: Totals) -> Iterator[str]:
@@ -77,10 +77,10 @@ def read_baseline(file: Path) -> Mapping[str, str]:
     """
     try:
         value = json.loads(read_whole(file))
-        listed = {VERSION: value["findings"]}[value["version"]]
-        return {each["fingerprint"]: f"{each['rule']} of {each['object']} in {each['file']}" for each in listed}
+        findings = {VERSION: value["findings"]}[value["version"]]
+        return {each["fingerprint"]: f"{each['rule']} of {each['object']} in {each['file']}" for each in findings}
     except OSError as error:
         raise InputError(InputProblem(message=(error.strerror or str(error)).lower(), file=str(file))) from None
     except (ValueError, KeyError, TypeError, RecursionError):  # RecursionError: nested too deeply
-        told = "this file is not a baseline: write one with `claimgate audit … --write-baseline FILE`"
-        raise InputError(InputProblem(message=told, file=str(file))) from None
+        message = "this file is not a baseline: write one with `claimgate audit … --write-baseline FILE`"
+        raise InputError(InputProblem(message=message, file=str(file))) from None

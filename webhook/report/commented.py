@@ -47,8 +47,8 @@ class CommentedFindings:
                     self.warnings.append(f"{place}: the comment `claimgate:ignore {one_line(comment.rule)}` {mistake}")
                 yield finding
                 continue
-            why = f"{OF_COMMENT}{comment.reason}"
-            decision = replace(finding.decision, lets_pass=True, warns_user=False, exception=why)
+            exception = f"{OF_COMMENT}{comment.reason}"
+            decision = replace(finding.decision, lets_pass=True, warns_user=False, exception=exception)
             yield replace(finding, result=Result.SKIP, decision=decision)
 
     def _comment_about(self, finding: Finding) -> IgnoreComment | None:

@@ -254,9 +254,9 @@ class CopiesWriter:
         for number, finding in enumerate(self._kept):
             if number in self._effects or number in others:
                 continue
-            told = _finding_of_copied_project(finding, *shown[number]) if number in shown else finding
+            shown_finding = _finding_of_copied_project(finding, *shown[number]) if number in shown else finding
             copies = self._copies.get(number)
-            yield from self._writer.entry(replace(told, also_in=tuple(copies)) if copies else told)
+            yield from self._writer.entry(replace(shown_finding, also_in=tuple(copies)) if copies else shown_finding)
         counts = replace(totals.counts, results=totals.counts.results - self._repeated)
         yield from self._writer.end(replace(totals, counts=counts))
 
@@ -275,11 +275,11 @@ class CopiesWriter:
         """
         copied: dict[CopiedProject, list[int]] = {}
         for project, warnings in self._warnings.items():
-            numbers = [number for number in warnings if number not in self._effects]
-            if numbers:
-                first = self._removed.get(project, numbers[0])
-                copied[project] = [first, *(number for number in numbers if number != first)]
-                self._repeated[Result.WARN] += len(numbers) - 1
+            numbers_of_warnings = [number for number in warnings if number not in self._effects]
+            if numbers_of_warnings:
+                first = self._removed.get(project, numbers_of_warnings[0])
+                copied[project] = [first, *(number for number in numbers_of_warnings if number != first)]
+                self._repeated[Result.WARN] += len(numbers_of_warnings) - 1
         return copied
 
     def _number_of_first(self, finding: Finding, project: CopiedProject | None) -> int | None:
@@ -303,17 +303,17 @@ class CopiesWriter:
             mistake = _digest_of_mistake(finding, rendered.affixes, template)
         self._in_file[mistake] += 1
         key = mistake, 1 if template or is_of_version else self._in_file[mistake]
-        numbers = self._numbers_of_copy.setdefault(project, {})
-        if key in numbers:
-            return numbers[key]
+        numbers_by_key = self._numbers_of_copy.setdefault(project, {})
+        if key in numbers_by_key:
+            return numbers_by_key[key]
         series = _digest_of_series(finding) if finding.place.file not in self._rendered else b""
-        alike = [(series, 1), (_digest_of_habit(finding), 1), (_digest_of_template(finding), key[1])]
-        alike = [each for each in alike if each[0]]
-        first = next((numbers[each] for each in alike if each in numbers), None)
+        keys = [(series, 1), (_digest_of_habit(finding), 1), (_digest_of_template(finding), key[1])]
+        keys = [each for each in keys if each[0]]
+        first = next((numbers_by_key[each] for each in keys if each in numbers_by_key), None)
         number = self._next_number if first is None else first
-        numbers[key] = number
-        for each in alike:
-            numbers.setdefault(each, number)
+        numbers_by_key[key] = number
+        for each in keys:
+            numbers_by_key.setdefault(each, number)
         return first
 
     def _number_of_nameless(self, finding: Finding, project: CopiedProject | None) -> int | None:
@@ -325,9 +325,9 @@ class CopiesWriter:
             return None
         self._remembered += 1
         key = habit, 1
-        numbers = self._numbers_of_copy.setdefault(project, {})
-        first = numbers.get(key)
-        numbers.setdefault(key, self._next_number)
+        numbers_by_key = self._numbers_of_copy.setdefault(project, {})
+        first = numbers_by_key.get(key)
+        numbers_by_key.setdefault(key, self._next_number)
         return first
 
 
@@ -345,29 +345,29 @@ def _digest_of_mistake(finding: Finding, affixes: Sequence[str], template: str) 
     The source line distinguishes objects of the same name. One template may make objects with many names, so the
     digest of its objects has the template instead of the name.
     """
-    about = finding.subject
-    added = (about.name, *affixes) if template else affixes
+    subject = finding.subject
+    added = (subject.name, *affixes) if template else affixes
     texts = (
-        f"{finding.place.file} {template}" if template else about.name,
+        f"{finding.place.file} {template}" if template else subject.name,
         finding.message,
         finding.line.text if finding.line else "",
     )
     return _digest(
-        *_parts_of_mistake(finding), about.kind, *(_text_of_base(text, about.namespace, added) for text in texts)
+        *_parts_of_mistake(finding), subject.kind, *(_text_of_base(text, subject.namespace, added) for text in texts)
     )
 
 
 def _digest_of_series(finding: Finding) -> bytes:
     """Return a digest of a mistake in a file, without the number in the object's name; b"" without a number."""
-    about = finding.subject
-    name = _NUMBER.sub("#", about.name)
-    if name == about.name:
+    subject = finding.subject
+    name = _NUMBER.sub("#", subject.name)
+    if name == subject.name:
         return b""
     texts = (
-        finding.message.replace(about.name, name),
-        (finding.line.text if finding.line else "").replace(about.name, name),
+        finding.message.replace(subject.name, name),
+        (finding.line.text if finding.line else "").replace(subject.name, name),
     )
-    return _digest(*_parts_of_mistake(finding), finding.place.file, about.kind, about.namespace, name, *texts)
+    return _digest(*_parts_of_mistake(finding), finding.place.file, subject.kind, subject.namespace, name, *texts)
 
 
 def _digest_of_habit(finding: Finding) -> bytes:
@@ -403,30 +403,30 @@ def _digest_of_version(finding: Finding) -> bytes:
     if problem is None or not problem.release:
         return _digest(*_parts_of_mistake(finding), finding.message)
     advice = "advice" if finding.is_advice else ""
-    kept = (finding.rule.id, decision.policy, decision.param, problem.release, problem.fix)
-    return _digest(str(finding.result), advice, *kept)
+    parts = (finding.rule.id, decision.policy, decision.param, problem.release, problem.fix)
+    return _digest(str(finding.result), advice, *parts)
 
 
 def _digest_of_template(finding: Finding) -> bytes:
     """Return a digest of a mistake in a pod template, without the role of the template; b"" outside pod templates."""
-    about = finding.subject
+    subject = finding.subject
     path = finding.path.rpartition(_TEMPLATE)[-1]
     if path == finding.path:
         return b""
     of_role = finding.path[: -len(path)].rpartition(".")[0].rpartition(".")[0]
     message = finding.message.replace(of_role, "") if of_role else finding.message
     line = finding.line.text.strip() if finding.line else ""
-    names = finding.place.file, about.kind, about.namespace, about.name
+    names = finding.place.file, subject.kind, subject.namespace, subject.name
     return _digest(*_parts_of_mistake(finding, path), *names, message, line)
 
 
 def _parts_of_mistake(finding: Finding, path: str | None = None) -> Iterator[str]:
     """Yield the values that are equal in all findings of one mistake. `path` replaces the path of the finding."""
-    about, decision = finding.subject, finding.decision
+    subject, decision = finding.subject, finding.decision
     yield str(finding.result)
     yield "advice" if finding.is_advice else ""
     place = finding.path if path is None else path
-    yield from (finding.rule.id, decision.policy, decision.param, about.api_version, place)
+    yield from (finding.rule.id, decision.policy, decision.param, subject.api_version, place)
 
 
 def _digest(*parts: str) -> bytes:

@@ -84,10 +84,10 @@ class ObjectCounts(Struct):
         self.is_undecided |= other.is_undecided
         self.is_denied |= other.is_denied
         for key, each in other.not_evaluated.items():
-            mine = self.not_evaluated.setdefault(key, each)
-            if mine is not each:
-                mine.objects += each.objects
-                mine.rules |= each.rules
+            own_entry = self.not_evaluated.setdefault(key, each)
+            if own_entry is not each:
+                own_entry.objects += each.objects
+                own_entry.rules |= each.rules
 
     def explain_missing_objects(self, files_with_object: Callable[[str, str, str], Sequence[str]]) -> None:
         """Name the file of each missing object that is in a file, but not among the files that are applied together.

@@ -142,8 +142,8 @@ def result_of_decision(decision: Decision) -> Result:
 
 def subject_of_request(attributes: Attributes) -> Subject:
     """Return the object of a request; on DELETE, the deleted object."""
-    held = attributes.object if attributes.object is not None else attributes.old_object
-    metadata = held.get("metadata") if isinstance(held, dict) else None
+    obj = attributes.object if attributes.object is not None else attributes.old_object
+    metadata = obj.get("metadata") if isinstance(obj, dict) else None
     named = metadata if isinstance(metadata, dict) else {}
     return Subject(
         api_version=_cut_name(attributes.kind.api_version),
@@ -161,7 +161,7 @@ def _cut_name(name: str) -> str:
 
 def findings_of_object(
     decisions: Iterable[tuple[Phase, Decision]],
-    about: Subject,
+    subject: Subject,
     locate: Locate,
     rules: Rules,
     find_line: FindLine = lambda _, __: None,
@@ -177,21 +177,21 @@ def findings_of_object(
         decisions = [each for each in decisions if each[1].evaluation != "admit" or each[1].exception]
         if not decisions:  # most objects
             return ()
-    of = _FindingContext(about, cache(locate), find_line, rules)
-    kept: list[Finding] = []
+    context = _FindingContext(subject, cache(locate), find_line, rules)
+    findings: list[Finding] = []
     passed: dict[str, tuple[Phase, Decision]] = {}
     for phase, decision in decisions:
-        said = result_of_decision(decision)
-        if said is not Result.PASS:
-            kept.extend(of.findings_of_decision(said, phase, decision))
+        result = result_of_decision(decision)
+        if result is not Result.PASS:
+            findings.extend(context.findings_of_decision(result, phase, decision))
         elif decision.kind == "validating":
             passed.setdefault(decision.policy, (phase, decision))
-    for policy in {finding.decision.policy for finding in kept}:
+    for policy in {finding.decision.policy for finding in findings}:
         passed.pop(policy, None)
     if not with_passes:
-        return tuple(_findings_without_repetitions(kept))
-    content = (next(of.findings_of_decision(Result.PASS, phase, decision)) for phase, decision in passed.values())
-    return (*_findings_without_repetitions(kept), *content)
+        return tuple(_findings_without_repetitions(findings))
+    passes = (next(context.findings_of_decision(Result.PASS, phase, decision)) for phase, decision in passed.values())
+    return (*_findings_without_repetitions(findings), *passes)
 
 
 class _FindingContext(Struct, frozen=True):
@@ -202,19 +202,19 @@ class _FindingContext(Struct, frozen=True):
     find_line: FindLine
     rules: Rules
 
-    def findings_of_decision(self, said: Result, phase: Phase, decision: Decision) -> Iterator[Finding]:
+    def findings_of_decision(self, result: Result, phase: Phase, decision: Decision) -> Iterator[Finding]:
         """Yield a finding for each problem of a decision. Without problems, yield one finding for the decision."""
         for problem in decision.problems or (None,):
             path, words = (problem.path, problem.words) if problem else (decision.path, ())
             yield Finding(
-                result=said,
+                result=result,
                 rule=rule_of(decision, self.rules, problem),
                 subject=self.subject,
                 place=self.locate(path, words),
                 phase=phase,
                 decision=decision,
                 problem=problem,
-                line=self.find_line(path, words) if path and said is not Result.PASS else None,
+                line=self.find_line(path, words) if path and result is not Result.PASS else None,
             )
 
 

@@ -40,8 +40,8 @@ class GithubFindingsWriter:
             yield _workflow_command("notice", Place(file=""), "left out by configuration", str(totals.configured))
         if reasons := [each.why for each in totals.counts.not_evaluated.values()]:
             some = counted(totals.counts.incomplete, "object")
-            told = f"{some} not evaluated in full: {some_of(reasons, _MOST_REASONS)}"
-            yield _workflow_command("notice", Place(file=""), "not evaluated", told)
+            message = f"{some} not evaluated in full: {some_of(reasons, _MOST_REASONS)}"
+            yield _workflow_command("notice", Place(file=""), "not evaluated", message)
 
 
 def _line_about_unreadable(problem: InputProblem) -> str:
@@ -50,8 +50,8 @@ def _line_about_unreadable(problem: InputProblem) -> str:
 
 
 def _workflow_command(command: str, place: Place, title: str, message: str) -> str:
-    where = {"file": place.file.removeprefix("./"), "line": place.line, "col": place.column}
-    properties = {**{name: str(value) for name, value in where.items() if value}, "title": title}
+    position = {"file": place.file.removeprefix("./"), "line": place.line, "col": place.column}
+    properties = {**{name: str(value) for name, value in position.items() if value}, "title": title}
     written = ",".join(f"{name}={_escaped_property(value)}" for name, value in properties.items())
     text = "\n".join(map(one_line, message.split("\n")))
     return f"::{command} {written}::{_escaped_data(text)}\n"

@@ -120,8 +120,8 @@ class _FindingCounts(Struct):
 
 def _rank_of_group(group: tuple[str, str]) -> tuple[int, int, str]:
     result, severity = group
-    known = SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
-    return _SORTED_RESULTS.index(result), known, severity
+    rank_of_severity = SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
+    return _SORTED_RESULTS.index(result), rank_of_severity, severity
 
 
 def _title_of_group(result: str, severity: str, count: int) -> str:
@@ -164,7 +164,7 @@ def _result_in_number(result: Result, count: int) -> str:
 def _section_about_run(run: RunDescription) -> str:
     """Return the section about time and command of the run; "" if the time is unknown."""
     rows = {"Command": run.command, "Policies": run.policies, "Commit": run.revision}
-    terms = "".join(f"<dt>{term}</dt><dd>{_escaped_text(told)}</dd>" for term, told in rows.items() if told)
+    terms = "".join(f"<dt>{term}</dt><dd>{_escaped_text(text)}</dd>" for term, text in rows.items() if text)
     if not run.time:
         return ""
     time = f'<time datetime="{_escaped_text(run.time)}">{_escaped_text(run.time_in_words)}</time>'
@@ -194,7 +194,9 @@ def _section_of_not_evaluated(totals: Totals) -> str:
 
 def _charts_of_findings(counts: _FindingCounts) -> str:
     by = {"severity": counts.severities, "rule": counts.rules, "namespace": counts.namespaces}
-    charts = "".join(_bar_chart(name, +numbers) for name, numbers in by.items() if numbers.total())
+    charts = "".join(
+        _bar_chart(name, +findings_by_value) for name, findings_by_value in by.items() if findings_by_value.total()
+    )
     return f'<section class="charts" aria-label="Sums">{charts}</section>\n' if charts else ""
 
 
@@ -231,10 +233,10 @@ def _filter_form(counts: _FindingCounts) -> str:
         )
     )
     search = '<label>Search <input type="search" id="search" placeholder="name, path or words"></label>'
-    every = '<button type="button" id="every">Show all</button>'
-    told = '<p id="shown" role="status"></p>'
-    form = f'<form id="filters" role="search">{fields}{search}{every}</form>'
-    return f'<details id="filtering" hidden><summary>Filter</summary>{form}</details>{told}\n'
+    show_all = '<button type="button" id="every">Show all</button>'
+    status = '<p id="shown" role="status"></p>'
+    form = f'<form id="filters" role="search">{fields}{search}{show_all}</form>'
+    return f'<details id="filtering" hidden><summary>Filter</summary>{form}</details>{status}\n'
 
 
 def _select_field(name: str, label: str, values: Iterable[str]) -> str:
@@ -249,9 +251,9 @@ def _section_of_object(file: str, subject: Subject, findings: Iterable[Finding])
 
 
 def _item_of_finding(finding: Finding) -> str:
-    said, rule = _result_word(finding), finding.rule
+    result, rule = _result_word(finding), finding.rule
     namespace = finding.subject.namespace or _CLUSTER
-    data = {"result": said, "severity": rule.severity or _NO_SEVERITY, "rule": rule.id, "namespace": namespace}
+    data = {"result": result, "severity": rule.severity or _NO_SEVERITY, "rule": rule.id, "namespace": namespace}
     attributes = "".join(f' data-{name}="{_escaped_text(value)}"' for name, value in data.items())
     line = f"line {finding.place.line}, " if finding.place.line else ""
     named = (
@@ -265,7 +267,7 @@ def _item_of_finding(finding: Finding) -> str:
     fix = f'<span class="fix"><b>Fix:</b> {_message_as_html(told_fix)}</span>' if told_fix else ""
     exception = f" {_escaped_text(f'({finding.exception_reason})')}" if finding.exception_reason else ""
     return (
-        f'<li class="finding {finding.result}"{attributes}><span class="said">{said}</span> '
+        f'<li class="finding {finding.result}"{attributes}><span class="said">{result}</span> '
         f'<span class="message">{message}{exception}</span>{fix}{_source_line_with_mark(finding)} '
         f'{_copies_of_object(finding)}<span class="rule">{line}{named}{severity}</span></li>'
     )
@@ -289,10 +291,10 @@ def _source_line_with_mark(finding: Finding) -> str:
         return ""
     end = shown.column - 1 + shown.length
     parts = shown.text[: shown.column - 1], shown.text[shown.column - 1 : end], shown.text[end:]
-    before, meant, after = (escape(one_line(part)) if part else "" for part in parts)
+    before, marked, after = (escape(one_line(part)) if part else "" for part in parts)
     number = f'<span class="number">{finding.place.line}</span>'
     label = f'aria-label="Line {finding.place.line}"'
-    return f'<pre tabindex="0" role="group" {label}>{number} {before}<mark>{meant}</mark>{after}</pre>'
+    return f'<pre tabindex="0" role="group" {label}>{number} {before}<mark>{marked}</mark>{after}</pre>'
 
 
 def _foot_of_page() -> str:

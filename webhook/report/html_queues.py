@@ -47,8 +47,8 @@ def _section_of_scheduler(trees: QueueTrees) -> str:
     scale = _largest_amounts_by_resource(rows)
     items = [_item_of_queue(row, own, demand, scale) for row, own, demand in rows]
     items += [_item_of_unknown_queue(key.namespace, key.name, demand) for key, demand in trees.find_unknown_queues()]
-    kept = _KEYS if trees.scheduler == "Kueue" else (("own", "the most that it could have"), *_KEYS[2:])
-    keys = "".join(f'<li><span class="key {kind}"></span>{told}</li>' for kind, told in kept)
+    keys_with_texts = _KEYS if trees.scheduler == "Kueue" else (("own", "the most that it could have"), *_KEYS[2:])
+    keys = "".join(f'<li><span class="key {kind}"></span>{text}</li>' for kind, text in keys_with_texts)
     legend = f'<ul class="keys" aria-hidden="true">{keys}</ul>'
     heading = f"<h2>Queues of {trees.scheduler}</h2>"
     tree = f'<ul class="tree">{"".join(items)}</ul>'
@@ -96,16 +96,16 @@ def _quota_line(row: QueueRow, amount: QueueResourceAmounts, largest: int) -> st
 def _demand_line(row: QueueRow, demand: Demand, resource: str, amount: int, largest: int) -> str:
     """The line also says if the demand exceeds what the queue could ever have."""
     limits = [each.most for each in row.amounts if each.resource == resource]
-    most = sum(limits)
-    is_over = bool(limits) and amount > most
-    told = f"{counted(demand.count, 'job')} would take {format_amount_with_resource_name(resource, amount)}"
+    limit = sum(limits)
+    is_over = bool(limits) and amount > limit
+    text = f"{counted(demand.count, 'job')} would take {format_amount_with_resource_name(resource, amount)}"
     if is_over:
         together = " together" if demand.count > 1 else ""
-        could_have = format_amount_with_resource_name(resource, most)
-        told += f"{together}, more than the {could_have} that the queue could have"
-    fits = _BarPart("asked", min(amount, most) if limits else amount)
+        could_have = format_amount_with_resource_name(resource, limit)
+        text += f"{together}, more than the {could_have} that the queue could have"
+    fits = _BarPart("asked", min(amount, limit) if limits else amount)
     bar = _bar(largest, _BarPart("over", amount), fits) if is_over else _bar(largest, fits)
-    return f'<p class="quota">{bar}<span>{_escaped_text(told)}</span></p>'
+    return f'<p class="quota">{bar}<span>{_escaped_text(text)}</span></p>'
 
 
 class _BarPart(Struct, frozen=True):
@@ -143,14 +143,14 @@ def _list_of_jobs(demand: Demand) -> str:
 
 def _text_of_job(job: QueuedJob) -> str:
     amounts = [format_amount_with_resource_name(name, amount) for name, amount in sorted(job.amounts.items()) if amount]
-    told = f"{job.job}: {', '.join(amounts) or 'nothing'}"
-    return f"{told} ({job.note})" if job.note else told
+    text = f"{job.job}: {', '.join(amounts) or 'nothing'}"
+    return f"{text} ({job.note})" if job.note else text
 
 
 def _item_of_unknown_queue(namespace: str, name: str, demand: Demand) -> str:
     shown = f"{namespace}/{name}" if namespace else name
-    told = f'<p class="obstacle">Queue {_escaped_text(shown)} was not found.</p>'
-    return f'<li class="queue d0"><h3>{_escaped_text(shown)}</h3>{told}{_list_of_jobs(demand)}</li>'
+    message = f'<p class="obstacle">Queue {_escaped_text(shown)} was not found.</p>'
+    return f'<li class="queue d0"><h3>{_escaped_text(shown)}</h3>{message}{_list_of_jobs(demand)}</li>'
 
 
 def _escaped_text(text: str) -> str:

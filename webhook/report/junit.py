@@ -70,8 +70,8 @@ class _CollectingWriter(Generic[Entry]):
         for each in totals.unreadable:
             self._add_test_case(_TestCase(each.file, "cannot be read", "error", str(each)))
         for reason in totals.counts.not_evaluated.values():
-            told = f"{reason.why}\n{counted(reason.objects, 'object')}, first {reason.subject} at {reason.place}"
-            self._add_test_case(_TestCase(_NOT_EVALUATED, reason.why, "skipped", told))
+            text = f"{reason.why}\n{counted(reason.objects, 'object')}, first {reason.subject} at {reason.place}"
+            self._add_test_case(_TestCase(_NOT_EVALUATED, reason.why, "skipped", text))
         yield from _document_of_cases(self._suites, iter(self._cases))
 
     def _add_test_case(self, case: _TestCase) -> None:

@@ -46,7 +46,7 @@ _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>()#+!|~@])")
 class _Head(NamedTuple):
     """The heading of a group of findings: symbol and word of the result, and the rule."""
 
-    said: tuple[str, str]
+    symbol_and_word: tuple[str, str]
     rule: str
 
 
@@ -71,8 +71,8 @@ class MarkdownFindingsWriter:
         yield from ()
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        said = _ADVICE if entry.is_advice else _SYMBOLS[entry.result]
-        head = _Head(said, entry.rule.id)
+        symbol_and_word = _ADVICE if entry.is_advice else _SYMBOLS[entry.result]
+        head = _Head(symbol_and_word, entry.rule.id)
         text = _text_of_finding(entry)
         texts = self._texts.setdefault(head, {})
         if text not in texts and self._kept == _MOST_TEXTS:
@@ -88,22 +88,24 @@ class MarkdownFindingsWriter:
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
-        foot = _section_of_not_evaluated(totals)
+        section_at_end = _section_of_not_evaluated(totals)
         yield (head := _head_of_document(totals))
-        left, unsaid = MOST_CHARACTERS - len(head) - len(foot), self._unkept
-        for group in sorted(self._counts, key=lambda each: (_ORDER.index(each.said), -self._counts[each], each.rule)):
+        left, left_out = MOST_CHARACTERS - len(head) - len(section_at_end), self._unkept
+        for group in sorted(
+            self._counts, key=lambda each: (_ORDER.index(each.symbol_and_word), -self._counts[each], each.rule)
+        ):
             section = self._section_of_rule(group)
             left -= len(section)
             if left < 0:
-                unsaid += self._counts[group]
+                left_out += self._counts[group]
             else:
                 yield section
-        if unsaid:
-            yield f"\n{counted(unsaid, 'further finding')} did not fit into a comment.\n"
-        yield foot
+        if left_out:
+            yield f"\n{counted(left_out, 'further finding')} did not fit into a comment.\n"
+        yield section_at_end
 
     def _section_of_rule(self, head: _Head) -> str:
-        symbol, word = head.said
+        symbol, word = head.symbol_and_word
         rule = self._rules[head.rule]
         named = f"[{_escaped_text(rule.id)}]({rule.docs})" if rule.docs else _text_in_backticks(rule.id)
         lines = "".join(_lines_of_text(text, places) for text, places in self._texts[head].items())
@@ -121,9 +123,9 @@ def _text_of_finding(finding: Finding) -> str:
     if problem is None or not finding.place.line:
         return _escaped_text(finding.message)
     field_name = _end_of_path(problem.path)
-    told = _escaped_text(sentence_without_path(problem))
+    sentence = _escaped_text(sentence_without_path(problem))
     exception = f" ({_escaped_text(finding.exception_reason)})" if finding.exception_reason else ""
-    return f"{f'{_text_in_backticks(field_name)}: ' if field_name else ''}{told}{exception}"
+    return f"{f'{_text_in_backticks(field_name)}: ' if field_name else ''}{sentence}{exception}"
 
 
 def _end_of_path(path: str) -> str:
@@ -144,11 +146,11 @@ def _lines_of_text(text: str, places: _Places) -> str:
 
 def _head_of_document(totals: Totals) -> str:
     unread = "".join(f"- ❗ {_escaped_text(str(each))}\n" for each in totals.unreadable)
-    told = f"\nThese could not be read:\n\n{unread}" if unread else ""
+    unreadable = f"\nThese could not be read:\n\n{unread}" if unread else ""
     not_read = f"\nNot read: {totals.files_not_read_in_words}\n" if totals.files_not_read_in_words else ""
     left_out = f"\n{_escaped_text(str(totals.configured)).capitalize()}\n" if totals.configured else ""
     head = f"### claimgate: {counted(totals.entries, 'object')}\n\n{totals.objects_in_words}\n"
-    return f"{head}{not_read}{left_out}{told}"
+    return f"{head}{not_read}{left_out}{unreadable}"
 
 
 def _section_of_not_evaluated(totals: Totals) -> str:

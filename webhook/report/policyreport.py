@@ -139,13 +139,13 @@ def _rule_of_finding(finding: Finding) -> str:
 
 
 def _object_reference(finding: Finding) -> dict[str, str]:
-    about = finding.subject
+    subject = finding.subject
     reference = {
-        "apiVersion": about.api_version,
-        "kind": about.kind,
-        "namespace": about.namespace,
-        "name": about.name,
-        "uid": about.uid,
+        "apiVersion": subject.api_version,
+        "kind": subject.kind,
+        "namespace": subject.namespace,
+        "name": subject.name,
+        "uid": subject.uid,
         "fieldPath": "" if finding.result is Result.PASS else finding.path,
     }
     return {key: value for key, value in reference.items() if value}
@@ -166,11 +166,11 @@ def _properties_of_finding(finding: Finding) -> dict[str, str]:
 
 def object_report(findings: Sequence[Finding], api: ReportApi) -> JSON:
     """Return the report of one object, which has at least one finding."""
-    about, counts = findings[0].subject, Counter(finding.result for finding in findings)
+    subject, counts = findings[0].subject, Counter(finding.result for finding in findings)
     worst_first = sorted(findings, key=lambda each: _ORDER.index(each.result))
     content: dict[str, Any] = {
         **({"source": NAME} if api.has_source else {}),
-        "scope": _scope_of_report(about),
+        "scope": _scope_of_report(subject),
         "summary": {str(result): counts[result] for result in Result},
         "results": [_result_without_object(result_of_finding(each)) for each in worst_first[:MOST_RESULTS]],
     }
@@ -178,25 +178,25 @@ def object_report(findings: Sequence[Finding], api: ReportApi) -> JSON:
     if worst_first[MOST_RESULTS:]:
         annotations[LEFT_OUT] = str(len(worst_first) - MOST_RESULTS)
     metadata: dict[str, Any] = {
-        "name": about.uid,
-        **({"namespace": about.namespace} if about.namespace else {}),
+        "name": subject.uid,
+        **({"namespace": subject.namespace} if subject.namespace else {}),
         "labels": {MANAGED_BY: NAME},
         "annotations": annotations,
-        "ownerReferences": [_owner_reference(about)],
+        "ownerReferences": [_owner_reference(subject)],
     }
-    kind = api.namespaced if about.namespace else api.cluster
+    kind = api.namespaced if subject.namespace else api.cluster
     return {"apiVersion": api.version, "kind": kind, "metadata": metadata, **content}
 
 
 _ORDER: Final = (Result.FAIL, Result.ERROR, Result.WARN, Result.SKIP, Result.PASS)
 
 
-def _owner_reference(about: Subject) -> dict[str, str]:
-    return {"apiVersion": about.api_version, "kind": about.kind, "name": about.name, "uid": about.uid}
+def _owner_reference(subject: Subject) -> dict[str, str]:
+    return {"apiVersion": subject.api_version, "kind": subject.kind, "name": subject.name, "uid": subject.uid}
 
 
-def _scope_of_report(about: Subject) -> dict[str, str]:
-    return {**_owner_reference(about), **({"namespace": about.namespace} if about.namespace else {})}
+def _scope_of_report(subject: Subject) -> dict[str, str]:
+    return {**_owner_reference(subject), **({"namespace": subject.namespace} if subject.namespace else {})}
 
 
 def _result_without_object(result: dict[str, Any]) -> dict[str, Any]:

@@ -42,35 +42,35 @@ _LEGEND: Final = (("own", "own quota"), ("borrowed", "can be borrowed"), ("all",
 _INDENT = "  "
 
 
-def queue_text(made: QueueOverview) -> str:
+def queue_text(overview: QueueOverview) -> str:
     """Return a line for each queue, with its quota below."""
-    return terminal.lines([*_lines_of_overview(made)])
+    return terminal.lines([*_lines_of_overview(overview)])
 
 
-def _lines_of_overview(made: QueueOverview) -> Iterator[str]:
-    for row in made.rows:
+def _lines_of_overview(overview: QueueOverview) -> Iterator[str]:
+    for row in overview.rows:
         margin = _INDENT * row.depth
         yield f"{margin}{title(row)}"
         yield from (f"{margin}{_INDENT}! {each}" for each in row.obstacles)
         yield from (f"{margin}{_INDENT}{each}" for each in _quota_table_of_row(row))
-    if made.unused_flavors:
-        has = "has" if len(made.unused_flavors) == 1 else "have"
-        yield f"{named(made.unused_flavors, 'flavor')} {has} no quota in any queue"
-    if any(each.used for row in made.rows for each in row.amounts):
-        yield f"used: {_source_of_usage(made)}"
-    kinds = [row.kind for row in made.rows]
-    blocked = sum(bool(row.obstacles) for row in made.rows)
+    if overview.unused_flavors:
+        has = "has" if len(overview.unused_flavors) == 1 else "have"
+        yield f"{named(overview.unused_flavors, 'flavor')} {has} no quota in any queue"
+    if any(each.used for row in overview.rows for each in row.amounts):
+        yield f"used: {_source_of_usage(overview)}"
+    kinds = [row.kind for row in overview.rows]
+    blocked = sum(bool(row.obstacles) for row in overview.rows)
     yield (
         f"{counted(kinds.count('Cohort'), 'cohort')}, {counted(kinds.count('ClusterQueue'), 'ClusterQueue')},"
         f" {counted(kinds.count('LocalQueue'), 'LocalQueue')}; {blocked} with obstacles"
     )
 
 
-def _source_of_usage(made: QueueOverview) -> str:
+def _source_of_usage(overview: QueueOverview) -> str:
     """Return a text about the objects that the usage comes from."""
-    if made.workloads is None:
+    if overview.workloads is None:
         return "as the status of the ClusterQueues says"
-    return f"the sum of {counted(made.workloads, 'Workload')} with reserved quota"
+    return f"the sum of {counted(overview.workloads, 'Workload')} with reserved quota"
 
 
 def title(row: QueueRow) -> str:
@@ -117,12 +117,12 @@ def _cells_of_amount(row: QueueRow, amount: QueueResourceAmounts) -> Sequence[st
     )
 
 
-def queue_json(made: QueueOverview) -> str:
+def queue_json(overview: QueueOverview) -> str:
     """Return the rows as JSON, with amounts as quantities."""
     described = {
-        "queues": [_row_as_json(each) for each in made.rows],
-        "unusedFlavors": list(made.unused_flavors),
-        "usedAccordingTo": "ClusterQueues" if made.workloads is None else "Workloads",
+        "queues": [_row_as_json(each) for each in overview.rows],
+        "unusedFlavors": list(overview.unused_flavors),
+        "usedAccordingTo": "ClusterQueues" if overview.workloads is None else "Workloads",
     }
     return terminal.escape_json_text(json.dumps(described, indent=2, ensure_ascii=False)) + "\n"
 
@@ -150,28 +150,29 @@ def _amount_as_json(row: QueueRow, amount: QueueResourceAmounts) -> JSON:
     }
 
 
-def queue_svg(made: QueueOverview) -> str:
+def queue_svg(overview: QueueOverview) -> str:
     """Return the picture as one SVG document."""
-    return "".join(_Drawing(made).document())
+    return "".join(_Drawing(overview).document())
 
 
 class _Drawing:
     """Draws one picture from the top. The height of a row depends on its lines."""
 
-    def __init__(self, made: QueueOverview) -> None:
-        self._made = made
+    def __init__(self, overview: QueueOverview) -> None:
+        self._overview = overview
         self._at = _MARGIN + 40
         self._scale: dict[str, int] = {}
         self._bottoms: dict[int, int] = {}
-        for amount in (each for row in made.rows for each in row.amounts):
+        for amount in (each for row in overview.rows for each in row.amounts):
             largest = max(amount.most, amount.nominal, amount.used, 1)
             self._scale[amount.resource] = max(self._scale.get(amount.resource, 1), largest)
 
     def document(self) -> Iterator[str]:
         """Yield the whole document. Rows are drawn first, because they set its height."""
-        drawn = [part for row in self._made.rows for part in self._row_elements(row)]
-        if self._made.unused_flavors:
-            for line in _wrapped_lines(f"Flavors without quota in any queue: {', '.join(self._made.unused_flavors)}"):
+        drawn = [part for row in self._overview.rows for part in self._row_elements(row)]
+        if self._overview.unused_flavors:
+            flavors = ", ".join(self._overview.unused_flavors)
+            for line in _wrapped_lines(f"Flavors without quota in any queue: {flavors}"):
                 drawn.append(_text_element(_MARGIN, self._at + 14, line, "no", _LONG))
                 self._at += _LINE
             self._at += _GAP
@@ -182,7 +183,7 @@ class _Drawing:
         )
         yield f"<title>Queues of Kueue</title><style>{_STYLE}</style>"
         yield f'<rect class="back" width="{_WIDTH}" height="{height}"/>'
-        yield from _legend_elements(self._made.workloads)
+        yield from _legend_elements(self._overview.workloads)
         yield from drawn
         yield "</svg>\n"
 
@@ -195,15 +196,17 @@ class _Drawing:
         amounts = row.amounts if row.kind != "LocalQueue" else ()
         most = (_BAR_AT - left - 18) // _LETTER if amounts else _LONG
         yield _text_element(left + 18, top + 11, title(row), "name", most)
-        told = [("no", line) for each in row.obstacles for line in _wrapped_lines(each)]
+        lines_with_kinds = [("no", line) for each in row.obstacles for line in _wrapped_lines(each)]
         if row.kind == "LocalQueue":
-            told.extend(("small", line) for each in lines_of_admissible_amounts(row) for line in _wrapped_lines(each))
+            lines_with_kinds.extend(
+                ("small", line) for each in lines_of_admissible_amounts(row) for line in _wrapped_lines(each)
+            )
         lines = max(1, len(amounts))
-        for index, (kind, line) in enumerate(told):
+        for index, (kind, line) in enumerate(lines_with_kinds):
             yield _text_element(left + 18, top + 11 + _LINE * (lines + index), line, kind, _LONG)
         for index, amount in enumerate(amounts):
             yield from self._bar_elements(row, amount, top + _LINE * index)
-        self._at += _LINE * (lines + len(told)) + _GAP
+        self._at += _LINE * (lines + len(lines_with_kinds)) + _GAP
 
     def _connecting_line(self, depth: int, left: int, top: int) -> Iterator[str]:
         """Yield the line to the row above in the tree."""
@@ -234,27 +237,27 @@ def amounts_in_words(row: QueueRow, amount: QueueResourceAmounts) -> str:
         return f"at most {most} {amount.resource}{deserved}{used}"
     borrowed = amount.most - amount.nominal
     is_sum = row.kind == "ClusterQueue" and borrowed > 0
-    told = f"{nominal} + {amount.format_as_quantity(borrowed)} = {most}" if is_sum else f"{most}"
-    return f"{told} {amount.resource}{used} of {amount.flavor}"
+    amounts = f"{nominal} + {amount.format_as_quantity(borrowed)} = {most}" if is_sum else f"{most}"
+    return f"{amounts} {amount.resource}{used} of {amount.flavor}"
 
 
-def _wrapped_lines(told: str) -> list[str]:
-    return wrap(terminal.one_line(told), _LONG, break_long_words=False, break_on_hyphens=False)
+def _wrapped_lines(text: str) -> list[str]:
+    return wrap(terminal.one_line(text), _LONG, break_long_words=False, break_on_hyphens=False)
 
 
 def _legend_elements(workloads: int | None) -> Iterator[str]:
     yield _text_element(_MARGIN, _MARGIN + 11, "Queues of Kueue", "name")
     source = "status of ClusterQueues" if workloads is None else counted(workloads, "Workload")
     x = _BAR_AT
-    for kind, told in (*_LEGEND, ("used", f"in use ({source})")):
+    for kind, text in (*_LEGEND, ("used", f"in use ({source})")):
         yield f'<rect class="{kind}" x="{x}" y="{_MARGIN}" width="12" height="12" rx="2"/>'
-        yield _text_element(x + 18, _MARGIN + 11, told, "small")
-        x += 34 + _LETTER * len(told)
+        yield _text_element(x + 18, _MARGIN + 11, text, "small")
+        x += 34 + _LETTER * len(text)
 
 
-def _text_element(x: int, y: int, told: str, kind: str, most: int = _CHARACTERS) -> str:
-    whole = terminal.one_line(told)
+def _text_element(x: int, y: int, text: str, kind: str, max_characters: int = _CHARACTERS) -> str:
+    whole = terminal.one_line(text)
     shown = escape(whole)
-    if len(whole) > most:
-        shown = f"{escape(whole[: most - 3])}...<title>{shown}</title>"
+    if len(whole) > max_characters:
+        shown = f"{escape(whole[: max_characters - 3])}...<title>{shown}</title>"
     return f'<text class="{kind}" x="{x}" y="{y}">{shown}</text>'

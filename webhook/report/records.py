@@ -46,7 +46,7 @@ def indented_json(value: JSON) -> str:
 
 def record_of_finding(finding: Finding) -> dict[str, Any]:
     """Return a finding as JSON: its result, its rule, its decision, the object and the place."""
-    about = finding.subject
+    subject = finding.subject
     return {
         "schemaVersion": SCHEMA_VERSION,
         "result": str(finding.result),
@@ -60,7 +60,7 @@ def record_of_finding(finding: Finding) -> dict[str, Any]:
         "missing": [record_of_missing(each) for each in finding.missing],
         "exception": finding.exception_reason,
         "phase": str(finding.phase),
-        "object": _record_of_subject(about),
+        "object": _record_of_subject(subject),
         **record_of_place(finding.place),
     }
 
@@ -99,23 +99,23 @@ def record_of_missing(missing: MissingObject) -> dict[str, Any]:
     return {"kind": missing.kind, "namespace": missing.namespace, "name": missing.name, "why": missing.why}
 
 
-def record_of_decision(made: Decision) -> dict[str, Any]:
+def record_of_decision(decision: Decision) -> dict[str, Any]:
     """Return a decision as JSON, without its problems."""
     return {
-        "policy": made.policy,
-        "binding": made.binding,
-        "param": made.param,
-        "kind": made.kind,
-        "index": made.index,
-        "evaluation": made.evaluation,
-        "action": made.action,
-        "actions": [str(action) for action in made.actions],
-        "path": made.path,
-        "message": made.message,
-        "reason": made.reason,
-        "code": made.code,
-        "severity": made.severity,
-        "category": made.category,
+        "policy": decision.policy,
+        "binding": decision.binding,
+        "param": decision.param,
+        "kind": decision.kind,
+        "index": decision.index,
+        "evaluation": decision.evaluation,
+        "action": decision.action,
+        "actions": [str(action) for action in decision.actions],
+        "path": decision.path,
+        "message": decision.message,
+        "reason": decision.reason,
+        "code": decision.code,
+        "severity": decision.severity,
+        "category": decision.category,
     }
 
 
@@ -157,13 +157,13 @@ def _record_of_explanation(phase: Phase, explained: Explanation) -> dict[str, An
     }
 
 
-def _full_record_of_decision(phase: Phase, made: Decision) -> dict[str, Any]:
+def _full_record_of_decision(phase: Phase, decision: Decision) -> dict[str, Any]:
     return {
         "phase": str(phase),
-        "rule": made.rule,
-        **record_of_decision(made),
-        "problems": [record_of_problem(problem) for problem in made.problems],
-        "missing": [record_of_missing(each) for each in made.missing],
+        "rule": decision.rule,
+        **record_of_decision(decision),
+        "problems": [record_of_problem(problem) for problem in decision.problems],
+        "missing": [record_of_missing(each) for each in decision.missing],
     }
 
 
@@ -179,8 +179,13 @@ def record_of_case(case: CaseResult) -> dict[str, Any]:
     }
 
 
-def _record_of_subject(about: Subject) -> dict[str, str]:
-    return {"apiVersion": about.api_version, "kind": about.kind, "namespace": about.namespace, "name": about.name}
+def _record_of_subject(subject: Subject) -> dict[str, str]:
+    return {
+        "apiVersion": subject.api_version,
+        "kind": subject.kind,
+        "namespace": subject.namespace,
+        "name": subject.name,
+    }
 
 
 def record_of_place(place: Place) -> dict[str, Any]:

@@ -53,22 +53,24 @@ class Answer(Struct, frozen=True, kw_only=True):
             if not decision.warns_user  # the warnings already have the other decisions
         )
         texts = (text if decision.evaluation == "unknown" else f"{_OPEN}{text}" for decision, text in shown)
-        told = dict.fromkeys(texts)
-        placed = {text.partition(f": {_OPEN}")[2] for text in told if not text.startswith(_OPEN)}
-        return tuple(text for text in told if not text.startswith(_OPEN) or text.removeprefix(_OPEN) not in placed)
+        messages = dict.fromkeys(texts)
+        placed = {text.partition(f": {_OPEN}")[2] for text in messages if not text.startswith(_OPEN)}
+        return tuple(text for text in messages if not text.startswith(_OPEN) or text.removeprefix(_OPEN) not in placed)
 
     @property
     def applied_exceptions(self) -> tuple[str, ...]:
         """Return the distinct exceptions that applied, each with its rule."""
-        told = [each for _, each in self.decisions if each.exception]
-        return tuple(dict.fromkeys(f"{each.rule or each.policy}: {each.exception}" for each in told))
+        decisions = [each for _, each in self.decisions if each.exception]
+        return tuple(dict.fromkeys(f"{each.rule or each.policy}: {each.exception}" for each in decisions))
 
     @property
     def advice_texts(self) -> tuple[str, ...]:
         """Return the distinct texts of advice, each with its rule."""
-        told = [each for _, each in self.decisions if each.is_advice and each.evaluation == "deny"]
+        decisions = [each for _, each in self.decisions if each.is_advice and each.evaluation == "deny"]
         return tuple(
-            dict.fromkeys(f"{problem_as_sentence(each)} ({each.code})" for made in told for each in made.problems)
+            dict.fromkeys(
+                f"{problem_as_sentence(each)} ({each.code})" for decision in decisions for each in decision.problems
+            )
         )
 
     @property
@@ -99,8 +101,8 @@ class Answer(Struct, frozen=True, kw_only=True):
         if status is not None and not self.verdict.allowed:
             denial = DenialReason(status.reason, status.code)
             for cause in status.details.causes if status.details else ():
-                said = f"{cause.field}: {cause.message}"
-                yield phase, _decision_of_server(ValidationAction.DENY, said, denial)
+                message = f"{cause.field}: {cause.message}"
+                yield phase, _decision_of_server(ValidationAction.DENY, message, denial)
             if not status.details:
                 yield phase, _decision_of_server(ValidationAction.DENY, status.message, denial)
         for warning in self.verdict.warnings:

@@ -78,10 +78,10 @@ class RulesOfPolicies(Mapping[str, Rule]):
                 self._named.setdefault(named.id, named)
 
     def __getitem__(self, rule: str) -> Rule:
-        known = self._rules.get(rule)
-        if known is None:
-            known = self._rules[rule] = self._create_rule(rule, *self._policies[rule])
-        return known
+        description = self._rules.get(rule)
+        if description is None:
+            description = self._rules[rule] = self._create_rule(rule, *self._policies[rule])
+        return description
 
     def _create_rule(self, name: str, policy: Policy, described: str) -> Rule:
         checked = policy.catalogue.get(name)
@@ -107,9 +107,9 @@ class RulesOfPolicies(Mapping[str, Rule]):
 def rule_of(decision: Decision, rules: Rules, problem: Problem | None = None) -> Rule:
     """Return the rule of a decision. An unknown rule has the fields of the decision."""
     name = problem.code if problem else decision.rule or decision.policy
-    known = rules.get(name)
-    if known is not None:
-        return known
+    description = rules.get(name)
+    if description is not None:
+        return description
     return Rule(id=name, policy=decision.policy, severity=decision.severity, category=decision.category)
 
 

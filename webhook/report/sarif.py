@@ -92,13 +92,13 @@ class SarifWriter:
         yield f"{tail}\n"
 
     def _result(self, finding: Finding) -> dict[str, Any]:
-        about = finding.subject
-        named = {"name": about.name, "kind": "resource", "fullyQualifiedName": f"{about.api_version} {about}"}
+        subject = finding.subject
+        named = {"name": subject.name, "kind": "resource", "fullyQualifiedName": f"{subject.api_version} {subject}"}
         return {
             "ruleId": finding.rule.id,
             "ruleIndex": self._rules[finding.rule.id][0],
             "level": "note" if finding.is_advice else _LEVELS[finding.result],
-            "message": {"text": f"{about}: {finding.message}"},
+            "message": {"text": f"{subject}: {finding.message}"},
             "locations": [
                 {"physicalLocation": _physical_location(finding.place, finding.line), "logicalLocations": [named]}
             ],
@@ -123,7 +123,7 @@ def _reporting_descriptor(rule: Rule) -> dict[str, Any]:
     example = f"`claimgate explain {rule.id}` shows a bad and a good example." if rule.why else ""
     severity = _SECURITY_SEVERITIES.get(rule.severity)
     link = f"[{rule.id}]({rule.docs})" if rule.docs.startswith("https://") else ""
-    made: dict[str, Any] = {
+    descriptor: dict[str, Any] = {
         "id": rule.id,
         "shortDescription": {"text": described},
         "fullDescription": {"text": rule.why or described},
@@ -137,8 +137,8 @@ def _reporting_descriptor(rule: Rule) -> dict[str, Any]:
         },
     }
     if link:
-        made["helpUri"] = rule.docs
-    return made
+        descriptor["helpUri"] = rule.docs
+    return descriptor
 
 
 def _tool_notification(level: str, text: str, place: Place) -> dict[str, Any]:

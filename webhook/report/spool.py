@@ -62,10 +62,10 @@ class Spool(Generic[Value]):
 
     def __iter__(self) -> Iterator[Value]:
         """Yield the values. Several readers may iterate at the same time."""
-        read = 0
-        while read < len(self._places):
-            yield from self._file.read(self._places[read])
-            read += 1
+        index = 0
+        while index < len(self._places):
+            yield from self._file.read(self._places[index])
+            index += 1
         yield from self._batch
 
 

@@ -26,12 +26,12 @@ _WIDTH: Final = 116
 
 def lines_of_explanations(explanations: Sequence[tuple[Phase, Explanation]]) -> Iterator[str]:
     """Yield the lines of the tables of one review."""
-    for phase, listed in groupby(explanations, key=lambda each: each[0]):
-        explained = [each for _, each in listed]
-        told = [each for each in explained if not each.is_not_registered]
+    for phase, with_phases in groupby(explanations, key=lambda each: each[0]):
+        explained = [each for _, each in with_phases]
+        registered = [each for each in explained if not each.is_not_registered]
         yield f"{phase}:"
-        if told:
-            yield from _lines_of_table([_HEAD, *map(_row_of_explanation, told)])
+        if registered:
+            yield from _lines_of_table([_HEAD, *map(_row_of_explanation, registered)])
         for reason, names in _never_evaluated_policies(explained).items():
             text = f"not registered, because {reason}: {', '.join(names)}"
             yield from textwrap.wrap(
@@ -96,13 +96,13 @@ class TextAnswersWriter:
 def _lines_of_answer(answer: Answer, screen: Screen) -> Iterator[str]:
     verdict, status = answer.verdict, answer.verdict.status
     is_allowed = verdict.allowed or status is None
-    said = "allowed" if verdict.allowed or status is None else f"denied {status.code} {status.reason}"
-    sign, said = (
+    result = "allowed" if verdict.allowed or status is None else f"denied {status.code} {status.reason}"
+    sign, result = (
         screen.symbol_of_result("pass" if is_allowed else "fail"),
-        screen.styled(said, "green" if is_allowed else "red"),
+        screen.styled(result, "green" if is_allowed else "red"),
     )
-    about = terminal.one_line(f"{answer.operation} {answer.subject}")
-    yield f"{sign} {said}  {terminal.one_line(str(answer.place))}  {screen.styled(about, 'bold')}"
+    request = terminal.one_line(f"{answer.operation} {answer.subject}")
+    yield f"{sign} {result}  {terminal.one_line(str(answer.place))}  {screen.styled(request, 'bold')}"
     if not verdict.allowed and status is not None:
         first, *others = terminal.message_lines(status.message)
         yield from screen.wrapped(first, _INDENT)

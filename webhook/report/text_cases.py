@@ -55,8 +55,8 @@ class TextCasesWriter:
 
     def _sums(self, totals: Totals) -> Iterator[str]:
         if self._skipped:
-            every = counted(self._suites.total(), "suite")
-            yield f"{every}: {self._suites[True]} run, {self._suites[False]} skipped"
+            suites = counted(self._suites.total(), "suite")
+            yield f"{suites}: {self._suites[True]} run, {self._suites[False]} skipped"
         left_out = f"; {counted(totals.left_out, 'case')} not run" if totals.left_out else ""
         yield f"{counted(totals.entries, 'case')}: {_counts_of_outcomes(totals.results)}{left_out}"
         for why, count in self._skipped.most_common():
@@ -77,9 +77,9 @@ def _lines_of_suite(results: Sequence[CaseResult], screen: Screen) -> Iterator[s
     passed = [f"{counts[Result.PASS]} of {run} passed"] * bool(run)
     skipped = [f"{counts[Result.SKIP]} skipped"] * bool(counts[Result.SKIP])
     errors = [f"{counts[Result.ERROR]} not readable"] * bool(counts[Result.ERROR])
-    told = terminal.one_line(f"{results[0].suite}: {', '.join([*passed, *skipped, *errors])}")
+    text = terminal.one_line(f"{results[0].suite}: {', '.join([*passed, *skipped, *errors])}")
     worst = next(each for each in (Result.FAIL, Result.ERROR, Result.PASS, Result.SKIP) if counts[each])
-    yield f"{screen.symbol_of_result(worst)} {told}"
+    yield f"{screen.symbol_of_result(worst)} {text}"
     for result in results:
         if result.result is Result.FAIL or (result.is_listed and result.result is not Result.SKIP):
             yield from _lines_of_case(result, screen)
@@ -97,5 +97,5 @@ def _sentence_about_coverage(totals: Totals) -> str:
     """Say how many rules and match conditions cases try, and name the rules and conditions without a case."""
     untried = [part for part, is_tried in totals.coverage.items() if not is_tried]
     parts = counted(len(totals.coverage), "rule or condition", "rules and conditions")
-    told = f"{len(totals.coverage) - len(untried)} of {parts} tried by a case"
-    return f"{told}; not tried: {', '.join(untried)}" if untried else told
+    sentence = f"{len(totals.coverage) - len(untried)} of {parts} tried by a case"
+    return f"{sentence}; not tried: {', '.join(untried)}" if untried else sentence

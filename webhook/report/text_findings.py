@@ -56,9 +56,9 @@ class TextFindingsWriter:
         if entry.result in FINDINGS:
             severity = entry.rule.severity or entry.decision.severity
             self._rules[_result_word_of_finding(entry), severity, rule_or_policy(entry.rule)] += 1
-        held = self._object
-        if held and (
-            file_and_object_of_finding(held[0]) != file_and_object_of_finding(entry) or len(held) == _MOST_HELD
+        findings = self._object
+        if findings and (
+            file_and_object_of_finding(findings[0]) != file_and_object_of_finding(entry) or len(findings) == _MOST_HELD
         ):
             yield self._flush_object_findings()
         self._object.append(entry)
@@ -69,8 +69,8 @@ class TextFindingsWriter:
             yield self._flush_object_findings()
         if totals.counts.not_evaluated:
             yield _lines_as_text([*self._lines_about_not_evaluated(totals), ""])
-        if listed := list(_lines_about_not_audited(totals)):
-            yield terminal.lines([*listed, ""])
+        if lines := list(_lines_about_not_audited(totals)):
+            yield terminal.lines([*lines, ""])
         if self._rules.total() > 1:
             yield _lines_as_text([*self._table_of_broken_rules(), ""])
         yield _lines_as_text(self._screen.wrapped(terminal.one_line(summary_of_totals(totals)), ""))
@@ -86,10 +86,10 @@ class TextFindingsWriter:
         yield self._screen.styled("Not evaluated:", "bold")
         for each in totals.counts.not_evaluated.values():
             first = "first " if each.objects > 1 else ""
-            where = f"{first}{each.subject} at {each.place.file_line_and_column}"
+            example = f"{first}{each.subject} at {each.place.file_line_and_column}"
             rules = f"; {_ids_as_text(tuple(each.rules))}" if totals.is_verbose else ""
-            told = terminal.one_line(f"{each.why} ({counted(each.objects, 'object')}: {where}{rules})")
-            first_line, *others = self._screen.wrapped(told, "    ")
+            text = terminal.one_line(f"{each.why} ({counted(each.objects, 'object')}: {example}{rules})")
+            first_line, *others = self._screen.wrapped(text, "    ")
             yield f"  {self._screen.symbol_of_result('skip')} {first_line[4:]}"
             yield from others
         if totals.files and any(
@@ -104,9 +104,9 @@ class TextFindingsWriter:
             key=lambda each: (_ORDER.index(each[0][0]), severity_rank(each[0][1]), -each[1], each[0][2]),
         )
         widest = max(len(severity) for _, severity, _ in self._rules)
-        for (said, severity, rule), count in ordered[:_MOST_RULES]:
+        for (result_name, severity, rule), count in ordered[:_MOST_RULES]:
             cell = f"{severity:<{widest}}  " if widest else ""
-            result = f"{self._screen.result_with_symbol(said)}{' ' * (6 - len(said))}"
+            result = f"{self._screen.result_with_symbol(result_name)}{' ' * (6 - len(result_name))}"
             yield f"{result}  {cell}{count:>5}  {terminal.one_line(rule)}"
         if ordered[_MOST_RULES:]:
             yield f"and {counted(len(ordered) - _MOST_RULES, 'rule')} more"
@@ -155,12 +155,12 @@ def _source_line_with_mark(line: SourceLine, number: int, screen: Screen) -> Ite
     margin = f"{_INDENT}{number} | "
     shown = line.within((screen.width or _WIDEST) - len(margin))
     end = shown.column - 1 + shown.length
-    before, meant, after = shown.text[: shown.column - 1], shown.text[shown.column - 1 : end], shown.text[end:]
-    before, meant, after = (terminal.one_line(part) if part else "" for part in (before, meant, after))
+    before, marked, after = shown.text[: shown.column - 1], shown.text[shown.column - 1 : end], shown.text[end:]
+    before, marked, after = (terminal.one_line(part) if part else "" for part in (before, marked, after))
     gutter = screen.styled(f"{number} | ", "dim")
-    yield f"{_INDENT}{gutter}{terminal.one_line(f'{before}{meant}{after}')}"
+    yield f"{_INDENT}{gutter}{terminal.one_line(f'{before}{marked}{after}')}"
     empty = screen.styled(f"{' ' * len(str(number))} | ", "dim")
-    mark = screen.styled("^" * max(_width_in_columns(meant), 1), "red" if screen.is_colored else "")
+    mark = screen.styled("^" * max(_width_in_columns(marked), 1), "red" if screen.is_colored else "")
     yield f"{_INDENT}{empty}{' ' * _width_in_columns(before)}{mark}"
 
 
@@ -180,8 +180,8 @@ def rule_or_policy(rule: Rule) -> str:
 
 def _ids_as_text(ids: Sequence[str]) -> str:
     policies = [name for name in ids if "/" not in name]
-    listed = [name for name in ids if "/" in name]
-    return ", ".join((*listed, named(policies, "policy", "policies")) if policies else listed)
+    rules = [name for name in ids if "/" in name]
+    return ", ".join((*rules, named(policies, "policy", "policies")) if policies else rules)
 
 
 def _lines_about_not_audited(totals: Totals) -> Iterator[str]:
@@ -198,8 +198,8 @@ def _lines_about_not_audited(totals: Totals) -> Iterator[str]:
 def summary_of_totals(totals: Totals) -> str:
     """Return the sums of a report on one line."""
     is_cluster = bool(totals.entries and not totals.files)
-    where = "" if is_cluster else f" in {counted(totals.files, 'file')}"
-    text = f"{counted(totals.entries, 'object')}{where}: {totals.objects_in_words}"
+    in_files = "" if is_cluster else f" in {counted(totals.files, 'file')}"
+    text = f"{counted(totals.entries, 'object')}{in_files}: {totals.objects_in_words}"
     if totals.unread_objects and not totals.is_verbose:
         text += " (-v names the kinds)"
     if totals.counts.incomplete:

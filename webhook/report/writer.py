@@ -94,13 +94,16 @@ class LeftOut(Struct, frozen=True, kw_only=True):
             (self.granted, "finding", "by PolicyExceptions"),
             (self.unreported, "finding", "by report"),
         )
-        told = ", ".join(f"{counted(count, what)} {how}" for count, what, how in counts if count) or "nothing counted"
+        text = (
+            ", ".join(f"{counted(count, noun)} {participle}" for count, noun, participle in counts if count)
+            or "nothing counted"
+        )
         others = [f"{', '.join(self.settings)} of claimgate.yaml"] if self.settings else []
         named, further = self.params[:_MOST_PARAMS], len(self.params) - _MOST_PARAMS
         named += (counted(further, "other"),) if further > 0 else ()
         others += [f"{', '.join(named)} of the audited files"] if named else []
         more = f"; {' and '.join(others)} may leave out more" if others else ""
-        return f"left out: {told}{more}"
+        return f"left out: {text}{more}"
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -222,10 +225,10 @@ class Totals(Struct, frozen=True, kw_only=True):
         """Return a text such as `8 without findings, 3 with findings (2 fail, 1 warn), 1 not read`."""
         by_result = self.counts.results
         parts = ", ".join(f"{by_result[each]} {each}" for each in Result if each in FINDINGS and by_result[each])
-        told = f"{self.without_findings} without findings, {self.counts.with_findings} with findings"
+        text = f"{self.without_findings} without findings, {self.counts.with_findings} with findings"
         unread = f", {self.unread_objects} not read" if self.unread_objects else ""
         left_out = f", {self.configured.objects} left out" if self.configured.objects else ""
-        return f"{told}{f' ({parts})' if parts else ''}{unread}{left_out}"
+        return f"{text}{f' ({parts})' if parts else ''}{unread}{left_out}"
 
     @property
     def files_not_read_in_words(self) -> str:
