@@ -92,8 +92,8 @@ def candidates_for_request(
     if is_exempt(attributes):
         policies = (each for each in policies if not each.is_registered)
     pod = request_about_pods(attributes)
-    every = (_candidate_for_request(policy, attributes, pod, equal, registry) for policy in policies)
-    return tuple(each for each in every if each.index.own is not False or each.inner is not None)
+    possible = (_candidate_for_request(policy, attributes, pod, equal, registry) for policy in policies)
+    return tuple(each for each in possible if each.index.own is not False or each.inner is not None)
 
 
 def _candidate_for_request(
@@ -101,13 +101,15 @@ def _candidate_for_request(
 ) -> Candidate:
     index = _precompute_criteria_match(policy.criteria, attributes, pod, equal)
     inner = _inner_objects_of_policy(policy) if _may_have_inner_objects(attributes) else None
-    listed = (
+    bindings_with_index = (
         CandidateBinding(
             each, None if each.criteria is None else _precompute_criteria_match(each.criteria, attributes, pod, equal)
         )
         for each in policy.bindings
     )
-    bindings = tuple(each for each in listed if inner is not None or each.index is None or each.index.own is not False)
+    bindings = tuple(
+        each for each in bindings_with_index if inner is not None or each.index is None or each.index.own is not False
+    )
     is_own_alone = index.own is True and not (inner is not None or policy.criteria.namespaces.requirements)
     match_conditions = _conditions_to_evaluate(policy, attributes)
     concerns = frozenset(policy.concerns)

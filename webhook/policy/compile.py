@@ -254,15 +254,15 @@ def _compile_match_conditions(walk: PolicyCompilation, manifest: PolicyManifest)
     walk.errors += verification.condition_count_errors(manifests, path)
     conditions = []
     for index, condition in enumerate(manifests):
-        where = (*path, index, "expression")
-        conditions.append(_compile_match_condition(walk, condition.name, condition.expression, where))
+        expression_path = (*path, index, "expression")
+        conditions.append(_compile_match_condition(walk, condition.name, condition.expression, expression_path))
         walk.errors += verification.condition_name_errors(manifests, path, index)
     return tuple(conditions)
 
 
-def _compile_match_condition(walk: PolicyCompilation, name: str, source: str, where: FieldPath) -> Condition:
+def _compile_match_condition(walk: PolicyCompilation, name: str, source: str, expression_path: FieldPath) -> Condition:
     expression = walk.compile_trimmed_expression(
-        where, source, walk.environment_for_expression(variables=False), (BOOL,)
+        expression_path, source, walk.environment_for_expression(variables=False), (BOOL,)
     )
     return Condition(name, expression)
 
@@ -305,14 +305,14 @@ def _compile_validation(walk: PolicyCompilation, manifest: ValidationManifest, p
         (*path, "expression"), manifest.expression, walk.environment_for_expression(), (BOOL,), _UNSPECIFIED
     )
     message = None
-    where = (*path, "messageExpression")
+    message_path = (*path, "messageExpression")
     texts = (STRING, LIST_OF_PROBLEMS) if walk.rules else (STRING,)
     if manifest.message_expression.strip():
         message = walk.compile_expression(
-            where, manifest.message_expression, walk.environment_for_expression(authorizer=False), texts
+            message_path, manifest.message_expression, walk.environment_for_expression(authorizer=False), texts
         )
     elif manifest.message_expression:
-        walk.errors.append(invalid_error(where, manifest.message_expression, "must be non-empty if specified"))
+        walk.errors.append(invalid_error(message_path, manifest.message_expression, "must be non-empty if specified"))
     walk.errors += verification.validation_message_and_reason_errors(manifest, path)
     reason = manifest.reason or INVALID.reason
     denial = DenialReason(reason, REASON_CODES.get(reason, INVALID.code))

@@ -35,11 +35,11 @@ def rule_ids(policies: PolicySet) -> frozenset[str]:
     return frozenset(named.union(checks, (policy.name for policy in policies.policies)))
 
 
-def describe_unknown_id(rule: str, known: Collection[str], word: str = "rule") -> str:
+def describe_unknown_id(rule: str, known_ids: Collection[str], word: str = "rule") -> str:
     """Return a sentence about an unknown id; "" for a known id."""
-    if rule in known:
+    if rule in known_ids:
         return ""
-    close = get_close_matches(rule, sorted(known), n=1)
+    close = get_close_matches(rule, sorted(known_ids), n=1)
     return _sentence_about_unknown_id(rule, close[0] if close else "", word)
 
 
@@ -54,11 +54,11 @@ def refuse_unknown_rules(flag: str, names: Iterable[str], policies: PolicySet) -
     Raises:
         ConfigurationError: a name is unknown; the error is about the first unknown name.
     """
-    wanted = tuple(names)
-    ids = rule_ids(policies) if wanted else frozenset()
-    known = ids.union(rule.partition("/")[0] for rule in ids)
-    for name in wanted:
-        if sentence := describe_unknown_id(name, known, _RULE_OR_GROUP):
+    given = tuple(names)
+    ids = rule_ids(policies) if given else frozenset()
+    ids_and_groups = ids.union(rule.partition("/")[0] for rule in ids)
+    for name in given:
+        if sentence := describe_unknown_id(name, ids_and_groups, _RULE_OR_GROUP):
             raise ConfigurationError(f"{flag}: {sentence}")
 
 
@@ -71,9 +71,9 @@ def apply_configuration_to_policies(policies: PolicySet, file: ConfigurationFile
     """
     if file.document is None:
         return policies
-    known = rule_ids(policies)
+    ids = rule_ids(policies)
     if problems := (
-        *_problems_of_unknown_names(file, known),
+        *_problems_of_unknown_names(file, ids),
         *_problems_of_ambiguous_kinds(file, policies),
         *_problems_of_params(file, policies),
     ):
@@ -81,21 +81,21 @@ def apply_configuration_to_policies(policies: PolicySet, file: ConfigurationFile
     levels = file.value.levels
     groups = {group: EFFECTS[level].action for group, level in levels.groups.items()}
     chosen: dict[str, Action] = {
-        rule: groups[rule.partition("/")[0]] for rule in known if rule.partition("/")[0] in groups
+        rule: groups[rule.partition("/")[0]] for rule in ids if rule.partition("/")[0] in groups
     }
     chosen |= {rule: EFFECTS[level].action for rule, level in levels.rules.items()}
     return replace(policies, configuration=file.value, configured=chosen)
 
 
-def _problems_of_unknown_names(file: ConfigurationFile, known: Collection[str]) -> Iterator[InputProblem]:
-    groups = {rule.partition("/")[0] for rule in known}
+def _problems_of_unknown_names(file: ConfigurationFile, ids: Collection[str]) -> Iterator[InputProblem]:
+    groups = {rule.partition("/")[0] for rule in ids}
     for number, allowed in enumerate(file.value.policy_exceptions):
         for at, name in enumerate(allowed.rules):
-            if name != EVERY_RULE and (sentence := describe_unknown_id(name, groups.union(known), _RULE_OR_GROUP)):
+            if name != EVERY_RULE and (sentence := describe_unknown_id(name, groups.union(ids), _RULE_OR_GROUP)):
                 yield file.problem(("policyExceptions", number, "rules", at), sentence)
     for path, name in _rules_and_groups_in_file(file):
         is_group = path[:2] == ("levels", "groups")
-        if sentence := describe_unknown_id(name, groups if is_group else known, "group" if is_group else "rule"):
+        if sentence := describe_unknown_id(name, groups if is_group else ids, "group" if is_group else "rule"):
             yield file.problem(path, sentence)
 
 
@@ -125,11 +125,11 @@ def unused_params(file: ConfigurationFile, policies: PolicySet) -> Iterator[Inpu
     """
     if file.document is None or not file.value.params:
         return
-    known = param_rules_of_policies(policies).names
+    known_names = param_rules_of_policies(policies).names
     for name in file.value.params:
-        if name not in known:
-            close = get_close_matches(name, sorted(known), n=1)
-            hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(sorted(known))}"
+        if name not in known_names:
+            close = get_close_matches(name, sorted(known_names), n=1)
+            hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(sorted(known_names))}"
             yield file.problem(("params", name), f"no policy has a parameter `{name}`: {hint}")
 
 
@@ -140,20 +140,20 @@ def _problems_of_ambiguous_kinds(file: ConfigurationFile, policies: PolicySet) -
         for number, exception in enumerate(file.value.exceptions)
         for at, kind in enumerate(exception.kinds)
     ]
-    known = _known_kinds(policies) if named else frozenset()
+    known_kinds = _known_kinds(policies) if named else frozenset()
     for path, kind in named:
-        if sentence := _describe_ambiguous_kind(kind, known):
+        if sentence := _describe_ambiguous_kind(kind, known_kinds):
             yield file.problem(path, sentence)
 
 
-def _describe_ambiguous_kind(kind: str, known: Collection[tuple[str, str]]) -> str:
+def _describe_ambiguous_kind(kind: str, known_kinds: Collection[tuple[str, str]]) -> str:
     """Return a sentence about a kind that several groups have; "" if at most one group has the kind."""
-    groups = sorted(group or CORE_GROUP for group, name in known if name == kind)
+    groups = sorted(group or CORE_GROUP for group, name in known_kinds if name == kind)
     if len(groups) < 2:
         return ""
     written = [f"`{kind}.{group}`" for group in groups]
-    listed = f"{', '.join(written[:-1])} or {written[-1]}"
-    return f"`{kind}` is a kind of {len(groups)} groups: write {listed}, or several of them"
+    alternatives = f"{', '.join(written[:-1])} or {written[-1]}"
+    return f"`{kind}` is a kind of {len(groups)} groups: write {alternatives}, or several of them"
 
 
 class KnownNames(Struct, frozen=True):
@@ -175,17 +175,19 @@ PolicyException may have fifty names.
 """
 
 
-def mistakes_of_policy_exception(exception: PolicyException, known: KnownNames) -> Iterator[tuple[FieldPath, str]]:
+def mistakes_of_policy_exception(
+    exception: PolicyException, known_names: KnownNames
+) -> Iterator[tuple[FieldPath, str]]:
     """Yield path and text for each unknown rule and kind of a PolicyException, and for each kind that several groups
     have. The other rules still have an effect, because an unknown rule may be of another release, or of a policy that
     is stored later.
     """
-    unknown = [(at, rule) for at, rule in enumerate(exception.spec.rules) if rule not in known.rules]
+    unknown = [(at, rule) for at, rule in enumerate(exception.spec.rules) if rule not in known_names.rules]
     for number, (at, rule) in enumerate(unknown):
-        close = nearest_name(rule, sorted(known.rules)) if number < _MOST_SUGGESTED else ""
+        close = nearest_name(rule, sorted(known_names.rules)) if number < _MOST_SUGGESTED else ""
         yield ("spec", "rules", at), _sentence_about_unknown_id(rule, close, _RULE_OR_GROUP)
     for at, kind in enumerate(exception.spec.kinds):
-        if sentence := _describe_ambiguous_kind(kind, known.kinds):
+        if sentence := _describe_ambiguous_kind(kind, known_names.kinds):
             yield ("spec", "kinds", at), sentence
 
 

@@ -238,10 +238,10 @@ def _is_name(token: str) -> bool:
 def _tokens(source: str) -> Iterator[str]:
     """Yield the tokens of an expression in order, including tokens that CEL does not have."""
     columns = tokenize(source)
-    read = zip(columns.offsets, columns.kinds, columns.texts, strict=True)
-    known = [(offset, _LITERALS.get(kind, text)) for offset, kind, text in read if text != END]
+    columns_of_tokens = zip(columns.offsets, columns.kinds, columns.texts, strict=True)
+    tokens = [(offset, _LITERALS.get(kind, text)) for offset, kind, text in columns_of_tokens if text != END]
     others = [(offset, text if text in ("=>", "=~") else text[:1]) for text, offset in columns.unread]
-    yield from (token for _, token in sorted(known + others))
+    yield from (token for _, token in sorted(tokens + others))
 
 
 _NOT_INSTANTIATED = "program instantiation failed: "
@@ -344,13 +344,15 @@ class PolicyCompilation(Struct):
         """Return the fields of facts and problems that an expression reads, directly or through variables."""
         if not (self.facts or self.rules) or expression.program is None:
             return {}
-        known = self.fact_names | {*([PROBLEMS] if self.rules else ())}
-        read: dict[str, frozenset[str]] = {}
+        names_of_facts = self.fact_names | {*([PROBLEMS] if self.rules else ())}
+        fields_by_fact: dict[str, frozenset[str]] = {}
         for name, fields in expression.program.paths_read().fields_by_variable.items():
-            if name in known:
-                read[name] = read.get(name, frozenset()) | fields
+            if name in names_of_facts:
+                fields_by_fact[name] = fields_by_fact.get(name, frozenset()) | fields
             elif name == "variables":
-                inner = self._reads if WHOLE in fields else {each: self._reads.get(each, {}) for each in fields}
-                for fact, own in (pair for each in inner.values() for pair in each.items()):
-                    read[fact] = read.get(fact, frozenset()) | own
-        return dict(sorted(read.items()))
+                reads_of_variables = (
+                    self._reads if WHOLE in fields else {each: self._reads.get(each, {}) for each in fields}
+                )
+                for fact, own in (pair for each in reads_of_variables.values() for pair in each.items()):
+                    fields_by_fact[fact] = fields_by_fact.get(fact, frozenset()) | own
+        return dict(sorted(fields_by_fact.items()))

@@ -105,12 +105,12 @@ def _unknown_fields(reader: _TypeInference, names: str) -> Iterator[UndefinedFie
 
 def named_kinds(policy: Policy) -> Iterator[GroupVersionKind | None]:
     """Yield the kinds that the rules name; None for a kind without a known schema."""
-    known = {(group, plural_of_kind(kind)): kind for group, kind in sorted(KNOWN_KINDS)}
+    kind_of_resource = {(group, plural_of_kind(kind)): kind for group, kind in sorted(KNOWN_KINDS)}
     for rule in policy.criteria.rules:
         for group in sorted(rule.groups or ("*",)):
             for version in sorted(rule.versions or ("*",)):
                 for resource, sub in rule.resources:
-                    name = known.get((group, resource), "") if not sub else ""
+                    name = kind_of_resource.get((group, resource), "") if not sub else ""
                     kind = GroupVersionKind(group, version, name)
                     yield kind if is_builtin(kind) else None
 
@@ -155,35 +155,42 @@ class _TypeInference(Struct):
     def _infer_type_of_selection(self, node: Select | Has, scope: Scope) -> Type | None:
         if node.operand == Ident(node.operand.offset, "variables"):
             return scope.get(f"variables.{node.field}")
-        of = self._infer_type_of_node(node.operand, scope)
-        if not isinstance(of, Fields):
+        operand_type = self._infer_type_of_node(node.operand, scope)
+        if not isinstance(operand_type, Fields):
             return None
         path = f"{source_text(node.operand)}.{node.field}"
         if isinstance(node, Has) or node.optional:
             self.tested.add(path)
-        self._record_field(of, node.field, path)
-        return of.fields.get(node.field, of.others)
+        self._record_field(operand_type, node.field, path)
+        return operand_type.fields.get(node.field, operand_type.others)
 
-    def _record_field(self, of: Fields, name: str, path: str) -> None:
+    def _record_field(self, operand_type: Fields, name: str, path: str) -> None:
         is_escaped = name.startswith("__")  # names of fields that are keywords of CEL are escaped
-        if of.fields and of.others is None and name not in {*of.fields, *_GONE} and not is_escaped:
-            self.unknown.setdefault(path, nearest_name(name, of.fields))
+        if (
+            operand_type.fields
+            and operand_type.others is None
+            and name not in {*operand_type.fields, *_GONE}
+            and not is_escaped
+        ):
+            self.unknown.setdefault(path, nearest_name(name, operand_type.fields))
         else:
             self.known.add(path)
 
     def _check_written_fields(self, node: StructNode, scope: Scope) -> None:
         """Check the fields of an object such as `Object.spec.containers{…}`. The type name is the path."""
         first, *path = node.name.split(".")
-        of = scope.get(first)
+        written_type = scope.get(first)
         for name in path:
-            of = of.fields.get(name, of.others) if isinstance(of, Fields) else None
-            while isinstance(of, Items):
-                of = of.item
-        if isinstance(of, Fields):
+            written_type = (
+                written_type.fields.get(name, written_type.others) if isinstance(written_type, Fields) else None
+            )
+            while isinstance(written_type, Items):
+                written_type = written_type.item
+        if isinstance(written_type, Fields):
             for entry in node.entries:
                 shown = f"{node.name}.{entry.field}"
                 self.written.add(shown)
-                self._record_field(of, entry.field, shown)
+                self._record_field(written_type, entry.field, shown)
 
     def _infer_type_of_call(self, node: Call, scope: Scope) -> Type | None:
         types = [self._infer_type_of_node(each, scope) for each in children(node)]
@@ -205,14 +212,20 @@ class _TypeInference(Struct):
         self.compared[shown] = f"`{shown}` compares quantities as strings, so `10` is less than `9`: write `{fix}`"
 
     def _infer_type_of_macro(self, node: Macro, scope: Scope) -> Type | None:
-        of = self._infer_type_of_node(node.operand, scope)
+        operand_type = self._infer_type_of_node(node.operand, scope)
         *first, last = node.variables
         # in a loop over a map, a single variable is the key
-        item = of if node.name in _INNER else _element_type(of) if first or isinstance(of, Items) else None
-        inner = {**scope, **dict.fromkeys(first), last: item}
-        types = [self._infer_type_of_node(each, inner) for each in node.arguments]
+        item = (
+            operand_type
+            if node.name in _INNER
+            else _element_type(operand_type)
+            if first or isinstance(operand_type, Items)
+            else None
+        )
+        scope_of_macro = {**scope, **dict.fromkeys(first), last: item}
+        types = [self._infer_type_of_node(each, scope_of_macro) for each in node.arguments]
         if node.name in _SAME:
-            return of
+            return operand_type
         if node.name in _INNER:
             return types[-1]
         return Items(types[-1]) if node.name in {"map", "transformList"} and types[-1] else None
@@ -224,14 +237,14 @@ def _as_quantity(node: Node) -> str:
     return f"quantity('{text}')" if is_number else f"quantity({text})"
 
 
-def _element_type(of: Type | None) -> Type | None:
+def _element_type(collection_type: Type | None) -> Type | None:
     """Return the type of an item of a list, or of a value of a map."""
-    if isinstance(of, Items):
-        return of.item
-    return of.others if isinstance(of, Fields) else None
+    if isinstance(collection_type, Items):
+        return collection_type.item
+    return collection_type.others if isinstance(collection_type, Fields) else None
 
 
-def _entry_type(of: Type | None, key: Node) -> Type | None:
-    if isinstance(of, Fields) and isinstance(key, Literal) and isinstance(key.value, str):
-        return of.fields.get(key.value, of.others)
-    return _element_type(of)
+def _entry_type(collection_type: Type | None, key: Node) -> Type | None:
+    if isinstance(collection_type, Fields) and isinstance(key, Literal) and isinstance(key.value, str):
+        return collection_type.fields.get(key.value, collection_type.others)
+    return _element_type(collection_type)

@@ -47,14 +47,14 @@ def interests_of_policies(
         own_namespace: the namespace where claimgate runs.
         of_audits: whether to include objects for the advice that only audits show.
     """
-    wanted = [*_interests_besides_facts_and_checks(policies, params, own_namespace)]
+    interests = [*_interests_besides_facts_and_checks(policies, params, own_namespace)]
     for name in sorted({name for policy in policies for name in policy.facts}):
-        wanted += registry.fact(name).lookups
+        interests += registry.fact(name).lookups
     for group in sorted({group for policy in policies for group in policy.checks}):
         for check in registry.checks(group):
-            wanted += (*check.lookups, *(RUNTIMES if TRAIN_JOB in check.kinds else ()))
-            wanted += check.lookups_of_audits if of_audits else ()
-    return combine_interests(interest_in_own_namespace(each, own_namespace) for each in wanted)
+            interests += (*check.lookups, *(RUNTIMES if TRAIN_JOB in check.kinds else ()))
+            interests += check.lookups_of_audits if of_audits else ()
+    return combine_interests(interest_in_own_namespace(each, own_namespace) for each in interests)
 
 
 def kinds_looked_up_by_policies(policies: Sequence[Policy], registry: FactRegistry) -> frozenset[tuple[str, str]]:

@@ -148,11 +148,11 @@ def compile_policy_documents(read: PolicyDocuments, options: Options) -> PolicyS
     documents = [_in_own_namespace(each, options.own_namespace) for each in read.documents]
     policy_set = load_documents(documents, options, problems, rules=read.rules)
     if not policy_set.policies:
-        where = ", ".join(read.places) or "nothing"
+        places = ", ".join(read.places) or "nothing"
         if policy_set.foreign:
-            raise PolicyError((InputProblem(message=f"no native policy found; {policy_set.foreign}", file=where),))
+            raise PolicyError((InputProblem(message=f"no native policy found; {policy_set.foreign}", file=places),))
         raise PolicyError(
-            (InputProblem(message=f"no policy found; expected a {VALIDATING} or a {MUTATING}", file=where),)
+            (InputProblem(message=f"no policy found; expected a {VALIDATING} or a {MUTATING}", file=places),)
         )
     return policy_set
 
@@ -314,17 +314,19 @@ class _PolicyLoader(Struct):
 
     def _store_unless_duplicate(
         self,
-        kept: dict[tuple[str, str], tuple[_ObjectSource, Any]],
+        stored: dict[tuple[str, str], tuple[_ObjectSource, Any]],
         kind: str,
         source: _ObjectSource,
         compiled: Policy | Binding,
     ) -> None:
         key = (kind, compiled.name)
-        if compiled.name and key in kept:
-            text = f"Duplicate value: {quote_as_go(compiled.name)}: first at {kept[key][0].file_and_line()}; rename one"
+        if compiled.name and key in stored:
+            text = (
+                f"Duplicate value: {quote_as_go(compiled.name)}: first at {stored[key][0].file_and_line()}; rename one"
+            )
             self.problems.append(source.problem(("metadata", "name"), text))
         else:
-            kept[key] = (source, compiled)
+            stored[key] = (source, compiled)
 
     def add_rules_of_document(self, document: yamlfile.Document) -> None:
         """Store the rules that a document declares for the validations of policies."""
@@ -382,9 +384,13 @@ class _PolicyLoader(Struct):
         if "" in self.unread or any(not name for _, name in self.policies):
             return
         for (kind, _), (source, binding) in self.bindings.items():
-            wanted = kind.removesuffix("Binding")
-            if binding.policy and binding.policy not in self.unread and (wanted, binding.policy) not in self.policies:
-                text = f"Not found: {quote_as_go(binding.policy)}: no {wanted} of this name is loaded"
+            policy_kind = kind.removesuffix("Binding")
+            if (
+                binding.policy
+                and binding.policy not in self.unread
+                and (policy_kind, binding.policy) not in self.policies
+            ):
+                text = f"Not found: {quote_as_go(binding.policy)}: no {policy_kind} of this name is loaded"
                 self.problems.append(
                     source.problem(("spec", "policyName"), f"{text}; load it too, or correct the name")
                 )

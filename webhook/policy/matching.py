@@ -310,8 +310,8 @@ def _match_under_name(
     """Return a match with another group or version. In every group and version of a resource, the object of a
     sub-resource has the same kind, such as Scale.
     """
-    sent, of = attributes.kind, attributes.resource
-    if attributes.sub_resource and (sent.group, sent.version) != (of.group, of.version):
+    sent, requested = attributes.kind, attributes.resource
+    if attributes.sub_resource and (sent.group, sent.version) != (requested.group, requested.version):
         return Match(resource, sent)
     return Match(resource, kind, conversion)
 

@@ -41,12 +41,12 @@ class ParamRuleChecker:
         *,
         own_namespace: str = OWN_NAMESPACE,
     ) -> None:
-        every = tuple(policies)
-        self._sources = tuple(source for policy in every for source in _param_sources_of_policy(policy))
-        self._policies = [policy for policy in every if policy.checks]
+        all_policies = tuple(policies)
+        self._sources = tuple(source for policy in all_policies for source in _param_sources_of_policy(policy))
+        self._policies = [policy for policy in all_policies if policy.checks]
         self._names_below_site = frozenset(
             source.name
-            for policy in every
+            for policy in all_policies
             for source in _param_sources_of_policy(policy)
             if policy.param_kind is not None
             and is_below_site(policy.param_kind, source.namespace, source.name, own_namespace)
@@ -54,7 +54,7 @@ class ParamRuleChecker:
         self._shipped_keys = {namespace_and_name(each): data_of_config_map(each) for each in shipped}
         self._others = [
             policy
-            for policy in every
+            for policy in all_policies
             if not policy.checks
             and any(
                 (source.namespace, source.name) in self._shipped_keys for source in _param_sources_of_policy(policy)
@@ -85,15 +85,15 @@ class ParamRuleChecker:
 
     def mistakes_of_site(self, site: JSON) -> Iterator[Mistake]:
         """Yield the mistakes in the keys of a site's ConfigMap."""
-        known = sorted(self._names_below_site)
+        known_names = sorted(self._names_below_site)
         for key in data_of_config_map(site):
             name, dot, _ = str(key).partition(".")
-            if not dot or name not in known:
-                close = get_close_matches(name, known, n=1)
-                hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(known)}"
+            if not dot or name not in known_names:
+                close = get_close_matches(name, known_names, n=1)
+                hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(known_names)}"
                 problem = f"a key is NAME.KEY of a ConfigMap, and no policy has a ConfigMap `{name}`"
                 yield ("data", str(key)), f"{problem}: {hint}"
-        for name in known:
+        for name in known_names:
             for key, text in self.mistakes_of_keys(name, site_keys_of(site, name)):
                 yield ("data", f"{name}.{key}" if key else name), text
 
@@ -131,8 +131,8 @@ class ParamRuleChecker:
             yield ("data", str(key)), f"unknown key `{key}` of ConfigMap `{place[1]}`: {hint}"
 
     def param_kinds(self) -> frozenset[GroupVersionKind]:
-        every = (*self._policies, *self._others)
-        return frozenset(policy.param_kind for policy in every if policy.param_kind is not None)
+        all_policies = (*self._policies, *self._others)
+        return frozenset(policy.param_kind for policy in all_policies if policy.param_kind is not None)
 
     def params_in_cluster(self, cluster: Cluster) -> Iterator[tuple[GroupVersionKind, JSON]]:
         """Yield kind and object of each param in a view that bindings name or select."""

@@ -158,13 +158,17 @@ def _sentence_about_entry(name: str, entry: FieldEntry, shape: schema.Shape) -> 
     """Return a sentence about a field of an object literal; "" if the expression may set the field."""
     if entry.optional or shape.map is None or entry.field not in shape.map.fields:
         return ""
-    of = schema.shape_of_node(shape.map.fields[entry.field])
-    what = "list" if of.list and not of.list.is_associative and _is_list_expression(entry.value) else ""
-    what = what or ("map" if of.map and of.map.is_atomic and _is_map_expression(entry.value) else "")
-    if not what:
+    field_shape = schema.shape_of_node(shape.map.fields[entry.field])
+    collection = (
+        "list" if field_shape.list and not field_shape.list.is_associative and _is_list_expression(entry.value) else ""
+    )
+    collection = collection or (
+        "map" if field_shape.map and field_shape.map.is_atomic and _is_map_expression(entry.value) else ""
+    )
+    if not collection:
         return ""
     fix = "set it with a JSONPatch"
-    return f"`{name}.{entry.field}` is an atomic {what}, which an ApplyConfiguration may not set: {fix}"
+    return f"`{name}.{entry.field}` is an atomic {collection}, which an ApplyConfiguration may not set: {fix}"
 
 
 def _is_list_expression(node: Node) -> bool:
@@ -193,10 +197,10 @@ def unconvertible_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:
                 yield _sentence_about_version(other, attributes.resource, match.resource.version)
 
 
-def _sentence_about_version(other: Policy, sent: GroupVersionResource, wanted: str) -> str:
+def _sentence_about_version(other: Policy, sent: GroupVersionResource, version: str) -> str:
     name = f"{sent.resource}.{sent.group}" if sent.group else sent.resource
     reason = f"because of policy {other.name}, API servers send {name} in version {sent.version}"
-    return f"{reason}, which claimgate cannot convert to {wanted}: also name {sent.version} in matchConstraints"
+    return f"{reason}, which claimgate cannot convert to {version}: also name {sent.version} in matchConstraints"
 
 
 def _may_be_served(resource: GroupVersionResource, loaded: PolicySet) -> bool:
@@ -236,10 +240,10 @@ def sentences_about_expanded_facts(policy: Policy, registry: FactRegistry) -> It
     """
     if not policy.expands:
         return
-    read = _fields_read_by_variable(policy)
+    fields_read = _fields_read_by_variable(policy)
     for name in policy.facts:
         for field, meaning in registry.fact(name).expanded.items():
-            if name in read and (field == WHOLE or field in read[name]):
+            if name in fields_read and (field == WHOLE or field in fields_read[name]):
                 path = f"{name}.{field}" if field else name
                 yield (
                     f"with `expand: pods`, `{path}` is {meaning}: to judge a workload as a whole, remove `expand` and "
@@ -248,9 +252,9 @@ def sentences_about_expanded_facts(policy: Policy, registry: FactRegistry) -> It
 
 
 def _fields_read_by_variable(policy: Policy) -> dict[str, frozenset[str]]:
-    read: dict[str, frozenset[str]] = {}
+    fields_read: dict[str, frozenset[str]] = {}
     for expression in policy.expressions():
         if expression.program is not None:
             for name, fields in expression.program.paths_read().fields_by_variable.items():
-                read[name] = read.get(name, frozenset()) | fields
-    return read
+                fields_read[name] = fields_read.get(name, frozenset()) | fields
+    return fields_read

@@ -41,12 +41,12 @@ number.
 
 
 class _PolicyIndex(Struct, frozen=True):
-    """Policies of one phase by the resources that they may concern. `numbers` has positions in `policies`, which are
+    """Policies of one phase by the resources that they may concern. `positions` has positions in `policies`, which are
     sorted by name.
     """
 
     policies: tuple[Policy, ...]
-    numbers: Mapping[_Key, tuple[int, ...]]
+    positions: Mapping[_Key, tuple[int, ...]]
     named: Mapping[_Key, tuple[Policy, ...]]
     is_wild: bool
 
@@ -54,8 +54,8 @@ class _PolicyIndex(Struct, frozen=True):
         if not self.is_wild:
             return self.named.get((group, plural, operation), ())
         names = ((group, plural), (group, "*"), ("*", plural), ("*", "*"))
-        listed = [self.numbers.get((*name, operation), ()) for name in names]
-        return tuple(self.policies[number] for number in sorted(set().union(*listed)))
+        positions_by_name = [self.positions.get((*name, operation), ()) for name in names]
+        return tuple(self.policies[number] for number in sorted(set().union(*positions_by_name)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -115,17 +115,17 @@ class PolicySet:
 
     def _candidates(self, name: str, attributes: Attributes) -> tuple[Candidate, ...]:
         resource, requested = attributes.resource, attributes.request_resource
-        what = resource, requested, attributes.kind, attributes.operation, attributes.sub_resource
-        key = name, *what, bool(attributes.namespace)
-        listed = self._candidate_index.get(key)
-        if listed is None:
+        request = resource, requested, attributes.kind, attributes.operation, attributes.sub_resource
+        key = name, *request, bool(attributes.namespace)
+        candidates = self._candidate_index.get(key)
+        if candidates is None:
             group, plural = self.equivalents.canonical_resource(resource.group, resource.resource)
             policies = self._indexes[name].find(group, plural, attributes.operation)
-            listed = candidates_for_request(policies, attributes, self.equivalents, self.registry)
+            candidates = candidates_for_request(policies, attributes, self.equivalents, self.registry)
             if len(self._candidate_index) >= _MOST_INDEXED:
                 self._candidate_index.clear()
-            self._candidate_index[key] = listed
-        return listed
+            self._candidate_index[key] = candidates
+        return candidates
 
     def compile_ahead_of_requests(self) -> None:
         """Compile everything before the first request, once for the process and all its workers."""
@@ -180,7 +180,7 @@ def _index_policies(policies: tuple[Policy, ...], table: Table, equal: ResourceE
             entries.setdefault(key, {})[number] = None
     return _PolicyIndex(
         policies=policies,
-        numbers={key: tuple(numbers) for key, numbers in entries.items()},
+        positions={key: tuple(numbers) for key, numbers in entries.items()},
         named={key: tuple(policies[number] for number in numbers) for key, numbers in entries.items()},
         is_wild=any("*" in key for key in entries),
     )

@@ -97,11 +97,11 @@ def _sentence_about_resource(rule: ResourceRule, groups: Collection[str], resour
 
 def _sentence_about_missing_resource(groups: Collection[str], resource: str) -> str:
     named = either([_group_as_shown(group) for group in sorted(groups)])
-    where = sorted(group for group, other in _kinds_by_resource() if other == resource)
-    if where:
-        if "core" in groups and where[0] == "":
+    groups_with_resource = sorted(group for group, other in _kinds_by_resource() if other == resource)
+    if groups_with_resource:
+        if "core" in groups and groups_with_resource[0] == "":
             return 'no API group has the name `core`: write "" for the group of pods and services'
-        right = next(group for group in where if group != "extensions")
+        right = next(group for group in groups_with_resource if group != "extensions")
         return f"there are no {resource} in group {named}: write {_group_as_shown(right)}"
     group = next((text for each in sorted(groups) if (text := _sentence_about_group(each))), "")
     if group:
@@ -127,11 +127,11 @@ def _sentence_about_scope(rule: ResourceRule, groups: Collection[str], resource:
     if rule.scope == "*" or not all(map(_is_known_group, groups)):
         return ""
     matched_kinds = [(group, kinds[group, resource]) for group in groups if (group, resource) in kinds]
-    wanted = "Namespaced" if rule.scope == "Cluster" else "Cluster"
+    scope = "Namespaced" if rule.scope == "Cluster" else "Cluster"
     if not matched_kinds or resource == "namespaces":
         return ""
-    if all(("Cluster" if kind in CLUSTER_SCOPED else "Namespaced") == wanted for kind in matched_kinds):
-        return f"{resource} are of scope {wanted}, and the rule asks for `scope: {rule.scope}`: write `scope: {wanted}`"
+    if all(("Cluster" if kind in CLUSTER_SCOPED else "Namespaced") == scope for kind in matched_kinds):
+        return f"{resource} are of scope {scope}, and the rule asks for `scope: {rule.scope}`: write `scope: {scope}`"
     return ""
 
 
@@ -187,8 +187,8 @@ def _list_or_empty(value: JSON) -> Sequence[JSON]:
 
 def _plurals_by_kind(table: Table) -> Mapping[str, str]:
     """Return the plurals of all known kinds, by the kind in lower case."""
-    known = {kind.lower(): plural_of_kind(kind) for _, kind in KNOWN_KINDS}
-    return known | {row.kind.lower(): row.resource for row in table.rows}
+    plurals = {kind.lower(): plural_of_kind(kind) for _, kind in KNOWN_KINDS}
+    return plurals | {row.kind.lower(): row.resource for row in table.rows}
 
 
 def _probably_meant_resource(name: str, plurals: Mapping[str, str]) -> str:
@@ -213,19 +213,19 @@ def sentences_about_constant_conditions(policy: Policy) -> Iterator[str]:
         return
     variables = {name: parse(each.source) for name, each in policy.variables.items() if each.program is not None}
     for path, expression in policy.expressions_with_paths():
-        wanted: bool | None = None
+        constant: bool | None = None
         if path.startswith("spec.matchConditions"):
-            wanted = False
+            constant = False
         elif path.endswith("].expression") and path.startswith("spec.validations"):
-            wanted = True
-        if wanted is None or expression.program is None:
+            constant = True
+        if constant is None or expression.program is None:
             continue
         node = parse(expression.source)
-        if isinstance(node, Literal) or any(_value(node, each, variables) is not wanted for each in requests):
+        if isinstance(node, Literal) or any(_value(node, each, variables) is not constant for each in requests):
             continue
-        what = "is true for every request, so it refuses nothing" if wanted else "is false for every request"
+        effect = "is true for every request, so it refuses nothing" if constant else "is false for every request"
         if reason := _values_read(node, requests, variables):
-            yield f"{path}: `{expression.source.strip()}` {what}: {reason}"
+            yield f"{path}: `{expression.source.strip()}` {effect}: {reason}"
 
 
 def _requests_of_policy(policy: Policy) -> Sequence[Known]:
@@ -242,16 +242,16 @@ def _requests_of_policy(policy: Policy) -> Sequence[Known]:
                 if "*" in (resource, sub):
                     return ()
                 for version in sorted(rule.versions):
-                    of = GroupVersionKind(group, version, kind)
+                    gvk = GroupVersionKind(group, version, kind)
                     requests += [
-                        _known_of_request(of, resource, sub, operation)
+                        _known_of_request(gvk, resource, sub, operation)
                         for operation in (Operation if rule.operations is None else sorted(rule.operations))
                     ]
     return requests
 
 
 def _known_of_request(kind: GroupVersionKind, resource: str, sub: str, operation: str) -> Known:
-    known = {
+    values = {
         "request.operation": str(operation),
         "request.resource.resource": resource,
         "request.resource.group": kind.group,
@@ -261,33 +261,33 @@ def _known_of_request(kind: GroupVersionKind, resource: str, sub: str, operation
         "request.requestSubResource": sub,
     }
     if kind.kind and not sub:
-        known |= {
+        values |= {
             "request.kind.kind": kind.kind,
             "request.kind.group": kind.group,
             "request.requestKind.kind": kind.kind,
             "request.requestKind.group": kind.group,
         }
         if operation in ("CREATE", "UPDATE"):
-            known["object.kind"] = kind.kind
+            values["object.kind"] = kind.kind
         if operation in ("DELETE", "UPDATE"):
-            known["oldObject.kind"] = kind.kind
-    return known
+            values["oldObject.kind"] = kind.kind
+    return values
 
 
-def _value(node: Node, known: Known, variables: Mapping[str, Node]) -> object:
+def _value(node: Node, known_values: Known, variables: Mapping[str, Node]) -> object:
     """Return the value of an expression; _UNKNOWN if it depends on unknown values."""
     match node:
         case Literal():
             return node.value
         case Select(operand=Ident(name="variables")) if node.field in variables:
-            return _value(variables[node.field], known, {})
+            return _value(variables[node.field], known_values, {})
         case Select():
-            return known.get(source_text(node), _UNKNOWN)
+            return known_values.get(source_text(node), _UNKNOWN)
         case ListNode():
-            values = [_value(each, known, variables) for each in node.elements]
+            values = [_value(each, known_values, variables) for each in node.elements]
             return _UNKNOWN if _UNKNOWN in values else values
         case Call(target=None):
-            return _value_of_operator(node.function, [_value(each, known, variables) for each in node.arguments])
+            return _value_of_operator(node.function, [_value(each, known_values, variables) for each in node.arguments])
     return _UNKNOWN
 
 

@@ -64,18 +64,20 @@ class _TypedKind(dict[str, Structure]):
 
     root: Type = DYN
 
-    def cel_type(self, of: SchemaType) -> Type:
+    def cel_type(self, schema_type: SchemaType) -> Type:
         """Return the CEL type for a declared type, and store the structures that it needs."""
-        if isinstance(of, Items):
-            return list_of(self.cel_type(of.item))
-        if not isinstance(of, Fields):
-            return _SCALARS.get(of, DYN)
-        if not of.fields:
-            return DYN if of.others is None else map_of(STRING, self.cel_type(of.others))
-        name = of.name or f"object.{len(self)}"
+        if isinstance(schema_type, Items):
+            return list_of(self.cel_type(schema_type.item))
+        if not isinstance(schema_type, Fields):
+            return _SCALARS.get(schema_type, DYN)
+        if not schema_type.fields:
+            return DYN if schema_type.others is None else map_of(STRING, self.cel_type(schema_type.others))
+        name = schema_type.name or f"object.{len(self)}"
         if name not in self:
             self[name] = Structure(name, open=True)
-            self[name] = Structure(name, {field: self.cel_type(each) for field, each in of.fields.items()}, open=True)
+            self[name] = Structure(
+                name, {field: self.cel_type(each) for field, each in schema_type.fields.items()}, open=True
+            )
         return object_type(name)
 
 
@@ -116,10 +118,10 @@ def _typed_kind(kind: GroupVersionKind | None) -> _TypedKind:
 
 
 def _schema_of_kind(kind: GroupVersionKind | None) -> SchemaType:
-    known: SchemaType | None = None
+    schema_type: SchemaType | None = None
     if kind is not None:
-        known = type_of_node(kubernetes.schema_of_kind(kind)) if kubernetes.is_builtin(kind) else type_of(kind)
-    return known or Fields(
+        schema_type = type_of_node(kubernetes.schema_of_kind(kind)) if kubernetes.is_builtin(kind) else type_of(kind)
+    return schema_type or Fields(
         {"apiVersion": "text", "kind": "text", "metadata": kubernetes_type("meta.v1.ObjectMeta")}, name="object"
     )
 
@@ -161,14 +163,14 @@ def _sentence_about_selection(node: Node | None, type_name: str, root: Node) -> 
     if not isinstance(node, Select | Has):
         return f"{_type_in_words(type_name)} has no fields"
     operand = source_text(node.operand)
-    what = f"`{operand}` is {_type_in_words(type_name)}, which has no fields"
+    mistake = f"`{operand}` is {_type_in_words(type_name)}, which has no fields"
     if type_name.startswith("list("):
-        return f"{what}: test its elements, as in `{operand}.all(x, x.{node.field} …)` or `{operand}.exists(x, …)`"
+        return f"{mistake}: test its elements, as in `{operand}.all(x, x.{node.field} …)` or `{operand}.exists(x, …)`"
     macro = _macro_with_variable(root, operand) if isinstance(node.operand, Ident) else None
     if macro is not None and type_name == "string":
-        over = source_text(macro.operand)
-        return f"{what}: over a map, `{operand}` is the key; write `{over}[{operand}]` for its value"
-    return f"{what}: remove `.{node.field}`, or read another field"
+        mapped = source_text(macro.operand)
+        return f"{mistake}: over a map, `{operand}` is the key; write `{mapped}[{operand}]` for its value"
+    return f"{mistake}: remove `.{node.field}`, or read another field"
 
 
 def _types_of_call(message: str) -> tuple[str, ...]:
@@ -187,8 +189,8 @@ def _sentence_about_call(node: Call, types: tuple[str, ...]) -> str:
     if len(values) == 2 and len(types) == 2:
         left, right = values
         if "null" in types:
-            known = source_text(right if types[0] == "null" else left)
-            return f"`{known}` is never null: write `has({known})` instead"
+            never_null = source_text(right if types[0] == "null" else left)
+            return f"`{never_null}` is never null: write `has({never_null})` instead"
         if function == "contains" and types[0].startswith("list("):
             return f"a list has no function `contains`: write `{source_text(right)} in {source_text(left)}`"
         if function == "@in" and types[1] == "string":
@@ -224,12 +226,12 @@ def _sentence_about_function(node: Call, types: tuple[str, ...]) -> str:
     function = _function_in_words(node.function)
     if node.target is None:
         return f"{function} does not accept {', '.join(map(_type_in_words, types))}"
-    what = f"{_type_in_words(types[0])} has no function {function} with such values"
+    mistake = f"{_type_in_words(types[0])} has no function {function} with such values"
     if types[0] == "int":
-        return f"{what}: write `string({source_text(node.target)})` for its text"
+        return f"{mistake}: write `string({source_text(node.target)})` for its text"
     if types[0].startswith(("list(", "map(")):
-        return f"{what}: call it on the elements, as in `{source_text(node.target)}.exists(x, …)`"
-    return what
+        return f"{mistake}: call it on the elements, as in `{source_text(node.target)}.exists(x, …)`"
+    return mistake
 
 
 def _fix_for_operands(left: Node, right: Node, types: tuple[str, ...]) -> str:

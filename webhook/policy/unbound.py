@@ -29,8 +29,8 @@ def warnings_about_unbound(policies: PolicySet) -> Iterator[str]:
         yield f"{policies.misplaced}: a PolicyException has no effect among policies: name its file with --context"
     for policy in policies.policies:
         if not policy.bindings:
-            where = f"policy `{policy.name}` ({input_files.path_as_shown(policy.file)})"
-            yield f"{where} is not evaluated, because no binding names it: add a binding, or evaluate it with --unbound"
+            name = f"policy `{policy.name}` ({input_files.path_as_shown(policy.file)})"
+            yield f"{name} is not evaluated, because no binding names it: add a binding, or evaluate it with --unbound"
 
 
 def with_default_bindings(policies: PolicySet) -> PolicySet:

@@ -61,8 +61,8 @@ class WorstCaseCost(Struct, frozen=True):
 def worst_case_cost(policy: Policy) -> WorstCaseCost:
     """Return the worst case of a policy."""
     conditions = [each.expression.program for each in policy.conditions if each.expression.program is not None]
-    every = [each.program for each in policy.expressions() if each.program is not None]
-    others = [each for each in every if all(each is not condition for condition in conditions)]
+    programs = [each.program for each in policy.expressions() if each.program is not None]
+    others = [each for each in programs if all(each is not condition for condition in conditions)]
 
     def fits(length: int) -> bool:
         sizes = uniform_size_bound(length)
@@ -71,7 +71,7 @@ def worst_case_cost(policy: Policy) -> WorstCaseCost:
         )
 
     within = _longest_length_that_fits(fits)
-    return WorstCaseCost(_total_cost(every, None), _total_cost(every, uniform_size_bound(REQUEST_SIZE)), within)
+    return WorstCaseCost(_total_cost(programs, None), _total_cost(programs, uniform_size_bound(REQUEST_SIZE)), within)
 
 
 def _total_cost(programs: Iterable[Program], sizes: Sizes | None) -> int | None:
