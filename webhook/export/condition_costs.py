@@ -37,8 +37,8 @@ def costly_conditions(configuration: WebhookConfiguration, version: Version) -> 
     configuration may belong to another project.
     """
     for webhook in configuration.webhooks:
-        for what, fix in _reasons(webhook, version):
-            yield f"{configuration.kind} {configuration.metadata.name}: {webhook.name}: {what}; {fix}"
+        for danger, fix in _reasons(webhook, version):
+            yield f"{configuration.kind} {configuration.metadata.name}: {webhook.name}: {danger}; {fix}"
 
 
 def most_cost_of_condition(expression: str, version: Version) -> int:
@@ -76,10 +76,10 @@ def _reasons(webhook: Webhook, version: Version) -> Iterator[tuple[str, str]]:
             continue
         total += cost
         if cost > PER_CALL_LIMIT:
-            over = f"{named} may cost more on a large object than the {PER_CALL_LIMIT:,} at which an API server stops"
+            excess = f"{named} may cost more on a large object than the {PER_CALL_LIMIT:,} at which an API server stops"
             fix = "compare sizes before a text is read or a list is walked, as in `x.size() > 64 || x.exists(…)`"
-            yield f"{over}, and {effect}", fix
+            yield f"{excess}, and {effect}", fix
             return
     if total > MATCH_CONDITIONS_BUDGET:
-        over = f"cost more on a large object than the {MATCH_CONDITIONS_BUDGET:,} at which an API server stops"
-        yield f"its matchConditions may together {over}, and {effect}", "write fewer or cheaper ones"
+        excess = f"cost more on a large object than the {MATCH_CONDITIONS_BUDGET:,} at which an API server stops"
+        yield f"its matchConditions may together {excess}, and {effect}", "write fewer or cheaper ones"

@@ -132,11 +132,11 @@ def sentences_about_dangers(dangers: Iterable[Danger]) -> Iterator[str]:
     for each in dangers:
         causes.setdefault((each.harm, each.fix), []).append(each)
     for (harm, fix), dangers_of_cause in causes.items():
-        where = f"{dangers_of_cause[0].configuration}: {dangers_of_cause[0].webhook}"
+        webhooks = f"{dangers_of_cause[0].configuration}: {dangers_of_cause[0].webhook}"
         if len(dangers_of_cause) > 1:
             places = " and ".join(dict.fromkeys(each.configuration for each in dangers_of_cause))
-            where = f"{counted(len(dangers_of_cause), 'webhook')} of {places}"
-        yield f"{where}: {harm}; {fix}"
+            webhooks = f"{counted(len(dangers_of_cause), 'webhook')} of {places}"
+        yield f"{webhooks}: {harm}; {fix}"
 
 
 WHILE_SILENT: Final = "while the webhooks do not answer, these requests are refused:"
@@ -153,22 +153,22 @@ def sentences_about_refused_requests(
     The configurations must have no dangers. `served` are the API groups of the cluster, or None. Other groups have no
     requests.
     """
-    closed = [one for each in configurations for one in each.webhooks if one.failure_policy == "Fail"]
+    closed = [webhook for each in configurations for webhook in each.webhooks if webhook.failure_policy == "Fail"]
     if not closed:
         yield "no request is refused while the webhooks do not answer: each has failurePolicy Ignore"
         return
     yield title
     absent: set[str] = set()
     for (operations, conditions), names in _resources_by_conditions(closed).items():
-        where = f" (matchConditions: {', '.join(conditions)})" if conditions else ""
+        conditions_as_text = f" (matchConditions: {', '.join(conditions)})" if conditions else ""
         not_served = {name for name in names if served is not None and not _is_of_group(name, served)}
         absent |= not_served
         if resources := sorted(names - not_served):
-            yield f"- {operations} of {', '.join(resources)}{where}"
+            yield f"- {operations} of {', '.join(resources)}{conditions_as_text}"
     if absent:
         yield f"- and of {counted(len(absent), 'resource')} of APIs that this cluster does not serve yet"
-    excluded = {name for one in closed for name in _excluded_namespaces(one)}
-    everywhere = sorted(name for name in excluded if all(name in _excluded_namespaces(one) for one in closed))
+    excluded = {name for webhook in closed for name in _excluded_namespaces(webhook)}
+    everywhere = sorted(name for name in excluded if all(name in _excluded_namespaces(webhook) for webhook in closed))
     if everywhere:
         yield f"in all namespaces but {', '.join(everywhere)}"
     needs: dict[str, list[str]] = {}
@@ -176,15 +176,15 @@ def sentences_about_refused_requests(
         places = {"": "", _OWN: " in the namespace of the webhook", _ANY: " in namespaces of users"}
         place = places.get(need.namespace, f" in {need.namespace}")
         needs.setdefault(place, []).append(f"{need.operation} of {need.resource}")
-    listed = "; ".join(f"{', '.join(each)}{place}" for place, each in needs.items())
-    yield f"a cluster needs these requests to start, and no webhook of this check can refuse them: {listed}"
+    never_refused = "; ".join(f"{', '.join(each)}{place}" for place, each in needs.items())
+    yield f"a cluster needs these requests to start, and no webhook of this check can refuse them: {never_refused}"
 
 
 def _resources_by_conditions(webhooks: Iterable[Webhook]) -> dict[tuple[str, tuple[str, ...]], set[str]]:
     grouped: dict[tuple[str, tuple[str, ...]], set[str]] = {}
-    for one in webhooks:
-        conditions = tuple(each.name for each in one.match_conditions)
-        for rule in one.rules:
+    for webhook in webhooks:
+        conditions = tuple(each.name for each in webhook.match_conditions)
+        for rule in webhook.rules:
             names = {".".join(filter(None, (each, group))) for group in rule.api_groups for each in rule.resources}
             grouped.setdefault((", ".join(sorted(rule.operations)), conditions), set()).update(names)
     return grouped
@@ -198,9 +198,12 @@ def _is_of_group(resource: str, groups: Container[str]) -> bool:
 
 def _excluded_namespaces(webhook: Webhook) -> frozenset[str]:
     selector = webhook.namespace_selector
-    listed = (selector.match_expressions or ()) if selector is not None else ()
+    expressions = (selector.match_expressions or ()) if selector is not None else ()
     return frozenset(
-        name for each in listed if each.key == NAME_LABEL and each.operator == "NotIn" for name in each.values or ()
+        name
+        for each in expressions
+        if each.key == NAME_LABEL and each.operator == "NotIn"
+        for name in each.values or ()
     )
 
 
@@ -247,11 +250,11 @@ def _does_rule_match_request(rule: NamedRule, need: _CriticalRequest) -> bool:
     if rule.resource_names or rule.scope == ("Cluster" if need.namespace else "Namespaced"):
         return False
     resource, _, sub = need.resource.partition("/")
-    wanted = {need.resource, f"*/{sub}", f"{resource}/*", "*/*"} if sub else {resource, "*", "*/*"}
+    names = {need.resource, f"*/{sub}", f"{resource}/*", "*/*"} if sub else {resource, "*", "*/*"}
     return (
         not {need.group, "*"}.isdisjoint(rule.api_groups)
         and not {need.operation, "*"}.isdisjoint(rule.operations)
-        and not wanted.isdisjoint(rule.resources)
+        and not names.isdisjoint(rule.resources)
     )
 
 

@@ -75,7 +75,7 @@ def rewrite_as_native(policy: JSON, bindings: Sequence[JSON], table: Table, vers
             rewritten += _policies_for_group(policy, bindings, group, original, version)
         except PolicyRewriteError as error:
             refused.setdefault(str(error), []).extend(map(_qualified_resource, group.rows))
-    left_out = *_kinds_left_out(table), *((tuple(kinds), why) for why, kinds in refused.items())
+    left_out = *_kinds_left_out(table), *((tuple(kinds), reason) for reason, kinds in refused.items())
     return NativePolicies(tuple(rewritten), left_out)
 
 
@@ -98,8 +98,8 @@ def _table_with_patches(table: Table) -> Table:
 
 def _without_own_annotations(policy: JSON) -> JSON:
     metadata = dict(policy["metadata"])
-    kept = {key: value for key, value in metadata.pop("annotations", {}).items() if not key.startswith(PREFIX)}
-    return {**policy, "metadata": {**metadata, **({"annotations": kept} if kept else {})}}
+    others = {key: value for key, value in metadata.pop("annotations", {}).items() if not key.startswith(PREFIX)}
+    return {**policy, "metadata": {**metadata, **({"annotations": others} if others else {})}}
 
 
 def _qualified_resource(row: Row) -> str:
@@ -235,12 +235,12 @@ def _rules_for_kinds(rule: JSON, rows: Sequence[Row]) -> Iterator[JSON]:
     kinds: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for row in rows:
         kinds.setdefault((row.group, row.versions), []).append(row.resource)
-    kept = {key: rule[key] for key in ("resourceNames", "scope") if rule.get(key)}
+    unchanged = {key: rule[key] for key in ("resourceNames", "scope") if rule.get(key)}
     for (group, versions), resources in kinds.items():
         yield {
             "apiGroups": [group],
             "apiVersions": list(versions),
             "operations": _operations_without_connect(rule),
             "resources": resources,
-            **kept,
+            **unchanged,
         }

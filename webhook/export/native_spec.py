@@ -86,14 +86,14 @@ def parse_expressions(spec: JSON, version: tuple[int, int], *, deletes: bool) ->
         raise PolicyRewriteError(f"an expression is nested more than {_DEEPEST} levels deep")
     if hidden := sorted(_GLOBALS & {name for tree in trees for name in rewrite.macro_bound_names(tree)}):
         raise PolicyRewriteError(f"a macro has a variable `{hidden[0]}`, which hides the variable of the policy")
-    taken = frozenset(name for tree in trees for name in rewrite.all_names(tree))
-    if any(name.startswith(".") and name[1:] in _GLOBALS for name in taken):
+    used = frozenset(name for tree in trees for name in rewrite.all_names(tree))
+    if any(name.startswith(".") and name[1:] in _GLOBALS for name in used):
         raise PolicyRewriteError("an expression has a name that begins with a dot")
     return ParsedPolicySpec(
         spec=spec,
         read=partial(parse, environment=environment),
-        names=_choose_unused_names(taken | _GLOBALS, spec),
-        uses_old="oldObject" in taken,
+        names=_choose_unused_names(used | _GLOBALS, spec),
+        uses_old="oldObject" in used,
         names_namespace=any(map(_may_read_namespace, trees)),
         drops_nulls=environment.is_macro_call("transformMap", 4, member=True),
         deletes=deletes,
@@ -110,8 +110,8 @@ def _all_expressions(spec: JSON) -> Iterator[str]:
         yield each["valueExpression"]
 
 
-def _choose_unused_names(taken: frozenset[str], spec: JSON) -> UnusedVariableNames:
-    used = {*taken, *(each["name"] for each in spec.get("variables") or ())}
+def _choose_unused_names(names_in_expressions: frozenset[str], spec: JSON) -> UnusedVariableNames:
+    used = {*names_in_expressions, *(each["name"] for each in spec.get("variables") or ())}
 
     def free(name: str) -> str:
         free = next(each for each in (name, *(f"{name}{number}" for number in range(1, 10_000))) if each not in used)
@@ -122,7 +122,7 @@ def _choose_unused_names(taken: frozenset[str], spec: JSON) -> UnusedVariableNam
     # a variable keeps its name, unless a macro uses the same name
     local = {}
     for each in spec.get("variables") or ():
-        used.discard(each["name"]) if each["name"] not in taken else None
+        used.discard(each["name"]) if each["name"] not in names_in_expressions else None
         local[each["name"]] = free(each["name"])
     return UnusedVariableNames(pod, old, template, message, local)
 
@@ -144,8 +144,8 @@ def _reads_no_namespace(node: Node) -> bool:
         return False
     if isinstance(node.operand, Ident):
         return isinstance(node, Has) or node.field != "metadata"
-    inner = node.operand
-    return isinstance(inner, Select) and isinstance(inner.operand, Ident) and node.field != "namespace"
+    operand = node.operand
+    return isinstance(operand, Select) and isinstance(operand.operand, Ident) and node.field != "namespace"
 
 
 def rewrite_spec_for_one_template(policy: ParsedPolicySpec, rule: PodSetRule) -> JSON:
@@ -260,14 +260,15 @@ class _SeveralTemplatesRewriter:
         policy, bare = self._policy, self._embeds == "podSpec"
         pod = policy.virtual_pod_expression("e.template", bare=bare)
         now = f"object == null ? dyn(null) : {pod}" if policy.deletes else pod
-        listed = templates.templates_expression(policy.workload_expression, rows)
+        templates_text = templates.templates_expression(policy.workload_expression, rows)
         if not policy.uses_old:
-            return f'{listed}.map(e, {{"at": dyn(e.at), "pod": {now}}})'
+            return f'{templates_text}.map(e, {{"at": dyn(e.at), "pod": {now}}})'
         same = "before.filter(b, b.name == e.name)"
         last = policy.virtual_pod_expression("l[l.size() - 1].template", bare=bare)
         old = f"[{same}].map(l, l.size() == 0 ? dyn(null) : {last})[0]"
         entry = f'{{"at": dyn(e.at), "pod": {now}, "old": {old}}}'
-        return f"[{templates.templates_expression('dyn(oldObject)', rows)}].map(before, {listed}.map(e, {entry}))[0]"
+        old_templates = templates.templates_expression("dyn(oldObject)", rows)
+        return f"[{old_templates}].map(before, {templates_text}.map(e, {entry}))[0]"
 
     def _rewrite_expression(self, written: str) -> str:
         tree = self._policy.read(written)
@@ -305,9 +306,9 @@ def _nodes_except_variable_reads(tree: Node) -> Iterator[Node]:
         yield from _nodes_except_variable_reads(child)
 
 
-def _with_replaced_names(tree: Node, given: Mapping[str, Node]) -> Node:
+def _with_replaced_names(tree: Node, replacements: Mapping[str, Node]) -> Node:
     """Replace names by other trees. No macro may bind these names."""
-    return rewrite.replace_nodes(tree, lambda node: given.get(node.name) if isinstance(node, Ident) else None)
+    return rewrite.replace_nodes(tree, lambda node: replacements.get(node.name) if isinstance(node, Ident) else None)
 
 
 def _build_select_node(name: str, field: str) -> Node:
@@ -321,8 +322,8 @@ def _replace_parts_of_spec(spec: JSON, *, conditions: JSON, variables: JSON, val
         "validations": validations,
         "auditAnnotations": audits,
     }
-    kept = {key: value for key, value in spec.items() if key not in rewritten}
-    return {**kept, **{key: value for key, value in rewritten.items() if value}}
+    unchanged = {key: value for key, value in spec.items() if key not in rewritten}
+    return {**unchanged, **{key: value for key, value in rewritten.items() if value}}
 
 
 def _static_message_of_validation(each: JSON) -> str:
@@ -334,16 +335,16 @@ def _message_with_template_path(message: str, rule: PodSetRule) -> str:
     path, rest = paths.split_off_leading_path(message)
     if not path:
         return f"{rule.template}: {message}"
-    inner = path if rule.embeds != "podSpec" else path[1:] if path[0] == "spec" else ()
+    path_in_template = path if rule.embeds != "podSpec" else path[1:] if path[0] == "spec" else ()
     spec = rule.template if rule.embeds == "podSpec" else f"{rule.template}.spec"
-    return paths.path_as_text((*paths.parse_path(rule.template), *inner)) + replace_spec_prefixes(rest, spec)
+    return paths.path_as_text((*paths.parse_path(rule.template), *path_in_template)) + replace_spec_prefixes(rest, spec)
 
 
 def _static_message_expression_at_path(message: str, at: str, embeds: str) -> str:
     """Return a validation's message as CEL, with the path of a template. `at` is an expression."""
     path, rest = paths.split_off_leading_path(message)
-    inner = path if embeds != "podSpec" else path[1:] if path[:1] == ("spec",) else ()
-    field_text = paths.path_as_text(inner)
+    path_in_template = path if embeds != "podSpec" else path[1:] if path[:1] == ("spec",) else ()
+    field_text = paths.path_as_text(path_in_template)
     joined = f".{field_text}{rest}" if field_text and not field_text.startswith("[") else f"{field_text}{rest}"
     further = (
         templates.replace_calls_for_further_paths(at, bare=embeds == "podSpec") if path and "spec." in rest else ""

@@ -135,43 +135,54 @@ def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = 
 
     With `any_pod`, Pods and workloads that concern only rules about any Pod are registered as well.
     """
-    wanted = matched_resources_of_policies(policies, phase)
-    if any("*" in (matched.group, matched.resource) or matched.resource.startswith("*/") for _, matched in wanted):
-        return WebhooksOfPhase(webhooks=_webhooks_without_places(wanted))
-    general = [(policy, matched) for policy, matched in wanted if (matched.group, matched.resource) not in _COMMON]
+    matched_resources = matched_resources_of_policies(policies, phase)
+    if any(
+        "*" in (matched.group, matched.resource) or matched.resource.startswith("*/")
+        for _, matched in matched_resources
+    ):
+        return WebhooksOfPhase(webhooks=_webhooks_without_places(matched_resources))
+    general = [
+        (policy, matched) for policy, matched in matched_resources if (matched.group, matched.resource) not in _COMMON
+    ]
     special: list[Webhook] = []
     for place in PLACES:
-        listed = [
-            (policy, matched) for policy, matched in wanted if (matched.group, matched.resource) in place.resources
+        of_location = [
+            (policy, matched)
+            for policy, matched in matched_resources
+            if (matched.group, matched.resource) in place.resources
         ]
         unconditional = {
             (matched.group, matched.resource)
-            for policy, matched in listed
+            for policy, matched in of_location
             if _needs_no_match_condition(policy, any_pod=any_pod)
         }
         general += [
-            (policy, matched) for policy, matched in listed if (matched.group, matched.resource) in unconditional
+            (policy, matched) for policy, matched in of_location if (matched.group, matched.resource) in unconditional
         ]
         special += _webhooks_of_pod_location(
-            place, [each for each in listed if (each[1].group, each[1].resource) not in unconditional]
+            place, [each for each in of_location if (each[1].group, each[1].resource) not in unconditional]
         )
-    left_out = {} if any_pod else {policy.name: policy.any_pod for policy, _ in wanted if policy.any_pod}
+    left_out = {} if any_pod else {policy.name: policy.any_pod for policy, _ in matched_resources if policy.any_pod}
     return WebhooksOfPhase(webhooks=(*_webhooks_without_places(general), *special), left_out=left_out)
 
 
-def _webhooks_without_places(wanted: Collection[tuple[Policy, MatchedResource]]) -> tuple[Webhook, ...]:
+def _webhooks_without_places(matched_resources: Collection[tuple[Policy, MatchedResource]]) -> tuple[Webhook, ...]:
     """Return a webhook without updates of bookkeeping fields, and a webhook with every update. A resource is in the
     first webhook if all policies about the resource ignore such updates.
     """
-    seen = {_resource_without_part(matched) for policy, matched in wanted if not _unseen_bookkeeping([policy])}
+    seen = {
+        _resource_without_part(matched) for policy, matched in matched_resources if not _unseen_bookkeeping([policy])
+    }
     if any("*" in each for each in seen):
-        seen = {_resource_without_part(matched) for _, matched in wanted}  # a wildcard also covers the other resources
-    every = [(policy, matched) for policy, matched in wanted if _resource_without_part(matched) in seen]
-    others = [(policy, matched) for policy, matched in wanted if _resource_without_part(matched) not in seen]
-    listed = (("", others), ("every-update", every))
+        seen = {
+            _resource_without_part(matched) for _, matched in matched_resources
+        }  # a wildcard also covers the other resources
+    all_pairs = [(policy, matched) for policy, matched in matched_resources if _resource_without_part(matched) in seen]
+    others = [(policy, matched) for policy, matched in matched_resources if _resource_without_part(matched) not in seen]
+    webhooks_with_pairs = (("", others), ("every-update", all_pairs))
     return tuple(
         Webhook(name=name, rules=rules, conditions=_bookkeeping_conditions([policy for policy, _ in pairs]))
-        for name, pairs in listed
+        for name, pairs in webhooks_with_pairs
         if (rules := merge_into_webhook_rules({matched for _, matched in pairs}))
     )
 
@@ -195,13 +206,13 @@ def _needs_no_match_condition(policy: Policy, *, any_pod: bool) -> bool:
     return not (policy.concerns or policy.any_pod) or bool(any_pod and policy.any_pod)
 
 
-def _webhooks_of_pod_location(place: PodLocation, listed: list[tuple[Policy, MatchedResource]]) -> Iterator[Webhook]:
-    words = sorted({word for policy, _ in listed for word in policy.concerns})
+def _webhooks_of_pod_location(place: PodLocation, pairs: list[tuple[Policy, MatchedResource]]) -> Iterator[Webhook]:
+    words = sorted({word for policy, _ in pairs for word in policy.concerns})
     concerned = concerns_condition(words, place.spec, place.metadata)
-    rules = merge_into_webhook_rules({matched for policy, matched in listed if set(policy.concerns) - {"custom-kinds"}})
+    rules = merge_into_webhook_rules({matched for policy, matched in pairs if set(policy.concerns) - {"custom-kinds"}})
     if rules and concerned != "false":
         mirror = (NOT_A_MIRROR,) if place.name == "pods" else ()
-        tracked = _bookkeeping_conditions([policy for policy, _ in listed])
+        tracked = _bookkeeping_conditions([policy for policy, _ in pairs])
         yield Webhook(name=place.name, rules=rules, conditions=(*mirror, *tracked, ("concerns-a-policy", concerned)))
 
 
@@ -281,12 +292,12 @@ def concerns_condition(words: Iterable[str], spec: str, metadata: Iterable[str])
         spec: the path of the PodSpec in the object `o`, such as `o.?spec.?template.?spec`.
         metadata: the paths of the metadata of the object and of its templates.
     """
-    wanted = set(words)
-    if "devices" in wanted:
-        wanted.discard("portable-gpu")  # `devices` includes `gpu`
-    parts = [text for word, text in _SPEC.items() if word in wanted]
-    of_containers = [text for word, text in _CONTAINER.items() if word in wanted]
-    if wanted & _VARIABLE:
+    remaining = set(words)
+    if "devices" in remaining:
+        remaining.discard("portable-gpu")  # `devices` includes `gpu`
+    parts = [text for word, text in _SPEC.items() if word in remaining]
+    of_containers = [text for word, text in _CONTAINER.items() if word in remaining]
+    if remaining & _VARIABLE:
         of_containers.append(_has_variable_that(_is_long_or_matches("name", _NAME, _VARIABLES)))
     if of_containers:
         lists = "[s.?containers, s.?initContainers, s.?ephemeralContainers]"
@@ -296,7 +307,7 @@ def concerns_condition(words: Iterable[str], spec: str, metadata: Iterable[str])
             f"(l.value().size() > {_CONTAINERS} || l.value().exists(c, {any_container})))"
         )
     alternatives = [f"[{spec}].exists(s, {' || '.join(f'({text})' for text in parts)})"] if parts else []
-    if "queues" in wanted:
+    if "queues" in remaining:
         maps = ", ".join(f"{place}.?{name}" for place in metadata for name in ("labels", "annotations"))
         alternatives.append(
             f"[{maps}].exists(m, m.orValue(null) != null && "
@@ -313,20 +324,20 @@ def bookkeeping_condition(fields: Iterable[str]) -> str:
 
     `fields` are names from webhook.policy.compiled.BOOKKEEPING.
     """
-    kept = sorted({*fields, "generation", "resourceVersion"})
+    metadata_fields = sorted({*fields, "generation", "resourceVersion"})
     is_deleted = " && ".join(f"{each}.?metadata.?deletionTimestamp.hasValue()" for each in ("object", "oldObject"))
     differs = " || ".join(
         (
-            _has_other_field_that_differs("object", "oldObject", ["metadata", *kept]),
-            _has_other_field_that_differs("object.metadata", "oldObject.metadata", kept),
+            _has_other_field_that_differs("object", "oldObject", ["metadata", *metadata_fields]),
+            _has_other_field_that_differs("object.metadata", "oldObject.metadata", metadata_fields),
         )
     )
     return f'request.operation != "UPDATE" || object == null || oldObject == null || !({is_deleted}) && ({differs})'
 
 
 def _has_other_field_that_differs(new: str, old: str, others: Iterable[str]) -> str:
-    listed = "[" + ", ".join(f'"{each}"' for each in others) + "]"
-    is_other = f"k.size() > {_FIELD} || !(k in {listed}) &&"
+    list_of_names = "[" + ", ".join(f'"{each}"' for each in others) + "]"
+    is_other = f"k.size() > {_FIELD} || !(k in {list_of_names}) &&"
     return (
         f"{new}.size() > {_FIELDS} || {old}.size() > {_FIELDS} || "
         f"{new}.exists(k, {is_other} (!(k in {old}) || [{new}[k]] != [{old}[k]])) || "

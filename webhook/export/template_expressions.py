@@ -111,31 +111,31 @@ def _templates_of_rule_expression(value: str, rule: PodSetRule) -> str:
     before, after = rule.template[: each.start()], rule.template[each.end() :].lstrip(".")
     if _EACH.search(after):
         return _nested_templates_expression(value, before, replace(rule, template=after))
-    listed, rest = f"{value}{_optional_steps(before)}", string_literal(f".{after}") if after else '""'
+    collection, rest = f"{value}{_optional_steps(before)}", string_literal(f".{after}") if after else '""'
     template = field_expression("e", after)
     some = "".join(f"{guard}, " for guard in [" && ".join(_condition_expressions_of_rule("e", rule))] if guard)
     if each[0] == "[]":
         name = f"string(e{_optional_steps(rule.named)}.optFlatMap(v, optional.ofNonZeroValue(v)).orValue(i))"
         at = f'{string_literal(f"{before}[")} + string(i) + "]" + {rest}'
         entry = _template_entry_expression(at, _template_name_expression(rule, name), template)
-        return f"{_value_of_type_or_empty_expression(listed, 'list', '[]')}.transformList(i, e, {some}{entry})"
+        return f"{_value_of_type_or_empty_expression(collection, 'list', '[]')}.transformList(i, e, {some}{entry})"
     key = f'(string(i).matches({string_literal(_KEY)}) ? "." + string(i) : "[\\"" + string(i) + "\\"]")'
     entry = _template_entry_expression(
         f"{string_literal(before)} + {key} + {rest}",
         _template_name_expression(rule, "string(i).lowerAscii()"),
         template,
     )
-    return f"{_value_of_type_or_empty_expression(listed, 'map', '{}')}.transformList(i, e, {some}{entry})"
+    return f"{_value_of_type_or_empty_expression(collection, 'map', '{}')}.transformList(i, e, {some}{entry})"
 
 
 def _nested_templates_expression(value: str, before: str, rule: PodSetRule) -> str:
     """Return CEL for the templates in a list inside each item of a list. The name of a template is its place."""
     at = f'{string_literal(f"{before}[")} + string(n) + "]." + string(p.at)'
-    inner = (
+    inner_list = (
         f"({_templates_of_rule_expression('dyn(q)', rule)}).map(p, {_template_entry_expression(at, at, 'p.template')})"
     )
-    listed = _value_of_type_or_empty_expression(f"{value}{_optional_steps(before)}", "list", "[]")
-    return f"{listed}.transformList(n, q, {inner}).flatten()"
+    outer_list = _value_of_type_or_empty_expression(f"{value}{_optional_steps(before)}", "list", "[]")
+    return f"{outer_list}.transformList(n, q, {inner_list}).flatten()"
 
 
 def _template_name_expression(rule: PodSetRule, name: str) -> str:

@@ -51,10 +51,10 @@ def matched_resources_of_policies(policies: PolicySet, phase: Phase) -> tuple[tu
     pairs = [(policy, matched) for policy in called for matched in _matched_resources_of_policy(policy, policies.table)]
     if phase is Phase.MUTATE:
         changing = (policy for policy in policies.mutating if policy.bindings)
-        every = (
+        pairs_of_mutating = (
             (policy, matched) for policy in changing for matched in _matched_resources_of_policy(policy, policies.table)
         )
-        pairs += ((policy, matched) for policy, matched in every if matched.operation in _MUTABLE)
+        pairs += ((policy, matched) for policy, matched in pairs_of_mutating if matched.operation in _MUTABLE)
     return tuple(pairs)
 
 
@@ -113,12 +113,12 @@ def _without_covered_resources(names: set[str]) -> tuple[str, ...]:
     """Return the resources that no other resource covers with a wildcard, because the API refuses such resources."""
     if "*/*" in names:
         return ("*/*",)
-    kept = {name for name in names if "/" in name or name == "*" or "*" not in names}
-    whole = {name.partition("/")[0] for name in kept if name.endswith("/*")}
-    everywhere = {name.partition("/")[2] for name in kept if name.startswith("*/")}
+    remaining = {name for name in names if "/" in name or name == "*" or "*" not in names}
+    whole = {name.partition("/")[0] for name in remaining if name.endswith("/*")}
+    everywhere = {name.partition("/")[2] for name in remaining if name.startswith("*/")}
 
     def covered(name: str) -> bool:
         parent, slash, sub = name.partition("/")
         return bool(slash) and ((sub != "*" and parent in whole) or (parent != "*" and sub in everywhere))
 
-    return tuple(sorted(name for name in kept if not covered(name)))
+    return tuple(sorted(name for name in remaining if not covered(name)))

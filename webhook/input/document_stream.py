@@ -86,8 +86,8 @@ class RereadableFiles:
 
     def close(self) -> None:
         """Delete the copies of standard input and pipes."""
-        for kept in self._spooled.values():
-            kept.close()
+        for copy in self._spooled.values():
+            copy.close()
         self._spooled.clear()
 
     @contextmanager
@@ -106,49 +106,51 @@ class RereadableFiles:
 
     def _copy(self, stream: IO[bytes], path: str) -> IO[bytes]:
         """Copy a stream that can be read only once into a temporary file."""
-        kept = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - it is read again until the process ends
+        copy = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - it is read again until the process ends
         while block := stream.read(_BLOCK):
-            if kept.tell() + len(block) > self._max_copied_bytes:
-                kept.close()
+            if copy.tell() + len(block) > self._max_copied_bytes:
+                copy.close()
                 message = f"the input is larger than {self._max_copied_bytes >> 20} MiB; split it"
                 raise InputError(InputProblem(message=message, file=shown(path)))
-            kept.write(block)
-        return kept
+            copy.write(block)
+        return copy
 
 
 def _split_at_documents(stream: IO[bytes], path: str) -> Iterator[bytes]:
-    held, is_first = bytearray(stream.read(_BLOCK)), True
+    block_so_far, is_first = bytearray(stream.read(_BLOCK)), True
     is_lines = path.endswith(_LINES)
-    is_whole = not is_lines and (path.endswith(".json") or held.lstrip().startswith((b"{", b"[")))
+    is_whole = not is_lines and (path.endswith(".json") or block_so_far.lstrip().startswith((b"{", b"[")))
     while block := stream.read(_BLOCK):
-        held += block
-        if not is_whole and (cut := held.rfind(b"\n") + 1 if is_lines else _start_of_last_document(held)):
-            is_whole = not is_lines and _needs_parser(held)
+        block_so_far += block
+        if not is_whole and (
+            cut := block_so_far.rfind(b"\n") + 1 if is_lines else _start_of_last_document(block_so_far)
+        ):
+            is_whole = not is_lines and _needs_parser(block_so_far)
             if not is_whole:
-                yield bytes(held[:cut])
-                del held[:cut]
+                yield bytes(block_so_far[:cut])
+                del block_so_far[:cut]
                 is_first = False
-        if len(held) > MAX_BYTES:
-            what = "the file is" if is_whole else "a document is"
-            message = f"{what} larger than {MAX_BYTES >> 20} MiB; split it"
+        if len(block_so_far) > MAX_BYTES:
+            too_large = "the file is" if is_whole else "a document is"
+            message = f"{too_large} larger than {MAX_BYTES >> 20} MiB; split it"
             raise InputError(InputProblem(message=message, file=shown(path)))
-    if held or is_first:
-        yield bytes(held)
+    if block_so_far or is_first:
+        yield bytes(block_so_far)
 
 
-def _needs_parser(held: bytearray) -> bool:
+def _needs_parser(text: bytearray) -> bool:
     """Return whether only a parser knows where a document ends."""
-    begins_line = held.startswith(_FOR_PARSER) or any(b"\n" + each in held for each in _FOR_PARSER)
-    return begins_line or (b"\r" in held and _LONE_RETURN.search(held) is not None)
+    begins_line = text.startswith(_FOR_PARSER) or any(b"\n" + each in text for each in _FOR_PARSER)
+    return begins_line or (b"\r" in text and _LONE_RETURN.search(text) is not None)
 
 
-def _start_of_last_document(held: bytearray) -> int:
+def _start_of_last_document(text: bytearray) -> int:
     """Return the index of the last document, which may continue in the next bytes. 0 means that the data has only one
     document.
     """
-    at = held.rfind(b"\n---")
-    while at > 0 and not held[at + 4 : at + 5].isspace():
-        at = held.rfind(b"\n---", 0, at)
+    at = text.rfind(b"\n---")
+    while at > 0 and not text[at + 4 : at + 5].isspace():
+        at = text.rfind(b"\n---", 0, at)
     return max(at + 1, 0)
 
 
@@ -202,11 +204,11 @@ class DocumentStream:
         listing: documents.Listing = yamlfile.listing,
         patterns: documents.PatternsOfFolder | None = None,
     ) -> None:
-        listed = documents.list_sources(named, exclude, include, listing=listing, patterns=patterns)
-        self.problems, self.excluded, self.not_read = listed.problems, listed.excluded, listed.not_read
-        self.ignored = listed.ignored
+        sources = documents.list_sources(named, exclude, include, listing=listing, patterns=patterns)
+        self.problems, self.excluded, self.not_read = sources.problems, sources.excluded, sources.not_read
+        self.ignored = sources.ignored
         self._named, self._exclude, self._include, self._patterns = named, exclude, include, patterns
-        self._inputs = {each.name: each for each in listed.sources}
+        self._inputs = {each.name: each for each in sources.sources}
         self.sources = tuple(self._inputs)
         self._files = RereadableFiles()
 
@@ -229,18 +231,18 @@ class DocumentStream:
 
     def hidden_manifests(self) -> Sequence[FoundFile]:
         """Return hidden files that look like objects. `kubectl apply` reads hidden files, and an audit does not."""
-        listed = documents.list_sources(
+        sources = documents.list_sources(
             self._named, self._exclude, self._include, listing=yamlfile.hidden_listing, patterns=self._patterns
         )
         return [
             FoundFile(each, _HIDDEN)
-            for each in listed.sources
+            for each in sources.sources
             if each.name not in self._inputs and documents.looks_like_object(each)
         ]
 
     def unread_folders_with_manifests(self) -> Sequence[FoundFile]:
         """Return the folders of dependencies or test data with files that look like objects."""
-        listed = documents.list_sources(
+        sources = documents.list_sources(
             self._named,
             self._exclude,
             self._include,
@@ -249,7 +251,7 @@ class DocumentStream:
         )
         return [
             each
-            for each in listed.not_read
+            for each in sources.not_read
             if any(map(documents.looks_like_object, yamlfile.listing([each.file.name]).files))
         ]
 
@@ -298,10 +300,10 @@ def read_documents_of_part(
     """
     shown = yamlfile.shown(part.source)
     if part.problem is not None:
-        read = yamlfile.FileParts(problems=(part.problem,))
+        parts = yamlfile.FileParts(problems=(part.problem,))
     else:
         text = part.part
-        read = yamlfile.read_parts_of_text(
+        parts = yamlfile.read_parts_of_text(
             text.text, shown, text.above, by_kustomize=by_kustomize, refuses_repeats=refuses_repeats
         )
-    return documents.documents_of_file(part.file, read, is_first=part.is_first)
+    return documents.documents_of_file(part.file, parts, is_first=part.is_first)

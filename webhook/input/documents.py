@@ -130,22 +130,22 @@ def read_documents(
         exclude: patterns of names, or of paths below a named folder, with `*` for any characters.
         patterns: returns the excluding patterns of a named folder; by default the patterns of its `.claimgateignore`.
     """
-    listed = list_sources(named, exclude, patterns=patterns)
-    not_read = map(yamlfile.problem_of_file_not_read, listed.not_read)
-    read = documents_of_files(listed.sources)
-    return replace(read, problems=(*listed.problems, *not_read, *read.problems), excluded=listed.excluded)
+    sources = list_sources(named, exclude, patterns=patterns)
+    not_read = map(yamlfile.problem_of_file_not_read, sources.not_read)
+    documents = documents_of_files(sources.sources)
+    return replace(documents, problems=(*sources.problems, *not_read, *documents.problems), excluded=sources.excluded)
 
 
 def documents_of_files(files: Iterable[InputFile]) -> InputDocuments:
     """Return the documents of files."""
-    read = [documents_of_file(each, yamlfile.read_parts(each)) for each in files]
+    inputs = [documents_of_file(each, yamlfile.read_parts(each)) for each in files]
     return InputDocuments(
-        documents=tuple(document for each in read for document in each.documents),
-        files=len(read),
-        problems=tuple(problem for each in read for problem in each.problems),
-        templates=tuple(template for each in read for template in each.templates),
-        others=tuple(other for each in read for other in each.others),
-        repeated=tuple(key for each in read for key in each.repeated),
+        documents=tuple(document for each in inputs for document in each.documents),
+        files=len(inputs),
+        problems=tuple(problem for each in inputs for problem in each.problems),
+        templates=tuple(template for each in inputs for template in each.templates),
+        others=tuple(other for each in inputs for other in each.others),
+        repeated=tuple(key for each in inputs for key in each.repeated),
     )
 
 
@@ -168,27 +168,29 @@ def list_sources(
     """
     problems: list[InputProblem] = []
     not_read: list[FoundFile] = []
-    every = list(_expanded_sources(named, problems, not_read, listing))
+    all_sources = list(_expanded_sources(named, problems, not_read, listing))
     find = patterns or ignore_patterns
     by_folder = {str(Path(name)): find(Path(name)) for name in named if Path(name).is_dir()}
 
-    names = [each.name for each in (*every, *(each.file for each in not_read))]
+    names = [each.name for each in (*all_sources, *(each.file for each in not_read))]
     excluded, included = _names_that_match(names, exclude), _names_that_match(names, include)
-    ignored = {name for folder, listed in by_folder.items() for name in _ignored_names(names, folder, listed)}
+    ignored = {
+        name for folder, names_in_folder in by_folder.items() for name in _ignored_names(names, folder, names_in_folder)
+    }
 
     def is_wanted(source: InputFile) -> bool:
         return source.name not in excluded and (not include or source.is_named or source.name in included)
 
-    wanted = list(filter(is_wanted, every))
-    sources = tuple(each for each in wanted if each.name not in ignored)
+    not_excluded = list(filter(is_wanted, all_sources))
+    sources = tuple(each for each in not_excluded if each.name not in ignored)
     unread = [each for each in not_read if is_wanted(each.file)]
-    kept = tuple(each for each in unread if each.file.name not in ignored)
+    reported = tuple(each for each in unread if each.file.name not in ignored)
     return InputSources(
         sources=sources,
         problems=tuple(problems),
-        excluded=len(every) - len(sources),
-        ignored=len(wanted) - len(sources) + len(unread) - len(kept),
-        not_read=kept,
+        excluded=len(all_sources) - len(sources),
+        ignored=len(not_excluded) - len(sources) + len(unread) - len(reported),
+        not_read=reported,
     )
 
 
@@ -228,24 +230,24 @@ def _ignored_names(names: Iterable[str], folder: str, patterns: Sequence[str]) -
     return ignored
 
 
-def documents_of_file(file: InputFile, read: yamlfile.FileParts, *, is_first: bool = True) -> InputDocuments:
+def documents_of_file(file: InputFile, parts: yamlfile.FileParts, *, is_first: bool = True) -> InputDocuments:
     """Return the documents of a file or a part of it."""
     source = file.name
     chart = templates.find_chart_of_template(Path(source))
-    lines = {each.line for each in read.problems}
-    is_template = (bool(chart) or (bool(read.problems) and not any(map(_is_beyond_bounds, read.problems)))) and (
+    lines = {each.line for each in parts.problems}
+    is_template = (bool(chart) or (bool(parts.problems) and not any(map(_is_beyond_bounds, parts.problems)))) and (
         templates.has_template_actions(file) or templates.has_variables_in_flow(file, lines)
     )
     if is_template and chart:
-        read = yamlfile.FileParts()
-    is_other = bool(read.problems) and not is_template and not file.is_named and not _could_be_manifest(file)
+        parts = yamlfile.FileParts()
+    is_other = bool(parts.problems) and not is_template and not file.is_named and not _could_be_manifest(file)
     return InputDocuments(
-        documents=tuple(_documents_of_source(source, read.documents)),
+        documents=tuple(_documents_of_source(source, parts.documents)),
         files=int(is_first),
-        problems=() if is_template or is_other else read.problems,
+        problems=() if is_template or is_other else parts.problems,
         templates=(templates.ChartTemplate(source, chart),) if is_template else (),
-        others=read.problems if is_other else (),
-        repeated=read.repeated,
+        others=parts.problems if is_other else (),
+        repeated=parts.repeated,
     )
 
 
@@ -256,12 +258,12 @@ def _is_beyond_bounds(problem: InputProblem) -> bool:
 
 def documents_of_text(text: str, source: str) -> InputDocuments:
     """Return the documents of a text. `source` is the name in their places."""
-    read = yamlfile.read_parts_of_text(text, source)
+    parts = yamlfile.read_parts_of_text(text, source)
     return InputDocuments(
-        documents=tuple(_documents_of_source(source, read.documents)),
+        documents=tuple(_documents_of_source(source, parts.documents)),
         files=1,
-        problems=read.problems,
-        repeated=read.repeated,
+        problems=parts.problems,
+        repeated=parts.repeated,
     )
 
 
@@ -289,12 +291,12 @@ def problem_of_nothing_read(
     if inputs.documents or inputs.problems or inputs.templates:
         return ()
     is_emptied = inputs.excluded and not inputs.files
-    why = (
+    reason = (
         f"--include, --exclude or {IGNORE_FILE} leaves out every file"
         if is_emptied
         else "expected YAML, JSON or NDJSON"
     )
-    message = f"no {expected} found; {why}"
+    message = f"no {expected} found; {reason}"
     return (InputProblem(message=message, file=" ".join(map(yamlfile.shown, named))),)
 
 
@@ -310,10 +312,10 @@ def _expanded_sources(
     itself = set(map(source_name, named))
     seen = set[str]()
     for name in named:
-        listed = listing([name])
-        problems += listed.problems
-        not_read += (each for each in listed.not_read if each.file.name not in itself)
-        for file in listed.files:
+        files_of_name = listing([name])
+        problems += files_of_name.problems
+        not_read += (each for each in files_of_name.not_read if each.file.name not in itself)
+        for file in files_of_name.files:
             if file.name not in seen:
                 seen.add(file.name)
                 yield InputFile(file.name) if file.name in itself else file

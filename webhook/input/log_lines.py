@@ -67,10 +67,10 @@ def list_log_files(named: Sequence[str]) -> Listed:
             logs = [each.file for each in walked if not each.reason and each.file.path.exists()]
             not_read += [each for each in walked if each.reason and not each.is_folder]
             if not logs:
-                told = (
+                message = (
                     f"has no logs; expected files with {' or '.join(_IN_NAMES)} in their names, or the name of a file"
                 )
-                problems.append(InputProblem(message=told, file=shown(name)))
+                problems.append(InputProblem(message=message, file=shown(name)))
             logs.sort(key=lambda each: (each.path.stat().st_mtime, each.path.name))
             files.update((each.name, each) for each in logs)
         else:
@@ -96,8 +96,8 @@ def read_log_parts(log: InputFile, open_file: OpenFile = open_file) -> Iterator[
     except _LineTooLongError:
         yield _part_with_problem(file, first, f"a line is longer than {LONGEST >> 20} MiB")
     except _UnpackedTooLargeError:
-        told = f"the gzip stream unpacks to more than {_MOST_UNPACKED} times its size; the part before it was read"
-        yield _part_with_problem(file, first, told)
+        message = f"the gzip stream unpacks to more than {_MOST_UNPACKED} times its size; the part before it was read"
+        yield _part_with_problem(file, first, message)
     except EOFError:
         yield _part_with_problem(file, first, "the gzip stream is cut off here; the part before it was read")
     except (gzip.BadGzipFile, zlib.error):
@@ -143,8 +143,8 @@ def _blocks(raw: IO[bytes]) -> Iterator[bytes]:
     Raises:
         _UnpackedTooLargeError: there are far more unpacked than packed bytes.
     """
-    begun = raw.peek(2)[:2] if hasattr(raw, "peek") else b""
-    if begun != _GZIP:
+    beginning = raw.peek(2)[:2] if hasattr(raw, "peek") else b""
+    if beginning != _GZIP:
         yield from iter(partial(raw.read, _PART), b"")
         return
     packed = _CountedBytes(raw)

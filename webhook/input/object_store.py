@@ -79,10 +79,10 @@ def _list_files(
                     )
                 )
         else:
-            listed = local([place])
-            files.update((each.name, each) for each in listed.files)
-            problems += listed.problems
-            not_read += listed.not_read
+            local_files = local([place])
+            files.update((each.name, each) for each in local_files.files)
+            problems += local_files.problems
+            not_read += local_files.not_read
     return Listed(files=tuple(files.values()), problems=tuple(problems), not_read=tuple(not_read))
 
 
@@ -101,8 +101,8 @@ def _files_of_address(address: str, is_wanted: Callable[[str], bool]) -> Iterato
     from fsspec.core import url_to_fs
 
     store, top = url_to_fs(address)
-    about: Mapping[str, Any] = store.info(top)
-    if about["type"] != "directory":
+    description: Mapping[str, Any] = store.info(top)
+    if description["type"] != "directory":
         yield address
         return
     named, marks, outer = address.partition("::")  # a chain such as zip://folder::s3://bucket/archive.zip

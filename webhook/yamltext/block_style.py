@@ -158,18 +158,18 @@ def _literal(lines: Sequence[str], first: int, indent: int) -> tuple[str, int]:
     margin = text[: len(text) - len(text.lstrip(" "))]
     if len(margin) <= indent or margin == text:
         raise UnsupportedStyleError
-    kept = [""] * (at - first)
+    text_lines = [""] * (at - first)
     while at < len(lines):
         if lines[at].startswith(margin):
-            kept.append(lines[at][len(margin) :])
+            text_lines.append(lines[at][len(margin) :])
         elif lines[at].strip(" "):
             break
         else:
-            kept.append("")
+            text_lines.append("")
         at += 1
-    if at == len(lines) and kept[-1]:  # the last line break is missing
+    if at == len(lines) and text_lines[-1]:  # the last line break is missing
         raise UnsupportedStyleError
-    return "\n".join(kept).rstrip("\n"), at
+    return "\n".join(text_lines).rstrip("\n"), at
 
 
 def _folded(text: str) -> str:

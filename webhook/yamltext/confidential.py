@@ -85,7 +85,7 @@ def _values_with_state(node: Any, inside: _Inside) -> Iterator[tuple[Any, _Insid
 def _spans_of_confidential_value(value: Any) -> Iterator[Span]:
     """Yield the place of a confidential value. Of a mapping, yield only the places of the values, not of the keys."""
     if isinstance(value, yaml.MappingNode):
-        yield from (_span(inner) for _, inner in value.value)
+        yield from (_span(node) for _, node in value.value)
     else:
         yield _span(value)
 
@@ -102,7 +102,7 @@ def without_confidential(value: JSON) -> JSON:
     if not isinstance(value, dict):
         return value
     is_secret = value.get("kind") == "Secret"
-    return {key: _hide_field(key, inner, is_secret=is_secret) for key, inner in value.items()}
+    return {key: _hide_field(key, item, is_secret=is_secret) for key, item in value.items()}
 
 
 def _hide_field(key: str, value: JSON, *, is_secret: bool) -> JSON:
@@ -117,7 +117,7 @@ def _hide_variable(value: JSON) -> JSON:
     """Return an environment variable with a hidden `value`. A `valueFrom` is kept."""
     if not isinstance(value, dict):
         return value
-    return {key: HIDDEN if key == "value" else without_confidential(inner) for key, inner in value.items()}
+    return {key: HIDDEN if key == "value" else without_confidential(item) for key, item in value.items()}
 
 
 def _hide_values(value: JSON) -> JSON:

@@ -36,9 +36,9 @@ def ignore_comments(lines: Sequence[str]) -> Mapping[int, Sequence[IgnoreComment
     for number, line in enumerate(lines, 1):
         stripped = line.lstrip()
         is_alone = stripped.startswith("#")
-        if MARK in line and count < _MOST and (read := _comment_in_line(line, number)) is not None:
+        if MARK in line and count < _MOST and (comment := _comment_in_line(line, number)) is not None:
             count += 1
-            (waiting if is_alone else comments.setdefault(number, [])).append(read)
+            (waiting if is_alone else comments.setdefault(number, [])).append(comment)
         if waiting and not is_alone:
             comments.setdefault(number, []).extend(waiting)
             waiting = []

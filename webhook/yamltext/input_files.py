@@ -364,8 +364,12 @@ def _regular_descriptor(name: str, mode: int, folder: int) -> int:
 
 def path_as_shown(file: str | Path) -> str:
     """Return a path for messages. A path below the working directory is relative to that directory."""
-    place, here = Path(file), Path.cwd()
-    return str(place.relative_to(here)) if place.is_absolute() and place.is_relative_to(here) else str(file)
+    place, current_folder = Path(file), Path.cwd()
+    return (
+        str(place.relative_to(current_folder))
+        if place.is_absolute() and place.is_relative_to(current_folder)
+        else str(file)
+    )
 
 
 def url_in_place_of_file(file: str | Path) -> str:

@@ -81,8 +81,8 @@ def is_unquoted_bracket_placeholder(value: JSON) -> bool:
     labels.
     """
     if isinstance(value, dict):
-        name, held = next(iter(value.items()), (None, None))
-        return len(value) == 1 and held is None and _is_match(_WORD_IN_BRACKETS, name)
+        name, inner_value = next(iter(value.items()), (None, None))
+        return len(value) == 1 and inner_value is None and _is_match(_WORD_IN_BRACKETS, name)
     if not isinstance(value, list) or len(value) != 1:
         return False
     item = value[0]

@@ -289,9 +289,11 @@ class JsonPlaces(Struct):
         lists = [length for length, step in enumerate(path) if isinstance(step, int)]
         if len(lists) > _MOST_LISTS:
             path, lists = path[: lists[_MOST_LISTS]], lists[:_MOST_LISTS]
-        known = next((place for place in reversed(range(len(lists))) if (at, path[: lists[place]]) in self.items), 0)
+        index_of_nearest = next(
+            (place for place in reversed(range(len(lists))) if (at, path[: lists[place]]) in self.items), 0
+        )
         begin, done = at, 0
-        for length in lists[known:]:
+        for length in lists[index_of_nearest:]:
             above, index = (at, path[:length]), int(path[length])
             if above not in self.items:
                 self.items[above] = jsontext.item_offsets(self.text, begin, path[done:length])

@@ -248,10 +248,10 @@ class _Reader:
             raise self._fail(event, "`<<` needs a mapping or a list of mappings")
         merged: dict[str, JSON] = {}
         for source in sources:
-            for key, inner in source.items():
-                merged.setdefault(key, inner)
-        for key, inner in merged.items():
-            if key in frame.container and not equal_as_json(frame.container[key], inner):
+            for key, item in source.items():
+                merged.setdefault(key, item)
+        for key, item in merged.items():
+            if key in frame.container and not equal_as_json(frame.container[key], item):
                 frame.overridden[key] = frame.merge
         frame.container |= merged
         frame.merged |= merged.keys()

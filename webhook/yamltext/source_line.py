@@ -32,12 +32,12 @@ class SourceLine(Struct, frozen=True):
         """Return the line cut to this number of characters, around the place."""
         if len(self.text) <= width:
             return self
-        inner = max(width - 2 * len(_MORE), 1)
-        start = max(0, min(self.column - 1 - min(_BEFORE, inner // 3), len(self.text) - inner))
+        width_of_text = max(width - 2 * len(_MORE), 1)
+        start = max(0, min(self.column - 1 - min(_BEFORE, width_of_text // 3), len(self.text) - width_of_text))
         before = _MORE if start else ""
-        after = _MORE if start + inner < len(self.text) else ""
+        after = _MORE if start + width_of_text < len(self.text) else ""
         column = self.column - start + len(before)
-        text = f"{before}{self.text[start : start + inner]}{after}"
+        text = f"{before}{self.text[start : start + width_of_text]}{after}"
         return SourceLine(text, column, max(1, min(self.length, len(text) - len(after) - column + 1)))
 
 

@@ -83,8 +83,8 @@ def summarize_templates(templates: Sequence[ChartTemplate]) -> str:
     chart = next((each.chart for each in templates if each.chart), "")
     some = counted(len(templates), "file is a template", "files are templates")
     first = f", first {templates[0].file}"
-    how = f"`helm template {chart or 'CHART'} | claimgate audit -`"
-    return f"{some} and not audited{first}: render the templates and audit the result, for example with {how}"
+    command = f"`helm template {chart or 'CHART'} | claimgate audit -`"
+    return f"{some} and not audited{first}: render the templates and audit the result, for example with {command}"
 
 
 _KEYS: Final = re.compile(

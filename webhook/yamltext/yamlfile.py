@@ -134,8 +134,8 @@ def read_parts_of_text(
         refuses_repeats: whether the text is a resource of kustomize, which refuses a mapping with a key twice.
     """
     dialect = _Dialect(by_kustomize and scalars.WORD_OF_YAML_1_1.search(text) is not None, refuses_repeats)
-    read = _read_parts_of_text(text, file, dialect)
-    return _moved(read, above) if above else read
+    parts = _read_parts_of_text(text, file, dialect)
+    return _moved(parts, above) if above else parts
 
 
 def _read_parts_of_text(text: str, file: str, dialect: _Dialect) -> FileParts:
@@ -235,10 +235,10 @@ def required_files(places: Iterable[str | Path], root: str = "") -> tuple[InputF
     Raises:
         InputError: a path does not exist, a folder cannot be listed, or a file or link in a folder may not be read.
     """
-    listed = listing(places, root)
-    if problems := (*listed.problems, *map(problem_of_file_not_read, listed.not_read)):
+    listing_of_places = listing(places, root)
+    if problems := (*listing_of_places.problems, *map(problem_of_file_not_read, listing_of_places.not_read)):
         raise InputError(*problems)
-    return listed.files
+    return listing_of_places.files
 
 
 def listing(places: Iterable[str | Path], root: str = "") -> Listed:
@@ -345,9 +345,9 @@ class _Source(Protocol):
 
 def _read_whole_text(text: str, file: str, dialect: _Dialect) -> FileParts:
     if file.endswith(_JSON) or text.lstrip()[:1] in ("{", "["):
-        read = _json(text, file, is_sure=file.endswith(_JSON))
-        if read is not None:
-            return read
+        parts = _json(text, file, is_sure=file.endswith(_JSON))
+        if parts is not None:
+            return parts
     source = yamltext.Places(text, words_are_text=dialect.words_are_text, refuses_repeats=dialect.refuses_repeats)
     repeated: list[yamltext.YamlError] = []
     try:
@@ -453,27 +453,27 @@ def _read_pieces(pieces: Sequence[_Piece], file: str, dialect: _Dialect) -> File
     repeated: list[InputProblem] = []
     for piece in pieces:
         try:
-            read = (
+            parts = (
                 _json(piece.text, file, is_sure=True) if piece.is_line else _read_whole_text(piece.text, file, dialect)
             )
         except InputError as error:
             problems += _shift_problems(error.problems, piece.above)
             continue
-        for each in read.documents if read else ():
+        for each in parts.documents if parts else ():
             source = _ShiftedSource(each._source, piece.above) if each._source else None  # noqa: SLF001
             documents.append(replace(each, index=len(documents), _source=source))
-        repeated += _shift_problems(read.repeated if read else (), piece.above)
+        repeated += _shift_problems(parts.repeated if parts else (), piece.above)
     return FileParts(tuple(documents), tuple(problems), tuple(repeated))
 
 
-def _moved(read: FileParts, above: int) -> FileParts:
+def _moved(parts: FileParts, above: int) -> FileParts:
     """Return the parts with places for a file that has `above` lines above the text."""
     documents = tuple(
         replace(each, _source=_ShiftedSource(each._source, above)) if each._source else each  # noqa: SLF001 - of this module
-        for each in read.documents
+        for each in parts.documents
     )
     return FileParts(
-        documents, tuple(_shift_problems(read.problems, above)), tuple(_shift_problems(read.repeated, above))
+        documents, tuple(_shift_problems(parts.problems, above)), tuple(_shift_problems(parts.repeated, above))
     )
 
 
