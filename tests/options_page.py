@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from webhook.settings.setting import declared_settings
-from webhook.settings.shared import NOT_OF_SERVER, REPORT_FLAGS, Verb, ReportSettings, ReviewSettings, reason_left_out
+from webhook.settings.shared import NOT_OF_SERVER, REPORT_FLAGS, ReportSettings, ReviewSettings, Verb, reason_left_out
 
 PAGE = Path(__file__).parents[1] / "docs" / "options.md"
 DOORS: tuple[Verb, ...] = get_args(Verb)

@@ -28,7 +28,7 @@ from webhook.server.served_state import ServedState
 from webhook.settings import values
 from webhook.settings.serving import ServerSettings
 from webhook.settings.setting import Setting, declare_option, declare_setting, declared_settings
-from webhook.settings.shared import LEFT_OUT, NOT_OF_SERVER, REPORT_FLAGS, Verb, ReviewSettings, settings_of_verb
+from webhook.settings.shared import LEFT_OUT, NOT_OF_SERVER, REPORT_FLAGS, ReviewSettings, Verb, settings_of_verb
 from webhook.typer_application import create_typer_application
 
 

@@ -287,6 +287,6 @@ def _review_one_object(
         at = document.place()
         raise InputError(InputProblem(message=error.message, file=at.file, line=at.line, column=at.column)) from None
     engine.evaluations.clear()
-    door = LocalAnswerer(policies=policies, cluster=each.cluster, options=ReviewOptions(advice=True), explains=True)
-    outcome = run_phases(each.attributes, question.phase, door)
+    answerer = LocalAnswerer(policies=policies, cluster=each.cluster, options=ReviewOptions(advice=True), explains=True)
+    outcome = run_phases(each.attributes, question.phase, answerer)
     return review_of_object_as_json(document, each, outcome, policies, tuple(engine.evaluations))

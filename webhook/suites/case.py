@@ -124,13 +124,13 @@ class Request(Struct, frozen=True, kw_only=True):
 def answer_of_case(request: Request, options: ReviewOptions = _ADVICE, *, explains: bool = False) -> PhasesOutcome:
     """Return the answer to a request. The default options are the options of admission, with advice."""
     cluster = ClusterWithAssumedNamespaces(FilesCluster(request.context, is_whole=request.context_is_whole))
-    door = LocalAnswerer(
+    answerer = LocalAnswerer(
         policies=request.policies,
         cluster=cluster,
         options=replace(options, authorizer=ListedAuthorizer(request.authorizer)),
         explains=explains,
     )
-    return run_phases(request.attributes, request.phase, door)
+    return run_phases(request.attributes, request.phase, answerer)
 
 
 def policies_of_case(objects: Iterable[JSON], how: Options) -> PolicySet:

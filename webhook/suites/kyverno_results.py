@@ -108,8 +108,8 @@ def results_for_resource(attributes: Attributes, evaluation: Evaluation) -> Iter
 
 
 def _evaluate(attributes: Attributes, evaluation: Evaluation) -> PhasesOutcome:
-    door = LocalAnswerer(policies=evaluation.policies, cluster=evaluation.cluster, explains=True)
-    return run_phases(attributes, "mutate" if evaluation.policies.mutating else "validate", door)
+    answerer = LocalAnswerer(policies=evaluation.policies, cluster=evaluation.cluster, explains=True)
+    return run_phases(attributes, "mutate" if evaluation.policies.mutating else "validate", answerer)
 
 
 def _status_of_policy(
