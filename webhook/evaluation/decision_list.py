@@ -170,11 +170,11 @@ def _actions_by_place(
     codes = dict.fromkeys(problem.code for each in failed for problem in deadline.charge_for_items(each.problems))
     catalogues = [policy.catalogue for policy in named.values()]
     rules = (rules[code] for code in codes for rules in catalogues if code in rules)
-    wanted = {other for rule in rules for other in rule.yields_to}
+    yielding_to = {other for rule in rules for other in rule.yields_to}
     places: dict[_Place, set[ValidationAction]] = {}
-    for decision in failed if wanted else ():
+    for decision in failed if yielding_to else ():
         for place in deadline.charge_for_items([*_places_of_problems(decision)]):
-            if place[0] in wanted:
+            if place[0] in yielding_to:
                 places.setdefault(place, set()).update(decision.actions)
     return places
 

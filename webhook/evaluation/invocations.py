@@ -342,9 +342,9 @@ def _record_targets_in_trace(
         part = _unmatched_part_of_criteria(policy.criteria, context.attributes, context.objects.sent, context)
         trace.record_unmatched_request(policy, context.attributes, part)
     _record_unmatched_objects(policy, None, _targets_not_among(inside, targets), context)
-    listed = {id(each.binding) for each in candidate.bindings}
+    bindings = {id(each.binding) for each in candidate.bindings}
     for binding in policy.bindings:
-        if id(binding) not in listed:
+        if id(binding) not in bindings:
             _record_unmatched_objects(policy, binding, targets, context)
 
 

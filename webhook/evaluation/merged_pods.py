@@ -74,8 +74,11 @@ class MergedPod(Struct, frozen=True, kw_only=True):
         is_own = own is not None and get(own, path) == get(self.podset.template, path)
         origin = self.virtual.job.path_for_runtime_problem(is_own=is_own)
         place = f"{path_as_text(self.path)}.{origin}" if self.path else origin
-        where = f"{path_as_text(path)}{message}" if path else message
-        return place, f"{place}: in replicated job `{self.virtual.name}` of {runtime}{', ' if path else ': '}{where}"
+        place_in_pod = f"{path_as_text(path)}{message}" if path else message
+        return (
+            place,
+            f"{place}: in replicated job `{self.virtual.name}` of {runtime}{', ' if path else ': '}{place_in_pod}",
+        )
 
 
 class PartialPod(Struct, frozen=True, kw_only=True):
@@ -85,56 +88,60 @@ class PartialPod(Struct, frozen=True, kw_only=True):
 
     path: FieldPath
     kind: str
-    made: MadePod
+    made_pod: MadePod
 
     @property
     def name(self) -> str:
-        return self.made.name
+        return self.made_pod.name
 
     @property
     def podset(self) -> PodSet:
         """Return the pod set, with the place of the fields."""
-        return PodSet(name=self.made.name, path=(*self.path, *self.made.at), template=self.made.pod, elsewhere=True)
+        return PodSet(
+            name=self.made_pod.name, path=(*self.path, *self.made_pod.at), template=self.made_pod.pod, elsewhere=True
+        )
 
     def locate(self, path: FieldPath, message: str) -> tuple[str, str]:
         """Return the place from which a field of the pod comes, and the message with this place."""
-        place = path_as_text((*self.path, *self.made.locate(path)))
+        place = path_as_text((*self.path, *self.made_pod.locate(path)))
         return place, f"{place}{message}" if path else f"{place}: {message}"
 
     def pod(self, attributes: Attributes, deadline: Deadline) -> JSON:
         """Return the known part of the pod, as an API server would send it."""
-        made = self.made
+        made_pod = self.made_pod
         error_text = f"`{{}}` of the pods of {self.kind} is not known, because their controller sets it"
-        whole = with_api_defaults(pod_as_sent(_decoded_pod(made.pod, attributes, deadline), deadline), POD, deadline)
+        whole = with_api_defaults(
+            pod_as_sent(_decoded_pod(made_pod.pod, attributes, deadline), deadline), POD, deadline
+        )
         spec = whole["spec"]
         containers = [
             PartialObject(
-                {name: each[name] for name in each if name in made.known_in_container}
-                | _partial_resources(each, made, error_text, f"spec.containers[{index}]."),
-                made.known_in_container.__contains__,
+                {name: each[name] for name in each if name in made_pod.known_in_container}
+                | _partial_resources(each, made_pod, error_text, f"spec.containers[{index}]."),
+                made_pod.known_in_container.__contains__,
                 f"spec.containers[{index}].",
                 error_text,
             )
             for index, each in enumerate(spec["containers"])
         ]
-        known = {name: spec[name] for name in spec if name in made.known_in_spec}
+        known_spec = {name: spec[name] for name in spec if name in made_pod.known_in_spec}
         partial = PartialObject(
-            {**known, "containers": containers}, made.known_in_spec.__contains__, "spec.", error_text
+            {**known_spec, "containers": containers}, made_pod.known_in_spec.__contains__, "spec.", error_text
         )
         return {**whole, "spec": partial}
 
 
-def _partial_resources(container: JSON, made: MadePod, error_text: str, where: str) -> JSON:
+def _partial_resources(container: JSON, made_pod: MadePod, error_text: str, path_of_container: str) -> JSON:
     """Return `resources` of a container with its unknown parts; {} if there are no unknown parts."""
-    if not made.hidden_limits or "resources" not in made.known_in_container:
+    if not made_pod.hidden_limits or "resources" not in made_pod.known_in_container:
         return {}
     resources = container.get("resources") or {}
 
     def is_known(name: str) -> bool:
-        return name not in made.hidden_limits
+        return name not in made_pod.hidden_limits
 
     sides = {
-        side: PartialObject(resources.get(side) or {}, is_known, f"{where}resources.{side}.", error_text)
+        side: PartialObject(resources.get(side) or {}, is_known, f"{path_of_container}resources.{side}.", error_text)
         for side in ("limits", "requests")
     }
     return {"resources": {**resources, **sides}}
@@ -169,15 +176,17 @@ def pod_of_partial_template(pod: JSON, partial: PartialTemplate, deadline: Deadl
             body[name] = {**body.get(name, {}), **more}
     containers = spec.get("containers") if "containers" in partial.whole_lists else None
     fields = {name: each for name, each in spec.items() if name not in partial.hidden_in_pod and name != "containers"}
-    known = _KnownParts(deadline, "spec.", whole_lists=partial.whole_lists, absent=partial.absent).of(fields)
+    known_spec = _KnownParts(deadline, "spec.", whole_lists=partial.whole_lists, absent=partial.absent).of(fields)
     if containers:
         main = partial.index_of_main_container(containers)
         parts = [
             _KnownParts(deadline, f"spec.containers[{index}].", hidden=partial.hidden if index == main else frozenset())
             for index in range(len(containers))
         ]
-        known = known.with_field("containers", [part.of(each) for part, each in zip(parts, containers, strict=True)])
-    return _KnownParts(deadline, "").of({**sent, "metadata": metadata}).with_field("spec", known)
+        known_spec = known_spec.with_field(
+            "containers", [part.of(each) for part, each in zip(parts, containers, strict=True)]
+        )
+    return _KnownParts(deadline, "").of({**sent, "metadata": metadata}).with_field("spec", known_spec)
 
 
 class _KnownParts(Struct, frozen=True):
@@ -232,8 +241,8 @@ def pods_outside_object(attributes: Attributes, table: Table, view: ClusterView)
     missing: list[MissingObject] = []
     if attributes.is_plain:
         pods += _partial_pods(obj, table, view.deadline)
-        read = {pod.kind for pod in pods if isinstance(pod, PartialPod)}
-        missing += (each for each in unread_pods(obj, table, view.deadline) if each.kind not in read)
+        kinds_read = {pod.kind for pod in pods if isinstance(pod, PartialPod)}
+        missing += (each for each in unread_pods(obj, table, view.deadline) if each.kind not in kinds_read)
     if not (jobs or pods):
         return PodsOutsideObject(missing=tuple(missing))
     if jobs:
@@ -254,21 +263,21 @@ def pods_outside_object(attributes: Attributes, table: Table, view: ClusterView)
 def _partial_pods(obj: JSON, table: Table, deadline: Deadline) -> Iterator[PartialPod]:
     """Yield the pods that controllers create from single fields of an object, or of objects inside it."""
     inside = embedded_objects(obj, table, deadline)
-    places = [((), obj), *((inner.path, inner.object) for inner in deadline.items_with_clock_checks(inside))]
+    places = [((), obj), *((embedded.path, embedded.object) for embedded in deadline.items_with_clock_checks(inside))]
     for path, each in places:
         row = table.row(*group_kind(each))
         if row is not None:
             for pod in made_pods(each, row, deadline) or ():
-                yield PartialPod(path=path, kind=row.kind, made=pod)
+                yield PartialPod(path=path, kind=row.kind, made_pod=pod)
 
 
 def _train_jobs(obj: JSON, table: Table, view: ClusterView) -> Iterator[tuple[FieldPath, JSON]]:
     """Yield the TrainJobs in an object with their paths. A TrainJob yields itself."""
     if group_kind(obj) == TRAIN_JOB:
         yield (), obj
-    for inner in view.deadline.items_with_clock_checks(embedded_objects(obj, table, view.deadline)):
-        if group_kind(inner.object) == TRAIN_JOB:
-            yield inner.path, decode_object(inner.object, inner.row.gvk, view.deadline).value
+    for embedded in view.deadline.items_with_clock_checks(embedded_objects(obj, table, view.deadline)):
+        if group_kind(embedded.object) == TRAIN_JOB:
+            yield embedded.path, decode_object(embedded.object, embedded.row.gvk, view.deadline).value
 
 
 class PartialObject(dict[str, Any]):

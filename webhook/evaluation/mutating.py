@@ -90,10 +90,10 @@ def apply_mutating_policies(context: RequestContext) -> tuple[JSON, tuple[Decisi
     run = MutationRun(attributes.object)
     run.run_round(concerned, context)
     if run.is_dirty and run.reinvocable and not run.is_denied:
-        again = replace(attributes, object=run.object)
+        second_request = replace(attributes, object=run.object)
         run.only = frozenset(run.reinvocable)
-        second = context.of_other_request(again)  # the trace explains only the first round
-        run.run_round(policies_that_may_concern(policies.mutating_for(again), second), second)
+        second = context.of_other_request(second_request)  # the trace explains only the first round
+        run.run_round(policies_that_may_concern(policies.mutating_for(second_request), second), second)
     decisions = tuple(run.decisions.decisions)
     if run.definition is None or not run.is_dirty:
         return run.object, decisions
@@ -269,9 +269,11 @@ class MutationRun(Struct):
         names = build_activation(invocation, budget)
         with record_origins() as origins:
             value = budget.evaluate(change.expression, names)
-        given = JsonPartTracker(names.values(), context.deadline, origins)
+        tracker = JsonPartTracker(names.values(), context.deadline, origins)
         shown = target.object_for_mutations(context.deadline)
-        changed = apply_mutation(change, value, shown, target.kind, context.deadline, given=given, crd=crd, sent=sent)
+        changed = apply_mutation(
+            change, value, shown, target.kind, context.deadline, tracker=tracker, crd=crd, sent=sent
+        )
         return changed, shown
 
     def _is_time_over(self, invocation: Invocation) -> bool:

@@ -40,7 +40,7 @@ def apply_mutation(
     kind: GroupVersionKind,
     deadline: Deadline,
     *,
-    given: patchvalues.JsonPartTracker,
+    tracker: patchvalues.JsonPartTracker,
     crd: JSON = None,
     sent: JSON = None,
 ) -> JSON:
@@ -52,7 +52,7 @@ def apply_mutation(
         obj: the current object.
         kind: the kind of the object.
         deadline: the deadline of the review.
-        given: finds the parts of `value` that come from objects that the expression has read.
+        tracker: finds the parts of `value` that come from objects that the expression has read.
         crd: the CustomResourceDefinition of a custom kind, if it is known.
         sent: the object before the first mutation.
 
@@ -64,23 +64,23 @@ def apply_mutation(
     patchvalues.require_bounded_value(value, deadline)
     declared = schema_of_definition(crd, kind.version) if crd else None
     if change.kind == "JSONPatch":
-        changed = _patch_object(value, obj, kind, deadline, given)
+        changed = _patch_object(value, obj, kind, deadline, tracker)
     else:
         refuse_wrong_type_names(value)
         head = {"apiVersion": obj.get("apiVersion"), "kind": obj.get("kind")}
-        wanted = {**patchvalues.apply_configuration_of_value(value, given), **head}
+        applied = {**patchvalues.apply_configuration_of_value(value, tracker), **head}
         deadline.check_clock()  # the merge itself does not read the clock
-        merged = configuration.apply_configuration(obj, wanted, kind, crd=crd, sent=sent, deadline=deadline)
-        if given.has_nil:
+        merged = configuration.apply_configuration(obj, applied, kind, crd=crd, sent=sent, deadline=deadline)
+        if tracker.has_nil:
             merged = structural.object_as_stored(merged, declared.schema if declared else None, deadline)
         changed = convert_applied_object(merged, obj, kind, deadline)
     return structural.with_schema_defaults(changed, declared.schema, deadline) if declared else changed
 
 
 def _patch_object(
-    value: Any, obj: JSON, kind: GroupVersionKind, deadline: Deadline, given: patchvalues.JsonPartTracker
+    value: Any, obj: JSON, kind: GroupVersionKind, deadline: Deadline, tracker: patchvalues.JsonPartTracker
 ) -> JSON:
-    operations = [_operation_as_json(each, given) for each in deadline.items_with_clock_checks(value)]
+    operations = [_operation_as_json(each, tracker) for each in deadline.items_with_clock_checks(value)]
     if not operations:
         return obj
     try:
@@ -92,14 +92,14 @@ def _patch_object(
     return decode_patched_object(patched, obj, kind, deadline)
 
 
-def _operation_as_json(value: Struct, given: patchvalues.JsonPartTracker) -> JSON:
+def _operation_as_json(value: Struct, tracker: patchvalues.JsonPartTracker) -> JSON:
     operation: dict[str, JSON] = {"op": value.get("op", ""), "path": value.get("path", "")}
     if value.get("from"):
         operation["from"] = value["from"]
     if "value" in value:
         if type(value["value"]) is Struct:
             refuse_wrong_type_names(value["value"])
-        operation["value"] = patchvalues.json_value(value["value"], given)
+        operation["value"] = patchvalues.json_value(value["value"], tracker)
     return operation
 
 
@@ -178,12 +178,12 @@ class TemplateRewriting:
         """Return the object with the value `new` at a path."""
         if not path:
             return new
-        root = inner = self._copy_once(obj)
+        root = parent = self._copy_once(obj)
         for step in path[:-1]:
-            copy = self._copy_once(inner[step])
-            inner[step] = copy
-            inner = copy
-        inner[path[-1]] = new
+            copy = self._copy_once(parent[step])
+            parent[step] = copy
+            parent = copy
+        parent[path[-1]] = new
         return root
 
     def _copy_once(self, value: JSON) -> JSON:
@@ -197,16 +197,16 @@ def with_changed_pod(
     obj: JSON, target: EvaluationTarget, pod: JSON, rewriting: TemplateRewriting | None = None
 ) -> JSON:
     """Return the whole object after the virtual Pod of a template changed. Unchanged parts stay the same values."""
-    into = rewriting or TemplateRewriting()
+    own_rewriting = rewriting or TemplateRewriting()
     podset, before = target.podset, target.written
     if pod is before:
         return obj
     if podset is None:
         return pod if target.match.conversion == "none" else {**pod, "apiVersion": obj["apiVersion"]}
     if podset.metadata:
-        obj = _with_changed_metadata(obj, podset, metadata_of(before), metadata_of(pod), into)
+        obj = _with_changed_metadata(obj, podset, metadata_of(before), metadata_of(pod), own_rewriting)
     if podset.bare:
-        return obj if pod.get("spec") is before["spec"] else into.put(obj, podset.path, pod.get("spec"))
+        return obj if pod.get("spec") is before["spec"] else own_rewriting.put(obj, podset.path, pod.get("spec"))
     template = dict(podset.template)
     if "spec" not in pod:
         template.pop("spec", None)
@@ -215,17 +215,19 @@ def with_changed_pod(
     if podset.metadata:
         own = paths.get(obj, podset.path)
         return (
-            obj if template.get("spec") is own.get("spec") else into.put(obj, (*podset.path, "spec"), template["spec"])
+            obj
+            if template.get("spec") is own.get("spec")
+            else own_rewriting.put(obj, (*podset.path, "spec"), template["spec"])
         )
     if pod.get("metadata") is not before["metadata"]:
         added = not metadata_of(podset.template).get("namespace")
         metadata = {k: v for k, v in metadata_of(pod).items() if not (added and k == "namespace")}
         if metadata or "metadata" in template:
             template["metadata"] = metadata
-    return into.put(obj, podset.path, template)
+    return own_rewriting.put(obj, podset.path, template)
 
 
-def _with_changed_metadata(obj: JSON, podset: PodSet, before: JSON, after: JSON, into: TemplateRewriting) -> JSON:
+def _with_changed_metadata(obj: JSON, podset: PodSet, before: JSON, after: JSON, rewriting: TemplateRewriting) -> JSON:
     """Return the object with a pod's changed labels and annotations, at the places from which the pod gets them.
 
     Additions are written to the last place, which overrides the earlier places. Removals apply to all places.
@@ -236,11 +238,11 @@ def _with_changed_metadata(obj: JSON, podset: PodSet, before: JSON, after: JSON,
         removed = old.keys() - new.keys()
         for place in podset.metadata:
             own = paths.get(obj, (*place, name)) or {}
-            wanted = {key: value for key, value in own.items() if key not in removed}
+            new_texts = {key: value for key, value in own.items() if key not in removed}
             if place == podset.metadata[-1]:
-                wanted = {**wanted, **added}
-            if wanted != own:
-                obj = into.put(obj, (*place, name), wanted)
+                new_texts = {**new_texts, **added}
+            if new_texts != own:
+                obj = rewriting.put(obj, (*place, name), new_texts)
     return obj
 
 

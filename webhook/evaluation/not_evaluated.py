@@ -150,11 +150,11 @@ def decision_of_unconverted_object(policy: Policy, binding: Binding, target: Eva
 
 def sentence_about_other_version(target: EvaluationTarget) -> str:
     """Return the sentence that a policy names another version than the object has, with the fix."""
-    sent, wanted = target.attributes.resource, target.match.resource
+    sent, named = target.attributes.resource, target.match.resource
     name = f"{sent.resource}.{sent.group}" if sent.group else sent.resource
     return (
-        f"the policy names {wanted.version} of {name}, the object came as {sent.version}, and claimgate cannot convert "
-        f"it: name {sent.version} in matchConstraints of the policy, too, or register the webhook for {wanted.version} "
+        f"the policy names {named.version} of {name}, the object came as {sent.version}, and claimgate cannot convert "
+        f"it: name {sent.version} in matchConstraints of the policy, too, or register the webhook for {named.version} "
         "alone, so that the API server converts"
     )
 
@@ -207,8 +207,8 @@ def errors_of_interrupted_policies(
 
 def _bindings_that_may_match(candidate: Candidate, context: RequestContext) -> Iterator[Binding]:
     if _may_criteria_match(candidate.policy.criteria, context):
-        listed = (each.binding for each in candidate.bindings)
-        yield from (each for each in listed if each.criteria is None or _may_criteria_match(each.criteria, context))
+        bindings = (each.binding for each in candidate.bindings)
+        yield from (each for each in bindings if each.criteria is None or _may_criteria_match(each.criteria, context))
 
 
 def _may_criteria_match(criteria: Criteria, context: RequestContext) -> bool:
@@ -254,13 +254,13 @@ def _undecoded_decision(target: EvaluationTarget, policy: Policy) -> Decision:
 
 def missing_objects_of_fields(rule: Validation, invocation: Invocation) -> Sequence[MissingObject]:
     """Return the missing objects that a rule needs for the fields of facts that it reads."""
-    lacking: dict[MissingObject, None] = {}
+    missing: dict[MissingObject, None] = {}
     for name, fields in rule.facts.items():
         if name != PROBLEMS:
             result = fact_as_cel_value(name, invocation)
             if result.missing:
-                lacking.update(dict.fromkeys(result.missing_objects_of_fields(None if WHOLE in fields else fields)))
-    return tuple(lacking)
+                missing.update(dict.fromkeys(result.missing_objects_of_fields(None if WHOLE in fields else fields)))
+    return tuple(missing)
 
 
 def unchecked_problems(rule: Validation, invocation: Invocation) -> Sequence[Listed]:
@@ -278,10 +278,10 @@ def unchecked_problems(rule: Validation, invocation: Invocation) -> Sequence[Lis
     problems = (
         problem for group in invocation.policy.checks for problem in problems_of_group(group, subject).unchecked
     )
-    listed = problems_with_actions(problems, invocation, advice=shows_advice(invocation))
-    if not listed:
+    with_actions = problems_with_actions(problems, invocation, advice=shows_advice(invocation))
+    if not with_actions:
         return ()
-    values = [(each, problem_as_cel_value(*each)) for each in listed]
+    values = [(each, problem_as_cel_value(*each)) for each in with_actions]
     budget = context.cost_budget(RUNTIME_BUDGET)
     names = build_activation(invocation, budget)
     names[PROBLEMS] = [shown for _, shown in values]
@@ -294,4 +294,4 @@ def unchecked_problems(rule: Validation, invocation: Invocation) -> Sequence[Lis
     except EvaluationError as error:
         if isinstance(error, BudgetExceeded) or context.deadline.is_over:
             raise
-    return listed
+    return with_actions

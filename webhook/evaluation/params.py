@@ -136,15 +136,15 @@ def _with_own_keys(
 def _params_named_or_selected(
     kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster, deadline: Deadline
 ) -> Sequence[JSON]:
-    where = _namespace_of_params(kind, source, namespace, cluster)
+    namespace_of_params = _namespace_of_params(kind, source, namespace, cluster)
     if source.name:
-        param = cluster.get(kind, where, source.name)
+        param = cluster.get(kind, namespace_of_params, source.name)
         params = () if param is None else (_param_with_kind(param, kind),)
     else:
-        selected = _params_selected(kind, source, where, cluster, deadline)
+        selected = _params_selected(kind, source, namespace_of_params, cluster, deadline)
         params = tuple(_param_with_kind(param, kind) for param in selected)
     if not params and source.denies_absence:
-        raise MissingParams(_missing_params_in_words(kind, source, where))
+        raise MissingParams(_missing_params_in_words(kind, source, namespace_of_params))
     return params
 
 
@@ -178,8 +178,8 @@ def _params_selected(
     chosen = source.selector
     if chosen is None:
         return ()
-    listed = cluster.list(kind, namespace or None, chosen.text)
-    params = [param for param in charge_for_objects(listed, deadline) if chosen.selects(param)]
+    objects = cluster.list(kind, namespace or None, chosen.text)
+    params = [param for param in charge_for_objects(objects, deadline) if chosen.selects(param)]
     return sorted(
         params,
         key=lambda param: (

@@ -71,7 +71,7 @@ def require_bounded_value(value: Any, deadline: Deadline, named: str = "the valu
     while level:
         if depth > _DEEPEST:
             raise PatchError(f"{named} is nested deeper than {MAX_DEPTH} levels")
-        inner: list[Any] = []
+        next_level: list[Any] = []
         for each in level:
             parts = _parts_of_value(each)
             deadline.spend(1 + len(parts))
@@ -86,8 +86,8 @@ def require_bounded_value(value: Any, deadline: Deadline, named: str = "the valu
             deadline.spend(size // CHARACTERS)
             if left < 0:
                 raise PatchError(f"{named} has more than {MOST_BYTES >> 20} MiB as JSON")
-            inner += parts
-        depth, level = depth + 1, inner
+            next_level += parts
+        depth, level = depth + 1, next_level
 
 
 def _parts_of_value(value: Any) -> Collection[Any]:
@@ -124,9 +124,9 @@ class JsonPartTracker:
 
     def origin_of_list(self, value: list[Any]) -> Origin | Literal["given", "values"]:
         """Return the Go type of a list."""
-        known = self._origins.get(id(value))
-        if known is not None:
-            return known[0]
+        origin = self._origins.get(id(value))
+        if origin is not None:
+            return origin[0]
         return "given" if self.has(value) else "values"
 
     def _identities_of_parts(self) -> set[int]:
@@ -136,71 +136,71 @@ class JsonPartTracker:
             each = waiting.pop()
             self._deadline.spend(1 + len(each))
             ids.add(id(each))
-            inner = each.values() if type(each) is dict else each
-            waiting += [one for one in inner if type(one) in (dict, list) and id(one) not in ids]
+            parts = each.values() if type(each) is dict else each
+            waiting += [part for part in parts if type(part) in (dict, list) and id(part) not in ids]
         return ids
 
 
-def apply_configuration_of_value(value: Struct, given: JsonPartTracker | None = None) -> JSON:
+def apply_configuration_of_value(value: Struct, tracker: JsonPartTracker | None = None) -> JSON:
     """Return the apply configuration of an `Object{…}`. Values that are not JSON in Go become a NonJsonValue or a
     NilList.
 
     Args:
         value: the structure.
-        given: knows the lists and maps in the value that are JSON.
+        tracker: knows the lists and maps in the value that are JSON.
 
     Raises:
         PatchError: a field of the object itself cannot be converted.
     """
     try:
-        return _converted_fields(value, given or JsonPartTracker())
+        return _converted_fields(value, tracker or JsonPartTracker())
     except _UnconvertibleField as error:
         raise PatchError(f"invalid return type: {error}") from None
 
 
-def _converted_fields(value: Struct, given: JsonPartTracker) -> dict[str, JSON]:
+def _converted_fields(value: Struct, tracker: JsonPartTracker) -> dict[str, JSON]:
     values: dict[str, JSON] = {}
     for name, item in value.items():
         try:
-            values[name] = _converted_field(item, given)
+            values[name] = _converted_field(item, tracker)
         except _UnconvertibleField as error:
             raise _UnconvertibleField(f'fail to convert field "{name}": {error}') from None
     return values
 
 
-def _converted_field(value: Any, given: JsonPartTracker) -> JSON:
+def _converted_field(value: Any, tracker: JsonPartTracker) -> JSON:
     kind = type(value)
-    if kind is list and given.origin_of_list(value) == "values":
+    if kind is list and tracker.origin_of_list(value) == "values":
         if not value:
-            given.has_nil = True
+            tracker.has_nil = True
             return NilList()
-        return [_converted_item(item, given) for item in value]
-    if kind in MAPS and kind is not Struct and not given.has(value):
-        return {_text_of_key(key): _converted_item(item, given) for key, item in map_items(value)}
-    return _converted_item(value, given)
+        return [_converted_item(item, tracker) for item in value]
+    if kind in MAPS and kind is not Struct and not tracker.has(value):
+        return {_text_of_key(key): _converted_item(item, tracker) for key, item in map_items(value)}
+    return _converted_item(value, tracker)
 
 
-def _converted_item(value: Any, given: JsonPartTracker) -> JSON:
+def _converted_item(value: Any, tracker: JsonPartTracker) -> JSON:
     """Return a value as an element of a list or a map."""
     kind = type(value)
     if kind is Struct:
         try:
-            return _converted_fields(value, given)
+            return _converted_fields(value, tracker)
         except _UnconvertibleField as error:
             return NonJsonValue("*types.Err", str(error))
     if kind is Optional:
-        return _converted_item(value.value, given) if value.present else None
+        return _converted_item(value.value, tracker) if value.present else None
     if kind is list:
-        return _converted_list(value, given)
+        return _converted_list(value, tracker)
     if kind in MAPS:
-        return to_json(value) if given.has(value) else _converted_map(value)
+        return to_json(value) if tracker.has(value) else _converted_map(value)
     return _converted_scalar(value)
 
 
-def _converted_list(value: list[Any], given: JsonPartTracker) -> JSON:
-    origin = given.origin_of_list(value)
+def _converted_list(value: list[Any], tracker: JsonPartTracker) -> JSON:
+    origin = tracker.origin_of_list(value)
     if origin == "joined":
-        return [_converted_item(item, given) for item in value]
+        return [_converted_item(item, tracker) for item in value]
     if origin == "given":
         return to_json(value)
     quoted = ", ".join(map(_format_like_percent_sharp_v, value))
@@ -267,8 +267,8 @@ def _converted_scalar(value: Any) -> JSON:
 def _moment_as_go_string(shown: str) -> str:
     """Convert a time in RFC 3339 (UTC) to the text of Go's Time.GoString."""
     year, month, day, hour, minute, second, fraction = re.split(r"[-T:.]", f"{shown.removesuffix('Z')}.0")[:7]
-    numbers = (day, hour, minute, second, fraction.ljust(9, "0"))
-    return f"time.Date({int(year)}, time.{month_name[int(month)]}, {', '.join(str(int(n)) for n in numbers)}, time.UTC)"
+    parts = (day, hour, minute, second, fraction.ljust(9, "0"))
+    return f"time.Date({int(year)}, time.{month_name[int(month)]}, {', '.join(str(int(n)) for n in parts)}, time.UTC)"
 
 
 def go_duration(nanoseconds: int) -> str:
@@ -293,7 +293,7 @@ def _decimal_of_units(value: int, size: int) -> str:
     return f"{whole}.{fraction:0{digits}d}".rstrip("0").rstrip(".") if fraction else str(whole)
 
 
-def json_value(value: Any, given: JsonPartTracker | None = None) -> JSON:
+def json_value(value: Any, tracker: JsonPartTracker | None = None) -> JSON:
     """Return the JSON of a value in a JSONPatch.
 
     Raises:
@@ -301,15 +301,15 @@ def json_value(value: Any, given: JsonPartTracker | None = None) -> JSON:
     """
     kind = type(value)
     if kind is Struct:
-        return _converted_structure(value, given or JsonPartTracker())
+        return _converted_structure(value, tracker or JsonPartTracker())
     if kind is Optional:
         if not value.present:
             raise PatchError(f"{_NOT_JSON}optional.none() dereference")
-        return json_value(value.value, given)
+        return json_value(value.value, tracker)
     if kind in MAPS:
-        return {_map_key_as_text(key): json_value(item, given) for key, item in map_items(value)}
+        return {_map_key_as_text(key): json_value(item, tracker) for key, item in map_items(value)}
     if kind is list:
-        return [json_value(item, given) for item in value]
+        return [json_value(item, tracker) for item in value]
     if kind in (int, UInt):
         return int(value) if abs(value) <= _SAFE else str(int(value))
     if kind is TypeValue:
@@ -319,12 +319,12 @@ def json_value(value: Any, given: JsonPartTracker | None = None) -> JSON:
     raise PatchError(f"{_NOT_JSON}type conversion error from '{_short_type_name(value)}' to '*structpb.Value'")
 
 
-def _converted_structure(value: Struct, given: JsonPartTracker) -> JSON:
+def _converted_structure(value: Struct, tracker: JsonPartTracker) -> JSON:
     """Return the JSON of an `Object{…}` in a JSONPatch. structpb.NewStruct accepts only Go's own values, and no
     values of cel-go.
     """
     try:
-        return _as_protobuf_value(_converted_fields(value, given))
+        return _as_protobuf_value(_converted_fields(value, tracker))
     except _UnconvertibleField as error:
         raise PatchError(f"{_NOT_JSON}{error}") from None
 

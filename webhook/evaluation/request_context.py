@@ -73,9 +73,15 @@ class RequestContext(Struct, eq=False):
         The trace does not record the other request, because the trace explains the verdict. `may_ask`: whether policies
         may use the authorizer.
         """
-        untold, authorizer = replace(self.options, trace=None), self.variables.authority if may_ask else None
+        without_trace, authorizer = replace(self.options, trace=None), self.variables.authority if may_ask else None
         return request_context(
-            self.policies, attributes, self.cluster, self.deadline, authorizer, faults=self.faults, options=untold
+            self.policies,
+            attributes,
+            self.cluster,
+            self.deadline,
+            authorizer,
+            faults=self.faults,
+            options=without_trace,
         )
 
     def cost_budget(self, limit: int) -> CostBudget:
@@ -95,9 +101,9 @@ class RequestContext(Struct, eq=False):
         assumed = param.assumed
         if assumed is None:
             raise LookupFailed(param.refusal)
-        known = target.subjects.get(id(assumed))
-        if known is not None:
-            return known
+        existing = target.subjects.get(id(assumed))
+        if existing is not None:
+            return existing
         podset = target.podset
         subject = target.subjects[id(assumed)] = Subject(
             object=target.object,
@@ -255,8 +261,9 @@ class RequestVariables:
 
     def request(self, match: Match) -> JSON:
         """Return the value of `request` for a match."""
-        for known, shown in self._of_matches:  # there is nearly always one value, for the match of the sent request
-            if known.resource == match.resource and known.kind == match.kind:
+        # there is nearly always one value, for the match of the sent request
+        for cached, shown in self._of_matches:
+            if cached.resource == match.resource and cached.kind == match.kind:
                 return shown
         shown = request_as_cel_value(self._attributes, match.resource, match.kind)
         if not is_user_known(self._attributes):

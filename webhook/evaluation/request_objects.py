@@ -142,10 +142,10 @@ class EvaluationTarget:
         if self.merged is not None:
             place, text = self.merged.locate(path, rest if path else message)
             return place, text if message else ""
-        where = paths.path_as_text(self.podset.locate(path)) if path else self.place
+        new_path = paths.path_as_text(self.podset.locate(path)) if path else self.place
         if not message:
-            return where, ""
-        return where, f"{where}{self._reroot_other_paths(rest)}" if path else f"{where}: {message}"
+            return new_path, ""
+        return new_path, f"{new_path}{self._reroot_other_paths(rest)}" if path else f"{new_path}: {message}"
 
     def locate(self, problem: Problem) -> Problem:
         """Return a problem of this object with its paths in the whole object."""
@@ -383,10 +383,10 @@ class RequestObjects:
         spec = pruned_value_at(pod["spec"], at, kind, release, self._view.deadline)
         return pod if spec is pod["spec"] else None if spec is None else {**pod, "spec": spec}
 
-    def _virtual_pods(self, of: _Listed) -> tuple[EvaluationTarget, ...]:
+    def _virtual_pods(self, list_objects: _Listed) -> tuple[EvaluationTarget, ...]:
         pairs = [
             (podset, old)
-            for podset, old in self._view.deadline.items_with_clock_checks(self._template_pairs(of))
+            for podset, old in self._view.deadline.items_with_clock_checks(self._template_pairs(list_objects))
             if podset.path
         ]
         templates = self._decoded_request_objects().decode_templates([podset for podset, _ in pairs])
@@ -406,17 +406,17 @@ class RequestObjects:
         place = podset.name if podset.is_patch else path_as_text(podset.path)  # the name of a patch is its place
         return EvaluationTarget(virtual, self.sent, now, before, written, podset, template.mismatches, place=place)
 
-    def _inner_target(self, inner: EmbeddedObject, before: EmbeddedObject | None) -> EvaluationTarget:
+    def _inner_target(self, embedded: EmbeddedObject, before: EmbeddedObject | None) -> EvaluationTarget:
         """Return one embedded object as if a user had sent it alone."""
         attributes = self.attributes
-        group, version = inner.row.group, _version_of_object(inner.object)
-        kind = GroupVersionKind(group, version, inner.row.kind)
-        resource = GroupVersionResource(group, version, inner.row.resource)
-        written = _with_namespace(inner.object, attributes) if attributes.object is not None else None
+        group, version = embedded.row.group, _version_of_object(embedded.object)
+        kind = GroupVersionKind(group, version, embedded.row.kind)
+        resource = GroupVersionResource(group, version, embedded.row.resource)
+        written = _with_namespace(embedded.object, attributes) if attributes.object is not None else None
         old = _with_namespace(before.object, attributes) if before is not None else None
         virtual = replace(attributes, kind=kind, resource=resource, request_kind=kind, request_resource=resource)
         virtual = replace(virtual, object=written, old_object=old, is_decoded=False)
-        place = PodSet(name="", path=inner.path, template=inner.object)
+        place = PodSet(name="", path=embedded.path, template=embedded.object)
         return self._decoded_target(virtual, decode_request_objects(virtual, self._view.deadline), place)
 
     def _decoded_target(
@@ -433,17 +433,17 @@ class RequestObjects:
         omitted = typed.omitted_paths(templates)
         return EvaluationTarget(attributes, self.sent, now, before, written, place, mismatches, omitted, place=at)
 
-    def _template_pairs(self, of: _Listed) -> Iterator[tuple[PodSet, PodSet | None]]:
+    def _template_pairs(self, list_objects: _Listed) -> Iterator[tuple[PodSet, PodSet | None]]:
         """Yield the templates or patches of the object, each with the template or patch of the same name in the old
         object. On DELETE, both members of each pair are from the old object.
         """
         attributes, table, view = self.attributes, self._table, self._view
-        old = of(attributes.old_object, table, view) if attributes.old_object else ()
+        old = list_objects(attributes.old_object, table, view) if attributes.old_object else ()
         before = {podset.name: podset for podset in old}
         if attributes.object is None:
             yield from ((podset, podset) for podset in before.values())
             return
-        for podset in of(attributes.object, table, view):
+        for podset in list_objects(attributes.object, table, view):
             yield podset, before.get(podset.name)
 
 

@@ -145,9 +145,9 @@ class RuleDecisions:
 
     def denying_decisions(self, index: int, rule: Validation, evaluated: object) -> Sequence[Decision]:
         """Return the decisions of a rule that does not hold. `evaluated` is the value of its messageExpression."""
-        listed = self._decisions_for_actions(index, "deny", rule, problems_of_failed_rule(rule, evaluated))
-        if listed:
-            return (*listed, *self._unchecked_decisions(index, rule))
+        decisions = self._decisions_for_actions(index, "deny", rule, problems_of_failed_rule(rule, evaluated))
+        if decisions:
+            return (*decisions, *self._unchecked_decisions(index, rule))
         decision = self._decision_of_rule(index, "deny", message_of_failed_rule(rule, evaluated), rule)
         decided = self._context.policies.configured.get(decision.rule)  # None means the actions of the binding
         if decided is None or decided == "Deny":
@@ -178,8 +178,8 @@ class RuleDecisions:
     ) -> Sequence[Decision]:
         if not problems:
             return ()
-        listed = problems_with_actions(problems, self._invocation, advice=self._context.options.advice)
-        return self._decisions_for_actions(0, evaluation, rule, listed)
+        with_actions = problems_with_actions(problems, self._invocation, advice=self._context.options.advice)
+        return self._decisions_for_actions(0, evaluation, rule, with_actions)
 
     def unknown_decisions(self, index: int, rule: Validation) -> Sequence[Decision]:
         """Return the decisions of a rule that found no problem, but needs missing objects or has problems that could
@@ -187,10 +187,10 @@ class RuleDecisions:
         """
         if not rule.facts:
             return ()
-        lacking = missing_objects_of_fields(rule, self._invocation)
-        if lacking:
-            text = wording.not_evaluated_sentence(map(str, lacking))
-            return (replace(self._decision_of_rule(index, "unknown", text, rule), missing=tuple(lacking)),)
+        missing = missing_objects_of_fields(rule, self._invocation)
+        if missing:
+            text = wording.not_evaluated_sentence(map(str, missing))
+            return (replace(self._decision_of_rule(index, "unknown", text, rule), missing=tuple(missing)),)
         return self._unchecked_decisions(index, rule)
 
     def _unchecked_decisions(self, index: int, rule: Validation) -> Sequence[Decision]:
@@ -199,14 +199,14 @@ class RuleDecisions:
         return self._decisions_for_actions(index, "unknown", rule, problems)
 
     def _decisions_for_actions(
-        self, index: int, evaluation: _Evaluation, rule: Validation, listed: Sequence[Listed]
+        self, index: int, evaluation: _Evaluation, rule: Validation, with_actions: Sequence[Listed]
     ) -> Sequence[Decision]:
         """Return one decision for each action, such as a denial and a warning, with the problems that have this
         action.
         """
         decisions = []
         by_action: dict[Action, list[Problem]] = {}
-        for problem, chosen in self._context.deadline.charge_for_items(listed):
+        for problem, chosen in self._context.deadline.charge_for_items(with_actions):
             by_action.setdefault(chosen, []).append(problem)
         for action in REPORTED:
             problems = by_action.get(action)
@@ -223,7 +223,9 @@ class RuleDecisions:
         """Return a decision about problems, with their paths in the whole object."""
         first = problems[:MOST_PROBLEMS]
         located = [self._target.locate(problem) for problem in self._context.deadline.charge_for_items(first)]
-        return self._decision_of_rule(index, evaluation, rule=rule, about=decision_fields_about(located, self._policy))
+        return self._decision_of_rule(
+            index, evaluation, rule=rule, problem_fields=decision_fields_about(located, self._policy)
+        )
 
     def _decision_of_rule(
         self,
@@ -231,10 +233,11 @@ class RuleDecisions:
         evaluation: _Evaluation,
         text: str = "",
         rule: Validation | None = None,
-        about: DecisionFields | None = None,
+        problem_fields: DecisionFields | None = None,
     ) -> Decision:
-        """Return a decision of a rule, or of the policy as a whole. `about` has the fields about problems, if there
-        are problems.
+        """Return a decision of a rule, or of the policy as a whole.
+
+        `problem_fields` has the fields about problems, if there are problems.
         """
         policy, actions = self._policy, self._invocation.binding.actions
         lets_pass = (evaluation == "error" and not policy.is_fail) or (
@@ -253,7 +256,7 @@ class RuleDecisions:
             else actions,
             elapsed_s=perf_counter() - self._started,
             category=policy.category,
-            **(about or self._fields_of_text(index, text)),
+            **(problem_fields or self._fields_of_text(index, text)),
         )
 
     def _fields_of_text(self, index: int | None, text: str) -> DecisionFields:

@@ -86,8 +86,8 @@ def _as_warning(decision: Decision) -> Decision:
 
 
 def _context_of_old_object(context: RequestContext) -> RequestContext:
-    given = context.attributes
-    created = replace(given, operation=Operation.CREATE, object=given.old_object, old_object=None)
+    attributes = context.attributes
+    created = replace(attributes, operation=Operation.CREATE, object=attributes.old_object, old_object=None)
     return context.of_other_request(created, may_ask=False)
 
 
@@ -107,14 +107,14 @@ def _split_new_and_stored(
 ) -> Iterator[Decision]:
     """Yield a decision that denies, about the new problems, and a decision that warns, about the stored problems."""
     key = _key_of_decision(decision)
-    known = [
+    are_stored = [
         _is_refused_by_claimgate_alone(each, policy, stored.kind) and stored.has_stored(key, each)
         for each in deadline.charge_for_items(decision.problems)
     ]
-    new = [each for each, is_stored in zip(decision.problems, known, strict=True) if not is_stored]
+    new = [each for each, is_stored in zip(decision.problems, are_stored, strict=True) if not is_stored]
     passing = [
         _add_sentence_about_stored_problem(each)
-        for each, is_stored in zip(decision.problems, known, strict=True)
+        for each, is_stored in zip(decision.problems, are_stored, strict=True)
         if is_stored
     ]
     if new:
@@ -172,6 +172,6 @@ class _StoredProblems:
 
     def _is_field_unchanged(self, path: str) -> bool:
         """Return whether a field is the same text, number or boolean as before, or is absent in both objects."""
-        where = paths.parse_path(path) if path else ()
-        old, new = paths.get(self._old, where), paths.get(self._new, where)
+        steps = paths.parse_path(path) if path else ()
+        old, new = paths.get(self._old, steps), paths.get(self._new, steps)
         return not isinstance(new, Mapping | list) and type(old) is type(new) and old == new

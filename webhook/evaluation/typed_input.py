@@ -86,10 +86,10 @@ def convert_applied_object(
         return merged
     until = deadline or Deadline()
     for path in _integer_fields_with_fractions(merged, before, node, "", until):
-        wanted = "int64" if path in _INT64 else "int32"
+        number_type = "int64" if path in _INT64 else "int32"
         raise PatchError(
             f"unable to convert unstructured object to {kind.api_version}, Kind={kind.kind}: "
-            f"cannot convert float64 to {wanted}"
+            f"cannot convert float64 to {number_type}"
         )
     return _without_empty_values(merged, before, node, until)
 
@@ -101,8 +101,10 @@ def _integer_fields_with_fractions(
         if isinstance(value, float) and not value.is_integer():
             yield name
         return
-    for key, item, old, inner in _changed_parts(value, before, node, deadline):
-        yield from _integer_fields_with_fractions(item, old, inner, key if isinstance(key, str) else name, deadline)
+    for key, item, old, child_node in _changed_parts(value, before, node, deadline):
+        yield from _integer_fields_with_fractions(
+            item, old, child_node, key if isinstance(key, str) else name, deadline
+        )
 
 
 def _changed_parts(
@@ -116,13 +118,13 @@ def _changed_parts(
     deadline.spend(1)
     shape = shape_of_node(node)
     if shape.map and isinstance(value, dict):
-        known: Mapping[str, JSON] = before if isinstance(before, dict) else {}
+        old_fields: Mapping[str, JSON] = before if isinstance(before, dict) else {}
         fields, other = shape.map.fields, shape.map.other
         changed = [
-            name for name, item in deadline.charge_for_items(value.items()) if known.get(name, _ABSENT) is not item
+            name for name, item in deadline.charge_for_items(value.items()) if old_fields.get(name, _ABSENT) is not item
         ]
         for name in sorted(changed):
-            yield name, value[name], known.get(name, _ABSENT), fields.get(name, other)
+            yield name, value[name], old_fields.get(name, _ABSENT), fields.get(name, other)
     elif shape.list and isinstance(value, list):
         for index, item in enumerate(deadline.charge_for_items(value)):
             old = before[index] if isinstance(before, list) and index < len(before) else _ABSENT
@@ -141,9 +143,9 @@ def _decoding_errors(
         return
     own = _go_struct_of_node(node) or struct if isinstance(value, dict) else struct
     fields = shape_of_node(node).map.fields if isinstance(value, dict) and shape_of_node(node).map else {}  # type: ignore[union-attr]
-    for key, item, old, inner in _changed_parts(value, before, node, deadline):
+    for key, item, old, child_node in _changed_parts(value, before, node, deadline):
         inside = f"{path}.{key}" if key in fields else path
-        yield from _decoding_errors(item, old, inner, own, inside, deadline=deadline)
+        yield from _decoding_errors(item, old, child_node, own, inside, deadline=deadline)
 
 
 def _decoding_error_of_value(value: JSON, node: Node, struct: str, path: str) -> str:
@@ -211,12 +213,12 @@ def _value_in_error(value: JSON) -> str:
 
 
 def _unknown_fields(value: JSON, before: JSON, node: Node, path: str, deadline: Deadline) -> Iterator[str]:
-    for key, item, old, inner in _changed_parts(value, before, node, deadline):
-        where = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}" if path else key
-        if inner is None:
-            yield where
+    for key, item, old, child_node in _changed_parts(value, before, node, deadline):
+        field_path = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}" if path else key
+        if child_node is None:
+            yield field_path
         else:
-            yield from _unknown_fields(item, old, inner, where, deadline)
+            yield from _unknown_fields(item, old, child_node, field_path, deadline)
 
 
 def _without_empty_values(value: JSON, before: JSON, node: Node, deadline: Deadline) -> JSON:
@@ -226,19 +228,19 @@ def _without_empty_values(value: JSON, before: JSON, node: Node, deadline: Deadl
         return value
     if isinstance(value, list):
         result = list(value)
-        for key, item, old, inner in changed:
-            result[int(key)] = _without_empty_values(item, old, inner, deadline)
+        for key, item, old, child_node in changed:
+            result[int(key)] = _without_empty_values(item, old, child_node, deadline)
         return result
     settled: dict[str, Any] = dict(value)
-    for name, item, old, inner in changed:
-        new = _without_empty_values(item, old, inner, deadline)
-        if new is None and inner == "string" and not _go_struct_of_node(node):
+    for name, item, old, child_node in changed:
+        new = _without_empty_values(item, old, child_node, deadline)
+        if new is None and child_node == "string" and not _go_struct_of_node(node):
             settled[str(name)] = ""  # null in a map of texts becomes an empty text
-        elif new is None or (new in ({}, []) and not _go_struct_of_node(inner)):
+        elif new is None or (new in ({}, []) and not _go_struct_of_node(child_node)):
             del settled[str(name)]
-        elif isinstance(new, float) and new.is_integer() and shape_of_node(inner).scalar == "numeric":
+        elif isinstance(new, float) and new.is_integer() and shape_of_node(child_node).scalar == "numeric":
             settled[str(name)] = int(new)
-        elif inner == _QUANTITY and not isinstance(new, str):
+        elif child_node == _QUANTITY and not isinstance(new, str):
             settled[str(name)] = json.dumps(new)
         else:
             settled[str(name)] = new
@@ -374,14 +376,14 @@ def is_not_from_api_server(attributes: Attributes, deadline: Deadline) -> bool:
     """Return whether the object or old object has wrong types or unknown fields, although API servers decode its kind.
     Return True if there is no time to check.
     """
-    of = type_of(attributes.kind)
+    schema_type = type_of(attributes.kind)
     try:
         return is_mistyped(attributes, deadline) or (
             attributes.is_decoded
             and is_builtin(attributes.kind)
-            and of is not None
+            and schema_type is not None
             and any(
-                has_undeclared_field({name: obj[name] for name in obj if name != "status"}, of, deadline)
+                has_undeclared_field({name: obj[name] for name in obj if name != "status"}, schema_type, deadline)
                 for obj in (attributes.object, attributes.old_object)
                 if isinstance(obj, dict)
             )
@@ -390,10 +392,14 @@ def is_not_from_api_server(attributes: Attributes, deadline: Deadline) -> bool:
         return True
 
 
-def _is_template_type(of: Type | None) -> bool:
-    return of is not None and of in (kubernetes_type(TEMPLATE), kubernetes_type(_POD_SPEC))
+def _is_template_type(schema_type: Type | None) -> bool:
+    return schema_type is not None and schema_type in (kubernetes_type(TEMPLATE), kubernetes_type(_POD_SPEC))
 
 
 def _mismatch_inside_template(mismatch: Mismatch, podset: PodSet) -> Mismatch:
-    inner = mismatch.at[len(podset.path) :]
-    return Mismatch(at=("spec", *inner) if podset.bare else inner, expected=mismatch.expected, value=mismatch.value)
+    path_in_template = mismatch.at[len(podset.path) :]
+    return Mismatch(
+        at=("spec", *path_in_template) if podset.bare else path_in_template,
+        expected=mismatch.expected,
+        value=mismatch.value,
+    )
