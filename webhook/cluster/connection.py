@@ -319,14 +319,14 @@ class _HttpPage(Struct):
     metadata: JSON = None
 
     def __iter__(self) -> Iterator[JSON]:
-        listed = ListDecoder(_body_chunks(self.response), self.read_item)
+        decoder = ListDecoder(_body_chunks(self.response), self.read_item)
         try:
-            yield from listed
+            yield from decoder
         except ValueError as error:
             raise LookupFailed(f"{self.path}: the answer is not JSON: {error}") from None
         finally:
             self.response.close()
-        self.metadata = listed.fields["metadata"]
+        self.metadata = decoder.fields["metadata"]
 
 
 def _body_chunks(response: Any) -> Iterator[bytes]:

@@ -103,9 +103,9 @@ def assumed_deployments_of_controllers(
     for each in stated:
         seen.setdefault(each.controller, []).append(each)
     return {
-        (controller.place.namespace, controller.place.name): _deployment_of_release(of[0])
-        for controller, of in seen.items()
-        if len({each.release for each in of} | named) == 1
+        (controller.place.namespace, controller.place.name): _deployment_of_release(found_objects[0])
+        for controller, found_objects in seen.items()
+        if len({each.release for each in found_objects} | named) == 1
     }
 
 

@@ -111,17 +111,17 @@ class ListDecoder(Struct):
                 return self._text[self._at]
             self._read_more()
 
-    def _require_character(self, wanted: str) -> None:
-        if self._next_character() != wanted:
-            raise ValueError(f"expected {wanted}, found {self._text[self._at]}")
+    def _require_character(self, expected: str) -> None:
+        if self._next_character() != expected:
+            raise ValueError(f"expected {expected}, found {self._text[self._at]}")
         self._at += 1
 
     def _decode_value(self, read_value: ReadValue | None = None) -> JSON:
         self._next_character()
         while True:
-            read = (read_value or decode_value_at)(self._text, self._at)
-            if read is not None and (read[1] < len(self._text) or self._text[-1] in _CLOSING):
-                value, self._at = read
+            value_and_end = (read_value or decode_value_at)(self._text, self._at)
+            if value_and_end is not None and (value_and_end[1] < len(self._text) or self._text[-1] in _CLOSING):
+                value, self._at = value_and_end
                 return value
             self._read_more()
 
@@ -144,10 +144,10 @@ class ListDecoder(Struct):
 
 def decode_json(text: bytes, read_value: ReadValue | None = None) -> JSON:
     """Decode a text as one JSON value; raises ValueError."""
-    read = (read_value or decode_value_at)(text.decode(errors="replace"), 0)
-    if read is None:
+    value_and_end = (read_value or decode_value_at)(text.decode(errors="replace"), 0)
+    if value_and_end is None:
         raise ValueError("not JSON")
-    return read[0]
+    return value_and_end[0]
 
 
 def decode_value_at(text: str, at: int) -> tuple[JSON, int] | None:
@@ -185,13 +185,13 @@ def is_too_deep(value: JSON) -> bool:
     """Return whether a value is nested deeper than DEEPEST."""
     level = [value]
     for _ in range(DEEPEST):
-        inner: list[JSON] = []
+        next_level: list[JSON] = []
         for each in level:
             if isinstance(each, dict):
-                inner += each.values()
+                next_level += each.values()
             elif isinstance(each, list):
-                inner += each
-        if not inner:
+                next_level += each
+        if not next_level:
             return False
-        level = inner
+        level = next_level
     return any(each is TOO_DEEP or isinstance(each, dict | list) for each in level)

@@ -145,7 +145,9 @@ class FailureLog:
             self._move_watch(watch, None)
         if self._gathered is not None:
             with self._lock:
-                self._gathered = {each: what for each, what in (self._gathered or {}).items() if each is not watch}
+                self._gathered = {
+                    each: failure for each, failure in (self._gathered or {}).items() if each is not watch
+                }
         self.note_list(gvk)
 
     def forget(self, watch: object) -> None:

@@ -107,7 +107,9 @@ class FileTree:
         self._context: Final = FileObjects(
             each for item in of_context.items() for each in objects_with_final_names(*item)
         )
-        self._of_context: Final = tuple((file, obj) for file, held in of_context.items() for obj in held)
+        self._of_context: Final = tuple(
+            (file, obj) for file, objects_of_file in of_context.items() for obj in objects_of_file
+        )
         self._definitions: Final = (
             *_custom_resource_definitions(of_context),
             *_custom_resource_definitions(self._documents),
@@ -159,11 +161,11 @@ class FileTree:
         """Return whether a kustomization lists a file, so that kubectl does not read it."""
         return self._units.is_read_by_kustomize(normalize_path(file))
 
-    def cluster_view_of_file(self, file: str = "", unsaid: str = "") -> ClusterViewFromFile:
+    def cluster_view_of_file(self, file: str = "", request_namespace: str = "") -> ClusterViewFromFile:
         """Return the view of the cluster for an object of a file. For the file "", return only the objects of
         --context.
 
-        `unsaid` is the namespace of the request, for an object with an unknown namespace.
+        `request_namespace` is the namespace of the request, for an object with an unknown namespace.
         """
         path = normalize_path(file)
         layers = [self._context, *(self._layers_of_file(path) if path in self._documents else ())]
@@ -171,7 +173,7 @@ class FileTree:
             layers.append(self._all_objects())
         return ClusterViewFromFile(
             layers,
-            unsaid="" if self.is_whole else unsaid,
+            request_namespace="" if self.is_whole else request_namespace,
             is_whole=self.is_whole,
             definitions=self._definitions,
             controllers=assumed_deployments_of_controllers(path, self._stated),
@@ -193,16 +195,16 @@ class FileTree:
         named = self._all_objects().objects_of_every_group(kind, name)
         return [*dict.fromkeys(each.file for each in named if each.is_named and each.namespace == namespace)]
 
-    def mark_as_recorded(self, what: str) -> None:
+    def mark_as_recorded(self, name: str) -> None:
         """Note that an object has a recorded review. Different definitions of this object are not reported."""
-        self._recorded.add(what)
+        self._recorded.add(name)
 
     def notes_on_differing_objects(self) -> Iterator[str]:
         """Yield a note for each object that files define differently, by name."""
-        for what, files in sorted(self._differing.items()):
-            if what in self._recorded:
+        for name, files in sorted(self._differing.items()):
+            if name in self._recorded:
                 continue
-            note = f"{what} is defined differently in {' and '.join(files)}, so rules that need it are not evaluated"
+            note = f"{name} is defined differently in {' and '.join(files)}, so rules that need it are not evaluated"
             yield f"{note}: choose the file with --context"
 
     def pop_new_differences(self) -> tuple[Mapping[str, Sequence[str]], frozenset[str]]:
@@ -214,13 +216,13 @@ class FileTree:
 
     def add_differences(self, differing: Mapping[str, Sequence[str]], recorded: Iterable[str]) -> None:
         """Add the result of `pop_new_differences` in another process."""
-        for what, files in differing.items():
-            self._differing.setdefault(what, files)
+        for name, files in differing.items():
+            self._differing.setdefault(name, files)
         self._recorded.update(recorded)
 
-    def _note_difference(self, what: str, files: Sequence[str]) -> None:
+    def _note_difference(self, name: str, files: Sequence[str]) -> None:
         if len(files) > 1:  # otherwise both objects are in one file
-            self._differing.setdefault(what, files)
+            self._differing.setdefault(name, files)
 
     def _layers_of_file(self, path: str) -> tuple[FileObjects, FileObjects]:
         unit = self._units.unit_of_file(path)
@@ -279,7 +281,7 @@ class ClusterViewFromFile:
 
     Args:
         layers: the objects, in order of precedence.
-        unsaid: the namespace of the request, for an object with an unknown namespace; or "".
+        request_namespace: the namespace of the request, for an object with an unknown namespace; or "".
         is_whole: the cluster has no other objects.
         definitions: the CustomResourceDefinitions of all files.
         controllers: the Deployments of controllers with releases in the files, by namespace and name.
@@ -292,7 +294,7 @@ class ClusterViewFromFile:
         self,
         layers: Sequence[FileObjects],
         *,
-        unsaid: str = "",
+        request_namespace: str = "",
         is_whole: bool = False,
         definitions: Sequence[JSON] = (),
         controllers: Mapping[Place, FileObject] | None = None,
@@ -301,7 +303,7 @@ class ClusterViewFromFile:
         tell: Callable[[str, Sequence[str]], None] = lambda _what, _files: None,
     ) -> None:
         self._layers: Final = layers
-        self._unsaid: Final = unsaid
+        self._request_namespace: Final = request_namespace
         self._is_whole: Final = is_whole
         self._definitions: Final = definitions
         self._controllers: Final = controllers or {}
@@ -320,18 +322,20 @@ class ClusterViewFromFile:
             UnknownNamespaceOrName: a candidate has an unknown namespace or name, or only kustomize makes the object.
             DifferentDefinitions: files define the object differently.
         """
-        if gvk == NAMESPACE and name == self._unsaid:
+        if gvk == NAMESPACE and name == self._request_namespace:
             return None
-        where = self._namespace_or_unknown(namespace)
+        requested = self._namespace_or_unknown(namespace)
         for layer in self._layers:
             if named := layer.objects_with_name((gvk.group, gvk.kind), name):
-                if meant := [each for each in named if namespace == "" or self._namespace_of_object(each) == where]:
-                    return self._require_unambiguous_object(meant, describe_lookup(gvk, namespace, name)).value
-                what = describe_lookup(gvk, "" if where is UNSAID else namespace, name)
-                self._check_namespaces(named, where, what)
+                if definitions := [
+                    each for each in named if namespace == "" or self._namespace_of_object(each) == requested
+                ]:
+                    return self._require_unambiguous_object(definitions, describe_lookup(gvk, namespace, name)).value
+                lookup = describe_lookup(gvk, "" if requested is UNSAID else namespace, name)
+                self._check_namespaces(named, requested, lookup)
         if ((gvk.group, gvk.kind), name) in self._without_object:
-            what = describe_lookup(gvk, "" if where is UNSAID else namespace, name)
-            raise UnknownNamespaceOrName(f"{what}: kustomize generates or renames the object: render the files")
+            lookup = describe_lookup(gvk, "" if requested is UNSAID else namespace, name)
+            raise UnknownNamespaceOrName(f"{lookup}: kustomize generates or renames the object: render the files")
         is_stated = gvk == DEPLOYMENT and (namespace, name) in self._controllers
         return self._controllers[namespace, name].value if is_stated else None
 
@@ -343,10 +347,10 @@ class ClusterViewFromFile:
         """
         if (gvk.group, gvk.kind) == (CRD.group, CRD.kind):
             return self._definitions
-        known = self._listed.get((gvk, namespace))
-        if known is None:
-            known = self._listed[gvk, namespace] = self._objects_of_namespace(gvk, namespace)
-        return known
+        objects = self._listed.get((gvk, namespace))
+        if objects is None:
+            objects = self._listed[gvk, namespace] = self._objects_of_namespace(gvk, namespace)
+        return objects
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
         """Return the objects of `list` for an index key.
@@ -354,28 +358,31 @@ class ClusterViewFromFile:
         Raises:
             DifferentDefinitions: files define an object with this key differently.
         """
-        known = self._indexed.get((gvk, namespace, index))
-        if known is None:
-            known = self._indexed[gvk, namespace, index] = self._index_objects(gvk, namespace, index)
-        return [self._require_unambiguous_object(meant, what).value for what, meant in known.get(key, ())]
+        by_key = self._indexed.get((gvk, namespace, index))
+        if by_key is None:
+            by_key = self._indexed[gvk, namespace, index] = self._index_objects(gvk, namespace, index)
+        return [
+            self._require_unambiguous_object(definitions, lookup).value for lookup, definitions in by_key.get(key, ())
+        ]
 
     def _index_objects(
         self, gvk: GroupVersionKind, namespace: str | None, index: Index
     ) -> Mapping[str, Sequence[tuple[str, Sequence[FileObject]]]]:
         """Return the objects by key, each with its name for messages and all its definitions."""
         keys: dict[str, list[tuple[str, Sequence[FileObject]]]] = {}
-        for place, meant in sorted(self._definitions_by_place(gvk, namespace).items(), key=lambda each: each[0]):
-            named = describe_lookup(gvk, *place), meant
-            for key in dict.fromkeys(key for each in meant for key in index.keys(each.value)):
+        for place, definitions in sorted(self._definitions_by_place(gvk, namespace).items(), key=lambda each: each[0]):
+            named = describe_lookup(gvk, *place), definitions
+            for key in dict.fromkeys(key for each in definitions for key in index.keys(each.value)):
                 keys.setdefault(key, []).append(named)
         return keys
 
     def _objects_of_namespace(self, gvk: GroupVersionKind, namespace: str | None) -> Sequence[JSON]:
-        meant = self._definitions_by_place(gvk, namespace)
-        listed = {
-            place: self._require_unambiguous_object(each, describe_lookup(gvk, *place)) for place, each in meant.items()
+        definitions_by_place = self._definitions_by_place(gvk, namespace)
+        objects_by_place = {
+            place: self._require_unambiguous_object(each, describe_lookup(gvk, *place))
+            for place, each in definitions_by_place.items()
         }
-        return tuple(listed[place].value for place in sorted(listed))
+        return tuple(objects_by_place[place].value for place in sorted(objects_by_place))
 
     def _definitions_by_place(
         self, gvk: GroupVersionKind, namespace: str | None
@@ -383,15 +390,15 @@ class ClusterViewFromFile:
         """Return all definitions of each object in the first layer that has it."""
         by_place: dict[Place, Sequence[FileObject]] = {}
         for layer in self._layers:
-            for place, meant in self._objects_by_place(gvk, layer, namespace).items():
-                by_place.setdefault(place, meant)
+            for place, definitions in self._objects_by_place(gvk, layer, namespace).items():
+                by_place.setdefault(place, definitions)
         return by_place
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
         """Return whether an object of the kind in the files has a namespace."""
         kind = gvk.group, gvk.kind
-        every = [each for layer in self._layers for named in layer.of_kind(kind).values() for each in named]
-        return any(each.namespace for each in every) if every else None
+        objects = [each for layer in self._layers for named in layer.of_kind(kind).values() for each in named]
+        return any(each.namespace for each in objects) if objects else None
 
     def is_synced(self, gvk: GroupVersionKind) -> bool:  # noqa: ARG002 - the same for every kind
         """Return True: files are read first."""
@@ -414,30 +421,30 @@ class ClusterViewFromFile:
         return [each for each in self._in_other_files if group_kind(each) == (gvk.group, gvk.kind)]
 
     def _namespace_or_unknown(self, namespace: str) -> str | None:
-        return UNSAID if self._unsaid and namespace == self._unsaid else namespace
+        return UNSAID if self._request_namespace and namespace == self._request_namespace else namespace
 
     def _namespace_of_object(self, each: FileObject) -> str | None:
         return DEFAULT if self._is_whole and each.namespace is UNSAID else each.namespace
 
-    def _require_unambiguous_object(self, meant: Sequence[FileObject], what: str) -> FileObject:
+    def _require_unambiguous_object(self, definitions: Sequence[FileObject], lookup: str) -> FileObject:
         """Return the only object. Raises AmbiguousObject if it is not known which."""
-        first = meant[0]
-        if any(not each.is_named for each in meant):
-            raise UnknownNamespaceOrName(f"{what}: kustomizations may rename the object in {first.file}")
-        if any(each.value != first.value for each in meant[1:]):
-            files = list(dict.fromkeys(each.file for each in meant))
-            self._tell(what, files)
-            raise DifferentDefinitions(f"{what} is defined differently in {' and '.join(files)}")
+        first = definitions[0]
+        if any(not each.is_named for each in definitions):
+            raise UnknownNamespaceOrName(f"{lookup}: kustomizations may rename the object in {first.file}")
+        if any(each.value != first.value for each in definitions[1:]):
+            files = list(dict.fromkeys(each.file for each in definitions))
+            self._tell(lookup, files)
+            raise DifferentDefinitions(f"{lookup} is defined differently in {' and '.join(files)}")
         return first
 
-    def _check_namespaces(self, named: Iterable[FileObject], where: str | None, what: str) -> None:
-        """Raise UnknownNamespaceOrName if it is not known whether an object is in the namespace `where`."""
+    def _check_namespaces(self, named: Iterable[FileObject], requested: str | None, lookup: str) -> None:
+        """Raise UnknownNamespaceOrName if it is not known whether an object is in this namespace."""
         for each in named:
             namespace = self._namespace_of_object(each)
-            if (namespace is UNSAID) != (where is UNSAID):
-                known = f"is in namespace {namespace}, and this object names none"
-                why = "names no namespace" if namespace is UNSAID else known
-                raise UnknownNamespaceOrName(f"{what}: the object in {each.file} {why}")
+            if (namespace is UNSAID) != (requested is UNSAID):
+                other_namespace = f"is in namespace {namespace}, and this object names none"
+                reason = "names no namespace" if namespace is UNSAID else other_namespace
+                raise UnknownNamespaceOrName(f"{lookup}: the object in {each.file} {reason}")
 
     def _objects_by_place(
         self, gvk: GroupVersionKind, layer: FileObjects, namespace: str | None
@@ -445,8 +452,8 @@ class ClusterViewFromFile:
         """Return the objects of a layer by place, without objects that may be in another namespace."""
         places: dict[Place, list[FileObject]] = {}
         for each in self._visible_objects(gvk, layer):
-            where = self._namespace_of_object(each)
-            shown = self._unsaid if where is UNSAID else where
+            own_namespace = self._namespace_of_object(each)
+            shown = self._request_namespace if own_namespace is UNSAID else own_namespace
             if namespace is None or namespace == shown:
                 places.setdefault((shown, each.name), []).append(each)
         return places
@@ -454,7 +461,11 @@ class ClusterViewFromFile:
     def _visible_objects(self, gvk: GroupVersionKind, layer: FileObjects) -> Iterator[FileObject]:
         for named in layer.of_kind((gvk.group, gvk.kind)).values():
             for each in named:
-                where = self._namespace_of_object(each)
-                is_namesake = gvk == NAMESPACE and each.name == self._unsaid
-                if not is_namesake and (where is not UNSAID or self._unsaid) and (where != self._unsaid or not where):
+                own_namespace = self._namespace_of_object(each)
+                is_namesake = gvk == NAMESPACE and each.name == self._request_namespace
+                if (
+                    not is_namesake
+                    and (own_namespace is not UNSAID or self._request_namespace)
+                    and (own_namespace != self._request_namespace or not own_namespace)
+                ):
                     yield each

@@ -34,13 +34,13 @@ class FilesCluster:
                 if not isinstance(obj, dict):
                     continue
                 kind, place = object_identity(obj)
-                held = self._objects.setdefault(kind, {}).setdefault(place, obj)
-                if held is obj and isinstance(item, yamlfile.Document):
+                first = self._objects.setdefault(kind, {}).setdefault(place, obj)
+                if first is obj and isinstance(item, yamlfile.Document):
                     self._files[id(obj)] = item.file
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        held = self._objects.get((gvk.group, gvk.kind))
-        return None if held is None else held.get((namespace or "default", name))
+        by_place = self._objects.get((gvk.group, gvk.kind))
+        return None if by_place is None else by_place.get((namespace or "default", name))
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:  # noqa: ARG002
         """Return the objects of a kind with any labels, by namespace and name."""
@@ -53,11 +53,11 @@ class FilesCluster:
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
         """Return the objects that an index has under a key in a namespace (None: in all)."""
-        if not (listed := self.list(gvk, namespace)):  # no empty index is stored: requests can name any namespace
+        if not (objects := self.list(gvk, namespace)):  # no empty index is stored: requests can name any namespace
             return ()
         index_key = (gvk.group, gvk.kind), namespace, index
         if index_key not in self._indexed:
-            self._indexed[index_key] = objects_by_key(listed, index)
+            self._indexed[index_key] = objects_by_key(objects, index)
         return self._indexed[index_key].get(key, ())
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:

@@ -38,7 +38,7 @@ class ObjectScope(Struct, frozen=True, kw_only=True, order=True):
     def covers(self, other: ObjectScope) -> bool:
         """Return whether every object of the other scope is also in this scope."""
         pairs = ((self.namespace, other.namespace), (self.name, other.name), (self.labels, other.labels))
-        return all(mine in ("", theirs) for mine, theirs in pairs)
+        return all(own_value in ("", other_value) for own_value, other_value in pairs)
 
 
 EVERY: Final = ObjectScope()
@@ -116,11 +116,11 @@ def interest_in_fields(gvk: GroupVersionKind, *fields: str, indexes: Iterable[In
     return Interest(gvk, frozenset(fields), indexes=frozenset(indexes))
 
 
-def includes_all_fields(fields: Fields, wanted: Fields) -> bool:
-    """Return whether `fields` includes all `wanted` fields."""
-    if fields is None or wanted is None:
+def includes_all_fields(fields: Fields, others: Fields) -> bool:
+    """Return whether `fields` includes all `others` fields."""
+    if fields is None or others is None:
         return fields is None
-    return all(_includes_field(fields, path) for path in wanted)
+    return all(_includes_field(fields, path) for path in others)
 
 
 def _includes_field(fields: Iterable[str], path: str) -> bool:
@@ -133,8 +133,8 @@ def combine_interests(interests: Iterable[Interest]) -> tuple[Interest, ...]:
     joined: dict[tuple[tuple[str, str], ObjectScope, frozenset[ObjectScope]], Interest] = {}
     for each in sorted(interests, key=_sort_key):
         key = each.kind, each.scope, each.only
-        known = joined.get(key)
-        joined[key] = replace(known, fields=_union_of_fields(known.fields, each.fields)) if known else each
+        earlier = joined.get(key)
+        joined[key] = replace(earlier, fields=_union_of_fields(earlier.fields, each.fields)) if earlier else each
     kinds: dict[tuple[str, str], list[Interest]] = {}
     indexes: dict[tuple[str, str], frozenset[Index]] = {}
     for each in interests:
@@ -165,11 +165,11 @@ def _without_covered(interests: Sequence[Interest]) -> list[Interest]:
     return [each for each in interests if not any(other is not each and other.covers(each) for other in interests)]
 
 
-def _union_of_fields(one: Fields, other: Fields) -> Fields:
-    if one is None or other is None:
+def _union_of_fields(some: Fields, other: Fields) -> Fields:
+    if some is None or other is None:
         return None
-    both = one | other
-    return frozenset(path for path in both if not _includes_field(both - {path}, path))
+    paths = some | other
+    return frozenset(path for path in paths if not _includes_field(paths - {path}, path))
 
 
 def _merge_named_interests(interests: Sequence[Interest]) -> Iterator[Interest]:

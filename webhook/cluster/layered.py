@@ -54,8 +54,8 @@ class LayeredCluster:
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
         """Return whether objects of a kind have namespaces in either view; None if neither view knows."""
-        known = self._then.is_namespaced(gvk), self._first.is_namespaced(gvk)
-        return None if known == (None, None) else True in known
+        answers = self._then.is_namespaced(gvk), self._first.is_namespaced(gvk)
+        return None if answers == (None, None) else True in answers
 
     def is_synced(self, gvk: GroupVersionKind) -> bool:
         return self._first.is_synced(gvk) and self._then.is_synced(gvk)
@@ -146,10 +146,10 @@ class ClusterBeforeChange(ClusterOverView):
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
         """Return the objects of the view, with the changed object in its state before the request."""
-        listed = self._view.list(gvk, namespace, labels)
+        objects = self._view.list(gvk, namespace, labels)
         if (gvk.group, gvk.kind) != self._kind or namespace not in (None, self._place[0]):
-            return listed
-        return replace_object(listed, self._place, self._current, self._old)
+            return objects
+        return replace_object(objects, self._place, self._current, self._old)
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
         """Return the objects that an index has under a key, with the changed object in its state before the request."""

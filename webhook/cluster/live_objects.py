@@ -35,17 +35,17 @@ class ServedKind(Struct, frozen=True):
         return GroupVersionResource(self.kind.group, self.kind.version, self.resource.plural)
 
 
-def served_kinds(connection: Connection, wanted: Iterable[tuple[str, str]]) -> Iterator[ServedKind]:
+def served_kinds(connection: Connection, groups_and_plurals: Iterable[tuple[str, str]]) -> Iterator[ServedKind]:
     """Yield the wanted kinds that an API server serves, each in the version that it prefers.
 
     Args:
         connection: the API server.
-        wanted: pairs of group and plural; `*` means any group or plural.
+        groups_and_plurals: pairs of group and plural; `*` means any group or plural.
 
     Raises:
         LookupFailed: the API server does not answer, or refuses.
     """
-    pairs = sorted(set(wanted))
+    pairs = sorted(set(groups_and_plurals))
     for group, versions in [("", ["v1"]), *_groups_with_versions(connection)]:
         plurals = {plural for each, plural in pairs if each in (group, "*")}
         seen: set[str] = set()

@@ -151,6 +151,6 @@ def _file_object(file: str, obj: JSON, naming: NameChanges) -> Iterator[FileObje
     name = "" if kind in NAMELESS else at(obj, ("metadata", "name"))
     is_scoped = kind in CLUSTER_SCOPED or kind in NAMELESS
     if isinstance(name, str) and not is_placeholder(name):
-        says = isinstance(namespace, str) and namespace and naming.is_known
-        where = "" if is_scoped else namespace if says else UNSAID
-        yield FileObject(file, where, name, obj, naming.is_known)
+        names_namespace = isinstance(namespace, str) and namespace and naming.is_known
+        namespace_or_unknown = "" if is_scoped else namespace if names_namespace else UNSAID
+        yield FileObject(file, namespace_or_unknown, name, obj, naming.is_known)

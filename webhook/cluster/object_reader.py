@@ -67,17 +67,17 @@ class ObjectReader:
     def read_item(self, text: str, at: int) -> tuple[tuple[Place, HeldObject], int] | None:
         """Read an item of a list. Return its place and the kept fields."""
         with self.memory.decoding:
-            read = decode_value_at(text, at)
-            return None if read is None else (self._place_and_kept_fields(read[0]), read[1])
+            value_and_end = decode_value_at(text, at)
+            return None if value_and_end is None else (self._place_and_kept_fields(value_and_end[0]), value_and_end[1])
 
     def read_event(self, text: str, at: int) -> tuple[Event, int] | None:
         """Read an event with only the kept fields of its object. Raise LookupFailed if the text is not an event."""
         with self.memory.decoding:
-            read = decode_value_at(text, at)
-            if read is None:
+            value_and_end = decode_value_at(text, at)
+            if value_and_end is None:
                 return None
             try:
-                return self._event(read[0]), read[1]
+                return self._event(value_and_end[0]), value_and_end[1]
             except (TypeError, LookupError, AttributeError) as error:
                 raise LookupFailed(f"the API server sent an event that cannot be read: {error!r}") from None
 
@@ -109,8 +109,8 @@ class ObjectReader:
         if len(text) <= SMALL:
             return with_shared_keys(kept, self.memory.keys)
         if len(text) > LARGEST_HELD and not interest.scope.namespace:
-            said = f"has {len(text)} bytes, more than the {LARGEST_HELD} bytes that the view keeps: make it smaller"
-            return UnreadableObject(said)
+            reason = f"has {len(text)} bytes, more than the {LARGEST_HELD} bytes that the view keeps: make it smaller"
+            return UnreadableObject(reason)
         if is_too_deep(kept):
             raise TooDeepObject
         return PackedObject(*place, text)

@@ -42,13 +42,13 @@ class RecordingCluster(ClusterOverView):
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
         try:
-            listed = self._view.list(gvk, namespace, labels)
+            objects = self._view.list(gvk, namespace, labels)
         except LookupFailed as failure:
             self.failures[gvk] = str(failure)
             raise
-        self.counts[gvk] = max(len(listed), self.counts.get(gvk, 0))
-        self._lists[gvk, namespace] = listed
-        return listed
+        self.counts[gvk] = max(len(objects), self.counts.get(gvk, 0))
+        self._lists[gvk, namespace] = objects
+        return objects
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
         try:
@@ -57,17 +57,17 @@ class RecordingCluster(ClusterOverView):
             self.failures[gvk] = str(failure)
             raise
         for obj in matching:
-            where, name = namespace_and_name(obj)
-            self.objects[gvk, where or namespace or "", name] = obj
+            object_namespace, name = namespace_and_name(obj)
+            self.objects[gvk, object_namespace or namespace or "", name] = obj
         return matching
 
     def recorded_objects(self) -> Iterator[tuple[GroupVersionKind, str, JSON]]:
         """Yield each recorded object once, with its namespace, by kind, namespace and name."""
-        known: dict[Found, JSON] = {}
-        for (gvk, asked), objects in self._lists.items():
+        objects_by_place: dict[Found, JSON] = {}
+        for (gvk, listed_namespace), objects in self._lists.items():
             for obj in objects:
                 namespace, name = namespace_and_name(obj)
-                known[gvk, namespace or asked or "", name] = obj
-        known.update(self.objects)
-        for gvk, namespace, name in sorted(known, key=lambda key: (key[0].kind, key[0].group, *key[1:])):
-            yield gvk, namespace, known[gvk, namespace, name]
+                objects_by_place[gvk, namespace or listed_namespace or "", name] = obj
+        objects_by_place.update(self.objects)
+        for gvk, namespace, name in sorted(objects_by_place, key=lambda key: (key[0].kind, key[0].group, *key[1:])):
+            yield gvk, namespace, objects_by_place[gvk, namespace, name]

@@ -145,31 +145,31 @@ class Reflector:
         if not answering._store.is_listed:  # noqa: SLF001 - of the same class
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
         place = namespace if answering.is_namespaced else "", name
-        held = answering._store.get(place)  # noqa: SLF001 - of the same class
-        if held is None:
+        obj = answering._store.get(place)  # noqa: SLF001 - of the same class
+        if obj is None:
             answering._require_complete_namespace(place[0])  # noqa: SLF001 - of the same class
-        if isinstance(held, UnreadableObject):
-            raise answering._unreadable_object_error(place, held)  # noqa: SLF001 - of the same class
-        return held.read() if isinstance(held, PackedObject) else held
+        if isinstance(obj, UnreadableObject):
+            raise answering._unreadable_object_error(place, obj)  # noqa: SLF001 - of the same class
+        return obj.read() if isinstance(obj, PackedObject) else obj
 
     def list(self, namespace: str | None) -> Sequence[JSON]:
         """Return the objects of a namespace (None: of all). Raise LookupFailed, also if one of the objects is
         unreadable.
         """
         answering = self._answering_reflector
-        where = namespace if answering.is_namespaced else None
-        listed = answering._store.list(where)  # noqa: SLF001 - of the same class
-        answering._require_complete_list(where)  # noqa: SLF001 - of the same class
-        return listed
+        listed_namespace = namespace if answering.is_namespaced else None
+        objects = answering._store.list(listed_namespace)  # noqa: SLF001 - of the same class
+        answering._require_complete_list(listed_namespace)  # noqa: SLF001 - of the same class
+        return objects
 
     def list_indexed(self, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
         """Return the objects that an index has under a key, unsorted; `namespace` None means all."""
         answering = self._answering_reflector
         if index != BY_NAME and index not in answering.interest.indexes:
             raise LookupFailed(f"{self.interest.gvk.kind} list: not indexed by {index.name}")
-        where = namespace if answering.is_namespaced else None
-        matching = answering._store.list_indexed(where, index, key)  # noqa: SLF001 - of the same class
-        answering._require_complete_list(where)  # noqa: SLF001 - of the same class
+        listed_namespace = namespace if answering.is_namespaced else None
+        matching = answering._store.list_indexed(listed_namespace, index, key)  # noqa: SLF001 - of the same class
+        answering._require_complete_list(listed_namespace)  # noqa: SLF001 - of the same class
         return matching
 
     @property
@@ -177,9 +177,9 @@ class Reflector:
         """Return the namespaces without objects in the view; "" means cluster-scoped objects."""
         return self._answering_reflector._store.not_held  # noqa: SLF001 - of the same class
 
-    def unreadable_objects(self, most: int) -> Sequence[tuple[Place, UnreadableObject]]:
+    def unreadable_objects(self, max_count: int) -> Sequence[tuple[Place, UnreadableObject]]:
         """Return some existing objects that are too large or unreadable for the view."""
-        return self._answering_reflector._store.unreadable_objects(None, most)  # noqa: SLF001 - of the same class
+        return self._answering_reflector._store.unreadable_objects(None, max_count)  # noqa: SLF001 - of the same class
 
     @property
     def unreadable_count(self) -> int:
@@ -196,13 +196,15 @@ class Reflector:
     def _require_complete_namespace(self, namespace: str | None) -> None:
         missing = self._store.not_held
         if missing and (namespace is None or namespace in missing):
-            most = f"{(self.memory.most_bytes or 0) >> 20}Mi"
+            limit = f"{(self.memory.most_bytes or 0) >> 20}Mi"
             which = min(missing) if namespace is None else namespace
-            where = f"of namespace `{which}`" if which else "of the cluster"
-            shared = f"all objects that policies look up take more than {most}, most of them in this namespace"
-            reason = shared if which else f"the objects without a namespace that policies look up take more than {most}"
+            place = f"of namespace `{which}`" if which else "of the cluster"
+            shared = f"all objects that policies look up take more than {limit}, most of them in this namespace"
+            reason = (
+                shared if which else f"the objects without a namespace that policies look up take more than {limit}"
+            )
             fix = "delete some of them, bound them by a ResourceQuota, or raise --view-memory"
-            raise LookupFailed(f"{self.interest.gvk.kind} {where} are not in the view: {reason}; {fix}")
+            raise LookupFailed(f"{self.interest.gvk.kind} {place} are not in the view: {reason}; {fix}")
 
     def _unreadable_object_error(self, place: Place, unreadable: UnreadableObject) -> LookupFailed:
         return LookupFailed(f"{self.interest.gvk.kind} {'/'.join(filter(None, place))}: it {unreadable.why}")
@@ -346,7 +348,7 @@ class Reflector:
         return lines, lasting_s
 
     def _events_of_watch(self, lines: LineStream, lasting_s: int) -> Iterator[Event]:
-        begun = self.heard_at = monotonic()
+        beginning = self.heard_at = monotonic()
         count = -1
         try:
             for count, event in enumerate(lines):  # noqa: B007 - the last count says whether there was any
@@ -356,7 +358,7 @@ class Reflector:
         finally:
             self._lines = None
         self.heard_at = monotonic()
-        if count < 0 and monotonic() - begun < lasting_s / 2:
+        if count < 0 and monotonic() - beginning < lasting_s / 2:
             self._wait_before_next_try()  # otherwise a server that ends every watch at once gets endless requests
 
     def _apply_event(self, event: Event) -> None:

@@ -83,9 +83,9 @@ class _NamespaceObjects:
 
     def drop_keys(self, name: str, keys: Iterable[_Key]) -> None:
         for key in keys:
-            held = self.by_key.get(key, {})
-            held.pop(name, None)
-            if not held:
+            by_name = self.by_key.get(key, {})
+            by_name.pop(name, None)
+            if not by_name:
                 self.by_key.pop(key, None)
 
     def drop(self, name: str) -> int:
@@ -119,10 +119,10 @@ class _NamespaceObjects:
 
     def list(self) -> Sequence[JSON]:
         """Return the objects by name: the same tuple until the next change."""
-        version, listed = self.changes, self._listed  # read before the objects, to notice a change meanwhile
-        if listed is None or listed[0] != version:
-            listed = self._listed = version, readable_list(tuple(self.objects))
-        return listed[1]
+        version, cached = self.changes, self._listed  # read before the objects, to notice a change meanwhile
+        if cached is None or cached[0] != version:
+            cached = self._listed = version, readable_list(tuple(self.objects))
+        return cached[1]
 
 
 _NONE: Final = _NamespaceObjects()
@@ -174,37 +174,37 @@ class ObjectStore:
 
     def get(self, place: Place) -> HeldObject | None:
         """Return an object; None if it does not exist, or if its namespace is not in the view."""
-        held = (self._namespaces or {}).get(place[0])
-        return None if held is None else held.by_name.get(place[1])
+        in_namespace = (self._namespaces or {}).get(place[0])
+        return None if in_namespace is None else in_namespace.by_name.get(place[1])
 
     def list(self, namespace: str | None) -> Sequence[JSON]:
         """Return the sorted objects of a namespace (None: of all); the same tuple until the next change."""
         namespaces = self._namespaces or {}
         if namespace is not None:
             return namespaces.get(namespace, _NONE).list()
-        version, listed = self.changes, self._listed
-        if listed is None or listed[0] != version:
+        version, cached = self.changes, self._listed
+        if cached is None or cached[0] != version:
             parts = (tuple(namespaces.get(name, _NONE).objects) for name in sorted(namespaces))
-            listed = self._listed = version, readable_list(tuple(chain.from_iterable(parts)))
-        return listed[1]
+            cached = self._listed = version, readable_list(tuple(chain.from_iterable(parts)))
+        return cached[1]
 
     def list_indexed(self, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
         """Return the objects that an index has under a key in a namespace (None: in all), unsorted."""
         namespaces = self._namespaces or {}
         if namespace is not None:
             return namespaces.get(namespace, _NONE).list_indexed(index, key)
-        return [obj for held in tuple(namespaces.values()) for obj in held.list_indexed(index, key)]
+        return [obj for in_namespace in tuple(namespaces.values()) for obj in in_namespace.list_indexed(index, key)]
 
-    def unreadable_objects(self, namespace: str | None, most: int) -> Sequence[tuple[Place, UnreadableObject]]:
-        """Return at most `most` UnreadableObjects of a namespace (None: of all).
+    def unreadable_objects(self, namespace: str | None, max_count: int) -> Sequence[tuple[Place, UnreadableObject]]:
+        """Return at most `max_count` UnreadableObjects of a namespace (None: of all).
 
         The number is bounded, because users may create any number, and probes call this method on the event loop.
         """
         namespaces, chosen = self._namespaces or {}, list[tuple[Place, UnreadableObject]]()
         names = () if not self.unreadable_count else tuple(namespaces) if namespace is None else (namespace,)
         for each in names:
-            if len(chosen) < most and (unreadable := namespaces.get(each, _NONE).unreadable):
-                some = tuple(islice(unreadable.items(), most - len(chosen)))
+            if len(chosen) < max_count and (unreadable := namespaces.get(each, _NONE).unreadable):
+                some = tuple(islice(unreadable.items(), max_count - len(chosen)))
                 chosen += (((each, name), obj) for name, obj in some)
         return chosen
 
@@ -223,12 +223,13 @@ class ObjectStore:
             return
         kept, keys, size = self._measure(place, obj)
         with self._memory.lock:
-            held = self._listing.setdefault(namespace, _NamespaceObjects())
+            in_namespace = self._listing.setdefault(namespace, _NamespaceObjects())
             is_new = kept is not self.get(place)  # otherwise the bytes of the object are counted already
-            was_new = name in held.by_name and held.by_name[name] is not self.get(place)  # a page was read twice
-            before = held.size_of_name(name) if was_new else 0
-            held.drop_keys(name, self._keys(held.by_name.get(name)))
-            held.put(name, kept, size, keys)
+            listed = in_namespace.by_name.get(name)
+            was_new = name in in_namespace.by_name and listed is not self.get(place)  # a page was read twice
+            before = in_namespace.size_of_name(name) if was_new else 0
+            in_namespace.drop_keys(name, self._keys(in_namespace.by_name.get(name)))
+            in_namespace.put(name, kept, size, keys)
             self._count_listed(self._owner(place), (size if is_new else 0) - before)
 
     def end_list(self) -> None:
@@ -238,19 +239,23 @@ class ObjectStore:
             missing = frozenset(self._listing_not_held)
             self.not_held |= missing  # first: no lookup may report a dropped object as absent
             before, listed = self._namespaces or {}, self._listing
-            for namespace, held in before.items():
+            for namespace, objects_before in before.items():
                 now = listed.get(namespace)
-                if now is not None and now.names == held.names and all(map(is_, now.objects, held.objects)):
-                    listed[namespace] = held  # lookups return the same tuple as before
-            unreadable = sum(len(held.unreadable) for held in listed.values())
+                if (
+                    now is not None
+                    and now.names == objects_before.names
+                    and all(map(is_, now.objects, objects_before.objects))
+                ):
+                    listed[namespace] = objects_before  # lookups return the same tuple as before
+            unreadable = sum(len(objects_before.unreadable) for objects_before in listed.values())
             self.unreadable_count = max(self.unreadable_count, unreadable)  # first: a reader must not miss one
             self._namespaces, self._listing, self._listing_bytes = listed, None, {}
             self.unreadable_count, self.not_held = unreadable, missing
             self._note_change()
-            for namespace, held in before.items():
+            for namespace, objects_before in before.items():
                 now = listed.get(namespace, _NONE)
-                if now is not held:
-                    self._uncount_replaced(namespace, held, now)
+                if now is not objects_before:
+                    self._uncount_replaced(namespace, objects_before, now)
 
     def _uncount_replaced(self, namespace: str, before: _NamespaceObjects, now: _NamespaceObjects) -> None:
         gone: dict[str, int] = {}
@@ -286,12 +291,12 @@ class ObjectStore:
                 return
             if namespace not in self._namespaces:
                 self._namespaces[namespace] = _NamespaceObjects()
-            held = self._namespaces[namespace]
-            was_unreadable = isinstance(held.by_name.get(name), UnreadableObject)
+            in_namespace = self._namespaces[namespace]
+            was_unreadable = isinstance(in_namespace.by_name.get(name), UnreadableObject)
             self.unreadable_count += isinstance(kept, UnreadableObject)
-            gone = set(self._keys(held.by_name.get(name))).difference(keys)
-            more = held.put(name, kept, size, keys)
-            held.drop_keys(name, gone)
+            gone = set(self._keys(in_namespace.by_name.get(name))).difference(keys)
+            more = in_namespace.put(name, kept, size, keys)
+            in_namespace.drop_keys(name, gone)
             self.unreadable_count -= was_unreadable
             self._note_change()
             self._memory.add_bytes(self, self._owner(place), more)
@@ -299,14 +304,14 @@ class ObjectStore:
     def drop(self, place: Place) -> None:
         assert self._namespaces is not None
         with self._memory.lock:
-            held = self._namespaces.get(place[0])
-            if held is None or place[1] not in held.by_name:
+            in_namespace = self._namespaces.get(place[0])
+            if in_namespace is None or place[1] not in in_namespace.by_name:
                 return
-            was_unreadable = isinstance(held.by_name[place[1]], UnreadableObject)
-            held.drop_keys(place[1], self._keys(held.by_name[place[1]]))
-            size = held.drop(place[1])
+            was_unreadable = isinstance(in_namespace.by_name[place[1]], UnreadableObject)
+            in_namespace.drop_keys(place[1], self._keys(in_namespace.by_name[place[1]]))
+            size = in_namespace.drop(place[1])
             self.unreadable_count -= was_unreadable
-            if not held.names:
+            if not in_namespace.names:
                 del self._namespaces[place[0]]
             self._note_change()
             self._memory.add_bytes(self, self._owner(place), -size)
@@ -329,8 +334,8 @@ class ObjectStore:
 
     def reuse_equal_object(self, place: Place, obj: HeldObject) -> HeldObject:
         """Return the stored object if it equals `obj`; otherwise `obj`."""
-        held = self.get(place)
-        return held if held is not None and _is_same_json(held, obj) else obj
+        stored = self.get(place)
+        return stored if stored is not None and _is_same_json(stored, obj) else obj
 
     def clear(self) -> None:
         """Remove all objects. Afterwards, a missing object may exist."""
@@ -356,19 +361,19 @@ class ObjectStore:
                 self._listing_not_held.add(namespace)
                 self._listing.pop(namespace, None)
             self.not_held |= {namespace}  # first: no lookup may report a dropped object as absent
-            if self._namespaces is not None and (held := self._namespaces.pop(namespace, None)) is not None:
-                self.unreadable_count -= len(held.unreadable)
+            if self._namespaces is not None and (in_namespace := self._namespaces.pop(namespace, None)) is not None:
+                self.unreadable_count -= len(in_namespace.unreadable)
         self._listing_bytes.pop(namespace, None)
         self._note_change()
 
     def _drop_namespace_object(self, name: str) -> None:
         """Replace a Namespace by a note that it exists."""
         for namespaces in (self._listing, self._namespaces):
-            held = (namespaces or {}).get("")
-            if held is not None and name in held.by_name:
-                if namespaces is self._namespaces and not isinstance(held.by_name[name], UnreadableObject):
+            cluster_scoped = (namespaces or {}).get("")
+            if cluster_scoped is not None and name in cluster_scoped.by_name:
+                if namespaces is self._namespaces and not isinstance(cluster_scoped.by_name[name], UnreadableObject):
                     self.unreadable_count += 1
-                held.put(name, _TOO_LARGE, 0)
+                cluster_scoped.put(name, _TOO_LARGE, 0)
 
     def _note_change(self) -> None:
         self.changes += 1

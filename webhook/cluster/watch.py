@@ -103,7 +103,10 @@ class WatchCluster:
                 reflector.start()
 
     def _new_reflector(self, interest: Interest) -> Reflector:
-        before = next((each for known, each in self._reflectors.items() if _covers_interest(known, interest)), None)
+        before = next(
+            (each for known_interest, each in self._reflectors.items() if _covers_interest(known_interest, interest)),
+            None,
+        )
         before = before if self._started else None
         return Reflector(
             interest,
@@ -182,7 +185,7 @@ class WatchCluster:
             ("not in the view, too large for --view-memory", dropped, len(dropped)),
             ("not in the view, because of size or depth", unreadable, max(len(unreadable), self.unreadable_count)),
         )
-        return [f"{what}: {_some_of(which, count)}" for what, which, count in groups if which]
+        return [f"{title}: {_some_of(which, count)}" for title, which, count in groups if which]
 
     @property
     def unreadable_count(self) -> int:
@@ -225,13 +228,13 @@ class WatchCluster:
             LookupFailed: not all objects are watched, or the kind is not served or not synced yet.
         """
         reflectors = self._reflectors_of_kind(gvk)
-        for wanted in (labels, ""):
+        for chosen_labels in (labels, ""):
             for each in reflectors:
                 scope = each.interest.scope
                 is_all = not scope.name and scope.namespace in ("", namespace) and not each.interest.only
-                if is_all and scope.labels == wanted:
-                    listed = each.list(namespace)
-                    return _add_objects_watched_by_name(listed, reflectors, namespace) if wanted else listed
+                if is_all and scope.labels == chosen_labels:
+                    objects = each.list(namespace)
+                    return _add_objects_watched_by_name(objects, reflectors, namespace) if chosen_labels else objects
         raise LookupFailed(f"{gvk.kind} list: {_UNWATCHED}")
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
@@ -253,10 +256,10 @@ class WatchCluster:
             LookupFailed: the kind is not watched, not served or not synced yet.
         """
         reflectors = self._reflectors_of_kind(gvk)
-        known = next((each.resource for each in reflectors if each.resource is not None), None)
-        if known is None:
+        resource = next((each.resource for each in reflectors if each.resource is not None), None)
+        if resource is None:
             raise LookupFailed(f"{gvk.kind}: {reflectors[0].failure}")
-        return known.is_namespaced
+        return resource.is_namespaced
 
     def is_synced(self, gvk: GroupVersionKind) -> bool:
         reflectors = self._kinds.get((gvk.group, gvk.kind), ())
@@ -323,19 +326,19 @@ def _some_of(texts: Collection[str], count: int) -> str:
     return ", ".join(first) + (f" and {count - _SHOWN} more" if count > _SHOWN else "")
 
 
-def _covers_interest(known: Interest, wanted: Interest) -> bool:
-    same = (known.kind, known.scope, known.only) == (wanted.kind, wanted.scope, wanted.only)
-    return same and includes_all_fields(known.fields, wanted.fields) and known.indexes >= wanted.indexes
+def _covers_interest(earlier: Interest, wanted: Interest) -> bool:
+    same = (earlier.kind, earlier.scope, earlier.only) == (wanted.kind, wanted.scope, wanted.only)
+    return same and includes_all_fields(earlier.fields, wanted.fields) and earlier.indexes >= wanted.indexes
 
 
 def _add_objects_watched_by_name(
-    listed: Sequence[JSON], reflectors: Sequence[Reflector], namespace: str | None
+    objects: Sequence[JSON], reflectors: Sequence[Reflector], namespace: str | None
 ) -> Sequence[JSON]:
     # an object that is watched by name replaces an object of files (layered.py)
     named = [obj for each in reflectors if each.interest.scope.name for obj in each.list(namespace)]
     if not named:
-        return listed
-    places = {namespace_and_name(obj): obj for obj in (*named, *listed)}
+        return objects
+    places = {namespace_and_name(obj): obj for obj in (*named, *objects)}
     return tuple(places[place] for place in sorted(places))
 
 
