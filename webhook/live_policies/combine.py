@@ -60,19 +60,19 @@ def combine_file_and_stored_policies(
         for each in objects
         if each.policy and (not is_server or _is_evaluated(each.stored, each.policy))
     }
-    every = {**of_files, **stored}
+    all_policies = {**of_files, **stored}
     bound: dict[Key, list[Binding]] = {}
     unbound: set[str] = set()
     for each in objects:
         if each.binding is not None:
             key = each.bound_kind, each.binding.policy
             bound.setdefault(key, []).append(each.binding)
-            if key not in every and not _has_stored_object_of_policy(key, objects):
+            if key not in all_policies and not _has_stored_object_of_policy(key, objects):
                 unbound.add(each.stored.name)
     policies = replace(
         files,
-        validating=_sorted_policies_with_bindings(VALIDATING, every, bound),
-        mutating=_sorted_policies_with_bindings(MUTATING, every, bound),
+        validating=_sorted_policies_with_bindings(VALIDATING, all_policies, bound),
+        mutating=_sorted_policies_with_bindings(MUTATING, all_policies, bound),
         has_stored_policies=True,
     )
     return LivePolicies(policies, objects, frozenset(unbound))
@@ -108,10 +108,10 @@ def _has_stored_object_of_policy(key: Key, objects: Iterable[CompiledObject]) ->
 
 
 def _sorted_policies_with_bindings(
-    kind: str, every: Mapping[Key, Policy], bound: Mapping[Key, list[Binding]]
+    kind: str, all_policies: Mapping[Key, Policy], bound: Mapping[Key, list[Binding]]
 ) -> tuple[Policy, ...]:
     # sorted by name, with bindings of files and stored bindings
-    named = sorted((name, policy) for (policy_kind, name), policy in every.items() if policy_kind == kind)
+    named = sorted((name, policy) for (policy_kind, name), policy in all_policies.items() if policy_kind == kind)
     return tuple(
         join_bindings(policy, (*policy.bindings, *sorted(more, key=lambda each: each.name)))
         if (more := bound.get((kind, name), []))

@@ -94,13 +94,13 @@ class Compiler:
     def compile(self, stored: Iterable[StoredPolicy]) -> tuple[CompiledObject, ...]:
         """Compile each object within the bounds, in order of precedence. The results have the same order."""
         results: dict[bytes, CompiledObject] = {}
-        listed: list[CompiledObject] = []
+        compiled_objects: list[CompiledObject] = []
         size = count = 0
         self._budget.start_timer_of_all_objects()
         for each in stored:
             length = each.omitted_bytes or len(each.canonical_text())
-            if beyond := _explain_exceeded_bound(count + 1, length, size + length):
-                listed.append(CompiledObject(stored=each, errors=(beyond,), reason="TooMuch"))
+            if exceeded := _explain_exceeded_bound(count + 1, length, size + length):
+                compiled_objects.append(CompiledObject(stored=each, errors=(exceeded,), reason="TooMuch"))
                 continue
             size, count = size + length, count + 1
             compiled = self._compile_or_reuse(each, results)
@@ -110,9 +110,9 @@ class Compiler:
                 if not before.errors:
                     compiled = replace(before, stored=each, errors=compiled.errors, reason=compiled.reason)
                     compiled = replace(compiled, generation=last.generation)
-            listed.append(compiled)
+            compiled_objects.append(compiled)
         self._kept = results
-        return tuple(listed)
+        return tuple(compiled_objects)
 
     def errors_of_object(self, stored: StoredPolicy) -> tuple[str, ...]:
         """Return the mistakes of one object alone. Any thread or child process may call this."""
@@ -122,10 +122,10 @@ class Compiler:
     def _compile_or_reuse(self, stored: StoredPolicy, results: dict[bytes, CompiledObject]) -> CompiledObject:
         # the result of an object that was not compiled for lack of time is not added, because there may be time later
         digest = stored.digest()
-        kept = results.get(digest) or self._kept.get(digest)
-        if kept is None and self._budget.is_spent:
+        earlier = results.get(digest) or self._kept.get(digest)
+        if earlier is None and self._budget.is_spent:
             return CompiledObject(stored=stored, errors=(_TOO_SLOW_TOGETHER,), reason="TooSlow")
-        results[digest] = replace(kept, stored=stored) if kept else self._compile_object_catching_errors(stored)
+        results[digest] = replace(earlier, stored=stored) if earlier else self._compile_object_catching_errors(stored)
         return results[digest]
 
     def _compile_object_catching_errors(self, stored: StoredPolicy) -> CompiledObject:

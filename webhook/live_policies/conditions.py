@@ -45,26 +45,29 @@ def create_condition(name: str, holds: bool, reason: str, message: str) -> dict[
     return {"type": name, "status": "True" if holds else "False", "reason": reason, "message": cut}
 
 
-def add_transition_times(wanted: Iterable[Mapping[str, Any]], stored: StoredPolicy, now: str) -> list[dict[str, Any]]:
+def add_transition_times(
+    conditions: Iterable[Mapping[str, Any]], stored: StoredPolicy, now: str
+) -> list[dict[str, Any]]:
     """Return the conditions with lastTransitionTime: the stored time if the condition has the same status."""
-    known = stored_conditions(stored)
+    old_conditions = stored_conditions(stored)
     return [
         {
             **each,
-            "lastTransitionTime": known[each["type"]]["lastTransitionTime"]
-            if known.get(each["type"], {}).get("status") == each["status"]
+            "lastTransitionTime": old_conditions[each["type"]]["lastTransitionTime"]
+            if old_conditions.get(each["type"], {}).get("status") == each["status"]
             else now,
         }
-        for each in wanted
+        for each in conditions
     ]
 
 
-def has_stored_conditions(wanted: Iterable[Mapping[str, Any]], stored: StoredPolicy) -> bool:
+def has_stored_conditions(conditions: Iterable[Mapping[str, Any]], stored: StoredPolicy) -> bool:
     """Return whether the stored status has these conditions; times are not compared."""
-    known = stored_conditions(stored)
+    old_conditions = stored_conditions(stored)
     return all(
-        each["type"] in known and all(known[each["type"]].get(name) == each.get(name) for name in _FIELDS)
-        for each in wanted
+        each["type"] in old_conditions
+        and all(old_conditions[each["type"]].get(name) == each.get(name) for name in _FIELDS)
+        for each in conditions
     )
 
 
@@ -77,8 +80,8 @@ def _compiled_condition(compiled: CompiledObject) -> dict[str, Any]:
     errors = compiled.errors
     if errors:
         return create_condition("Compiled", holds=False, reason=compiled.reason, message=_errors_as_text(compiled))
-    what = "the binding is valid" if compiled.stored.kind == POLICY_BINDING else "every expression compiles"
-    return create_condition("Compiled", holds=True, reason="Compiled", message=what)
+    message = "the binding is valid" if compiled.stored.kind == POLICY_BINDING else "every expression compiles"
+    return create_condition("Compiled", holds=True, reason="Compiled", message=message)
 
 
 def _errors_as_text(compiled: CompiledObject) -> str:

@@ -105,9 +105,9 @@ class StoredPolicy:
 
     def canonical_text(self) -> str:
         """Return a text of the parts that are compiled. Objects with equal texts compile to equal policies."""
-        read = [self.kind, self.name, self.value["metadata"].get("annotations"), self.value.get("spec")]
-        read += [self.omitted_bytes] if self.omitted_bytes else []
-        return json.dumps(read, sort_keys=True, ensure_ascii=False)
+        parts = [self.kind, self.name, self.value["metadata"].get("annotations"), self.value.get("spec")]
+        parts += [self.omitted_bytes] if self.omitted_bytes else []
+        return json.dumps(parts, sort_keys=True, ensure_ascii=False)
 
     def digest(self) -> bytes:
         """Return a hash of the canonical text."""

@@ -46,7 +46,7 @@ class ObjectApplier(Protocol):
 class _StatusWriteAttempt:
     """The status for one object, the number of writes, and the next allowed time."""
 
-    wanted: tuple[Conditions, JSON]
+    new_status: tuple[Conditions, JSON]
     not_before: float
     writes: int = 0
 
@@ -69,16 +69,16 @@ class StatusWriter:
     written: int = 0
     _attempts: dict[str, _StatusWriteAttempt] = field(default_factory=dict)
 
-    def write(self, wanted: Iterable[tuple[StoredPolicy, Conditions, JSON]]) -> None:
+    def write(self, statuses: Iterable[tuple[StoredPolicy, Conditions, JSON]]) -> None:
         """Write the conditions and `lastCompiled` to the stored objects that lack them, within the limits.
 
         If `lastCompiled` is None, it is not written, because another writer sets it.
         """
         attempts: dict[str, _StatusWriteAttempt] = {}
         left = MOST_WRITES
-        for stored, conditions, last in wanted:
+        for stored, conditions, last in statuses:
             attempt = self._attempts.get(stored.uid)
-            if attempt is None or attempt.wanted != (conditions, last):
+            if attempt is None or attempt.new_status != (conditions, last):
                 attempt = _StatusWriteAttempt((conditions, last), self.clock() + self.spread())
             attempts[stored.uid] = attempt
             is_stored = has_stored_conditions(conditions, stored) and last in (None, _stored_last_compiled(stored))
@@ -92,7 +92,7 @@ class StatusWriter:
         attempt.writes += 1
         attempt.not_before = self.clock() + min(first * 2 ** min(attempt.writes - 1, 20), longest)
         try:
-            self.connection.apply(*_status_path_and_body(stored, *attempt.wanted), self.manager, _WRITE_S)
+            self.connection.apply(*_status_path_and_body(stored, *attempt.new_status), self.manager, _WRITE_S)
         except ServerRefused as error:
             if error.code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # the object was deleted or replaced
                 self.error = str(error)
