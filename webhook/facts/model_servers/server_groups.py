@@ -136,6 +136,12 @@ _OTHER_BALANCING: Final = (
     *("data-external", "data-ports"),
 )
 """The meanings of flags with which a node above 0 may start, or with which this is not known."""
+_OTHER_ADDRESSES: Final = ("config", "data-backend", "data-rank", "data-hybrid", "data-external", "data-ports")
+"""The meanings of flags with which the ranks may meet elsewhere, or need not meet."""
+_WITH_POD_GROUPS: Final = frozenset(
+    (("orchestration.aibrix.ai", "StormService"), ("orchestration.aibrix.ai", "RoleSet"))
+)
+"""Kinds of AIBrix in which each replica of a role has podGroupSize pods."""
 _HEAD_GROUP: Final = "headGroupSpec"
 _MOST_NAMED: Final = 4
 _LEADER_ADDRESS: Final = "$(LWS_LEADER_ADDRESS)"
@@ -199,6 +205,8 @@ def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[P
             yield _problem_of_leader(member, "head")
         elif (cluster := subject.once(pods_of_ray_cluster)).gpus is not None and member.processes.total > cluster.gpus:
             yield _problem_of_ray_cluster(member, cluster)
+    if nodes == 1:
+        yield from _check_data_address(member, subject)
     if nodes is None or nodes < 2 or member.server.name not in _ADDRESS:
         return
     if refusal := _refusal_of_sidecar(member, subject):
@@ -349,6 +357,34 @@ def _check_address(member: ServerContainer, nodes: int, subject: Subject) -> Ite
     yield NO_ADDRESS.problem(member.path, message, f"set {option} to {where}", words=words)
 
 
+def _check_data_address(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
+    """Report pods of vLLM that have a part of the data parallel ranks, and look for the first pod at their own address.
+
+    Source: vllm-project/vllm vllm/engine/arg_utils.py create_engine_config, and vllm/config/parallel.py
+    data_parallel_master_ip.
+    """
+    arguments = member.server.arguments
+    ranks, here = arguments.number("data"), arguments.number("data-local", 0)
+    is_closed = not (arguments.is_open or arguments.has(*_OTHER_ADDRESSES) or member.container.env_from)
+    if member.server.name != VLLM or member.server.is_of_dynamo or not is_closed or ranks is None or here is None:
+        return
+    is_part = arguments.has("data-local") and here < ranks and not _shares_loopback(member, subject)
+    addresses = [arguments.values.get(each) for each in ("data-address", "address")]
+    if not is_part or any(each is not None and each.split(":")[0] not in _LOOPBACK for each in addresses):
+        return
+    has = f"has --data-parallel-address {addresses[0]}" if addresses[0] else "has no --data-parallel-address"
+    where = _LEADER_ADDRESS if _group_of_worker_set(member, subject) else "the address of the first pod"
+    message = f"vLLM spreads {ranks} data parallel ranks over several pods, but {has}, so each pod finds only itself"
+    words = arguments.written("data-address", "data-local")
+    yield NO_ADDRESS.problem(member.path, message, f"set --data-parallel-address to {where}", words=words)
+
+
+def _shares_loopback(member: ServerContainer, subject: Subject) -> bool:
+    """Return whether another server may have the loopback address of a server: in its pod, or in the host network."""
+    servers = subject.once(read_servers)
+    return member.spec.host_network or any(each.spec is member.spec and each is not member for each in servers)
+
+
 def check_address_of_service(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
     """Report the address of a pod below a Service that does not give the pods their names.
 
@@ -442,6 +478,9 @@ def _check_headless(member: ServerContainer, nodes: int, pods: int | None, subje
 
 def _pods_of_kind(member: ServerContainer, subject: Subject) -> int | None:
     """Return how many pods may join a server; None if the number is not known, or if pods of other objects may join."""
+    if subject.group_kind in _WITH_POD_GROUPS:
+        size = get(subject.object, (*member.pod_set.path[:-1], "podGroupSize"))
+        return size if isinstance(size, int) and size > 1 else None
     if subject.group_kind not in _WITH_ALL_PODS:
         return None
     counts = [each.pods for each in subject.once(pod_sets).all]
