@@ -33,12 +33,25 @@ def check_command_of_train_job(subject: Subject) -> Iterator[Problem]:
     yield from check_launch_of_train_job(subject)
 
 
+def check_variables_of_worker_sets(subject: Subject) -> Iterator[Problem]:
+    """Yield a warning about each variable that LeaderWorkerSet overwrites."""
+    from webhook.facts.launch import commands_of_kinds
+
+    yield from commands_of_kinds.check_variables_of_worker_sets(subject)
+
+
 CHECKS: Final = (
     Check(
         group="launch",
         run=check_launch_commands,
         kinds=frozenset((*UNRELATED, *INDEXED, *_OPERATORS, *types.SPECS, LEADER_WORKER_SET)),
         lookups=LOOKUPS,
+        of_made_objects=False,
+    ),
+    Check(
+        group="launch",
+        run=check_variables_of_worker_sets,
+        kinds=frozenset((LEADER_WORKER_SET, ("disaggregatedset.x-k8s.io", "DisaggregatedSet"))),
         of_made_objects=False,
     ),
     Check(group="launch", run=check_command_of_train_job, kinds=frozenset((TRAIN_JOB,))),

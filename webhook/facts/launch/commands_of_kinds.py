@@ -21,7 +21,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.apimachinery.paths import get
+from webhook.apimachinery.paths import FieldPath, get
 from webhook.facts.command_lines.command import LaunchedProgram, cached_launch_of_json, launch_of_json
 from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.launch import nodes_and_ranks, processes_and_slots
@@ -36,6 +36,7 @@ from webhook.facts.launch.member import (
     read_launched_containers,
 )
 from webhook.facts.launch.nodes_and_ranks import MORE_NODES_THAN_PODS
+from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import changes_more_than_suspend
@@ -57,24 +58,35 @@ OPERATOR_VARIABLE: Final = LAUNCH.rule(
 PYTORCH_VARIABLES: Final = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
 TENSORFLOW_VARIABLES: Final = ("TF_CONFIG",)
 LEADER_WORKER_SET_VARIABLES: Final = ("LWS_LEADER_ADDRESS", "LWS_GROUP_SIZE", "LWS_WORKER_INDEX")
-_WORKER_SET: Final = "LWS_"
+_WORKER_SET_TEMPLATE: Final = ("leaderWorkerTemplate",)
+"""The field that contains the templates of a LeaderWorkerSet, also inside another kind."""
 _WITH_SERVICE: Final = frozenset(("svc", *NEED_SERVICE))
 
 
 def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str], owner: str) -> Iterator[Problem]:
-    """Report variables of a container that the controller overwrites. A variable of LeaderWorkerSet with a value from a
-    field of the pod is not reported, because the field may be a label with the same value.
-    """
-    names = [
-        name
-        for name in owned
-        if member.env.get(name) is not None or (name in member.env and not name.startswith(_WORKER_SET))
-    ]
+    """Report variables of a container that the controller overwrites."""
+    names = [name for name in owned if name in member.env]
     if names:
-        fix = f"remove {names[0]}" if len(names) == 1 else "remove the variables"
-        yield OPERATOR_VARIABLE.problem(
-            member.path, message_of_overwritten_variables(names, owner), fix, words=(names[0],)
-        )
+        yield _problem_of_variables(member.path, names, owner)
+
+
+def check_variables_of_worker_sets(subject: Subject) -> Iterator[Problem]:
+    """Report variables of containers and init containers that LeaderWorkerSet overwrites, also in a kind that creates
+    LeaderWorkerSets. A variable with a value from a field of the pod is not reported, because the field may be a label
+    with the same value.
+    """
+    for podset in subject.once(pod_sets).all:
+        if podset.path[-2:-1] == _WORKER_SET_TEMPLATE:
+            for container in template_of(podset, subject).spec.all_containers():
+                values = container.environment.by_name()
+                names = [name for name in LEADER_WORKER_SET_VARIABLES if values.get(name) is not None]
+                if names:
+                    yield _problem_of_variables(podset.locate(container.at), names, "LeaderWorkerSet")
+
+
+def _problem_of_variables(path: FieldPath, names: Sequence[str], owner: str) -> Problem:
+    fix = f"remove {names[0]}" if len(names) == 1 else "remove the variables"
+    return OPERATOR_VARIABLE.problem(path, message_of_overwritten_variables(names, owner), fix, words=(names[0],))
 
 
 def message_of_overwritten_variables(names: Sequence[str], owner: str) -> str:
@@ -97,12 +109,8 @@ class VariableOwner(Struct, frozen=True, kw_only=True):
         return self.variables if self.pod_sets is None or member.pod_set in self.pod_sets else ()
 
 
-def owners_of_variables(
-    job: JobSpec | None, members: Sequence[LaunchedContainer], *, is_worker_set: bool
-) -> tuple[VariableOwner, ...]:
-    """Return what sets variables in the pods of an object: plugins of a Volcano Job, or LeaderWorkerSet."""
-    if is_worker_set:
-        return (VariableOwner(variables=LEADER_WORKER_SET_VARIABLES, name="LeaderWorkerSet"),)
+def owners_of_variables(job: JobSpec | None, members: Sequence[LaunchedContainer]) -> tuple[VariableOwner, ...]:
+    """Return the plugins of a Volcano Job that set variables in its pods."""
     return tuple(_variable_owners_of_plugins(job, members)) if job is not None else ()
 
 
@@ -149,9 +157,10 @@ def _warn_of_launched_containers(listed: Items[LaunchedContainer], subject: Subj
     together = _pods_training_together(listed, job.plugins if job is not None else (), subject)
     yield from nodes_and_ranks.check_launcher_nodes_match_pods(listed, together)
     yield from processes_and_slots.check_trainer_devices_and_nodes(listed, together)
-    setting = owners_of_variables(job, listed, is_worker_set=subject.group_kind == LEADER_WORKER_SET)
+    setting = owners_of_variables(job, listed)
+    worker_set = LEADER_WORKER_SET_VARIABLES if subject.group_kind == LEADER_WORKER_SET else ()
     for member in listed:
-        owned = [name for owner in setting for name in owner.variables_set_in(member)]
+        owned = [name for owner in setting for name in owner.variables_set_in(member)] or worker_set
         for by in dict.fromkeys(owner.name for owner in setting):
             variables = [name for owner in setting if owner.name == by for name in owner.variables_set_in(member)]
             yield from check_overwritten_variables(member, variables, by)
