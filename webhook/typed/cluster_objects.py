@@ -109,7 +109,9 @@ class PodCounts(Typed):
 class StatefulSetSpec(Typed):
     """apps/v1 StatefulSetSpec."""
 
+    pod_management_policy = Text()
     replicas = Number(1)
+    service_name = Text()
     template = Part(PodTemplate)
     volume_claim_templates = Parts(PersistentVolumeClaim)
 
