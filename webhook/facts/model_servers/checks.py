@@ -13,7 +13,7 @@ from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.gpu.device_pods import PLACED, SERVING
 from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.model_servers import services
-from webhook.facts.model_servers.server_candidates import server_candidates
+from webhook.facts.model_servers.server_candidates import may_start_server_in_entrypoint, server_candidates
 from webhook.facts.nodes.node_offers import CLASS_LOOKUPS, NODE_LOOKUPS
 from webhook.facts.pods.pod_sets import RUNTIME_LOOKUPS
 from webhook.facts.subject import Check, Subject
@@ -38,6 +38,10 @@ def check_model_servers(subject: Subject) -> Iterator[Problem]:
         from webhook.facts.pods.pod_sets import relocate_problem_to_train_job
 
         yield from (relocate_problem_to_train_job(each, subject) for each in _check_servers(subject))
+    if may_start_server_in_entrypoint(subject):
+        from webhook.facts.model_servers.server_groups import check_entrypoint_of_ray_job
+
+        yield from check_entrypoint_of_ray_job(subject)
 
 
 def _check_servers(subject: Subject) -> Iterator[Problem]:

@@ -14,10 +14,12 @@ from typing import Final, NamedTuple
 from webhook.cel.library.patterns import compile_policy_pattern
 from webhook.facts.command_lines.shell import read_shell_call
 from webhook.facts.gpu.device_pods import located_templates
+from webhook.facts.kinds import RAY_JOB
 from webhook.facts.subject import Subject
 from webhook.rules.rule import RuleGroup
 from webhook.typed.objects import ConfigMap
 from webhook.typed.pods import Container, PodSpec
+from webhook.typed.ray import RayJob, RayJobSpec
 from webhook.typed.volumes import Volume
 from webhook.workloads.podsets import PodSet
 
@@ -63,6 +65,23 @@ def may_start_server(container: Container) -> bool:
     text = "\n".join((container.image, *container.words))
     container.charge_search(text, _CHARACTER_S)
     return _NAMES.is_found_in(text)
+
+
+def may_start_server_in_entrypoint(subject: Subject) -> bool:
+    """Return whether the entrypoint of a RayJob may start a model server; False for other kinds."""
+    if subject.group_kind != RAY_JOB:
+        return False
+    spec = subject.typed(RayJob).spec
+    head = next(iter(spec.ray_cluster_spec.head_group_spec.template.spec.containers), None)
+    return head is not None and bool(spec.entrypoint) and may_start_server(container_of_entrypoint(spec, head))
+
+
+def container_of_entrypoint(spec: RayJobSpec, head: Container) -> Container:
+    """Return the entrypoint of a RayJob as a container with the image and the variables of the head. A shell runs the
+    entrypoint.
+    """
+    obj = {"image": head.image, "env": head.json.get("env"), "command": ["sh", "-c", spec.entrypoint]}
+    return Container(obj, spec.path("entrypoint"), head.reading)
 
 
 def server_candidates(subject: Subject) -> tuple[ServerCandidate, ...]:

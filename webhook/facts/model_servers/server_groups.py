@@ -17,24 +17,25 @@ from webhook.apimachinery.paths import FieldPath, get
 from webhook.facts.gpu.device_pods import BATCH
 from webhook.facts.kinds import STATEFUL_SET
 from webhook.facts.model_servers.gpus import gpus_of_container
-from webhook.facts.model_servers.server_candidates import MODEL_SERVER
+from webhook.facts.model_servers.server_candidates import MODEL_SERVER, container_of_entrypoint
 from webhook.facts.model_servers.servers_of_object import (
     RAY_KINDS,
     SUBMITTER,
     WORKER_SET_TEMPLATE,
     ServerContainer,
     pods_of_template_in_group,
+    processes_of_server,
     read_servers,
 )
-from webhook.facts.model_servers.started_servers import SGLANG, VLLM
+from webhook.facts.model_servers.started_servers import SGLANG, VLLM, started_server
 from webhook.facts.pods.pod_addresses import read_pod_address, subdomain_of_pods
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
-from webhook.typed.cluster_objects import LimitRange, Service
+from webhook.typed.cluster_objects import LimitRange, Service, StatefulSet
 from webhook.typed.objects import Namespace
-from webhook.typed.ray import RayClusterSpec
+from webhook.typed.ray import RayClusterSpec, RayJob
 from webhook.workloads.podsets import PodSet
 
 GROUP_TOO_SMALL: Final = MODEL_SERVER.rule(
@@ -202,7 +203,7 @@ def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[P
     elif subject.group_kind in RAY_KINDS and member.processes.is_anywhere and member.processes.total is not None:
         is_head = _HEAD_GROUP in member.pod_set.path
         if is_head and member.gpus.is_without and not _has_limit_range(subject):
-            yield _problem_of_leader(member, "head")
+            yield _problem_of_leader(member.path, member.server.name, "head")
         elif (cluster := subject.once(pods_of_ray_cluster)).gpus is not None and member.processes.total > cluster.gpus:
             yield _problem_of_ray_cluster(member, cluster)
     if nodes == 1:
@@ -270,7 +271,7 @@ def _check_worker_set(
     is_joined = nodes is not None and nodes > 1 and processes.total is not None
     is_by_ray = processes.is_anywhere and processes.total is not None
     if is_by_ray and member.gpus.is_without and group.gpus:
-        yield _problem_of_leader(member, "leader")
+        yield _problem_of_leader(member.path, member.server.name, "leader")
     elif (
         (is_by_ray or is_joined)
         and group.gpus is not None
@@ -281,16 +282,36 @@ def _check_worker_set(
         yield _problem_of_group(member, group)
 
 
+def check_entrypoint_of_ray_job(subject: Subject) -> Iterator[Problem]:
+    """Report a RayJob with an entrypoint that starts vLLM on Ray, if the entrypoint runs on a head without a GPU.
+
+    Source: ray-project/ray@007c8cdf python/ray/dashboard/modules/job/job_manager.py submit_job: without requested
+    resources, the entrypoint runs on the head.
+    """
+    spec = subject.typed(RayJob).spec
+    head = spec.ray_cluster_spec.head_group_spec
+    container = next(iter(head.template.spec.containers), None)
+    if container is None or head.resources or head.ray_start_params.num_gpus or _has_limit_range(subject):
+        return
+    at = spec.path("entrypoint")
+    server = started_server(container_of_entrypoint(spec, container))
+    pod_set = next((each.name for each in subject.once(pod_sets).all if _HEAD_GROUP in each.path), "")
+    if server is None or spec.requests_resources or not gpus_of_container(container, pod_set, subject).is_without:
+        return
+    processes = processes_of_server(server, joins_ray=True)
+    if processes.is_anywhere and processes.total is not None:
+        yield _problem_of_leader(at, server.name, "head")
+
+
 def _has_pod_with_too_few_gpus(member: ServerContainer, subject: Subject) -> bool:
     """Return whether a pod in the group of a server starts more processes than it has GPUs."""
     at = member.pod_set.path[:-1]
     return any(each.lacks_gpus for each in subject.once(read_servers) if each.pod_set.path[:-1] == at)
 
 
-def _problem_of_leader(member: ServerContainer, who: str) -> Problem:
-    name = member.server.name
+def _problem_of_leader(path: FieldPath, name: str, who: str) -> Problem:
     message = f"{name} starts on Ray in the {who}, which has no GPU, so {name} exits at once"
-    return LEADER_WITHOUT_GPU.problem(member.path, message, f"request at least 1 GPU for the {who}")
+    return LEADER_WITHOUT_GPU.problem(path, message, f"request at least 1 GPU for the {who}")
 
 
 def _problem_of_group(member: ServerContainer, group: PodsOfServer) -> Problem:
@@ -353,8 +374,7 @@ def _check_address(member: ServerContainer, nodes: int, subject: Subject) -> Ite
     has = f"has {option} {address}" if address else f"has no {option}"
     where = _LEADER_ADDRESS if _group_of_worker_set(member, subject) else "the address of the first pod"
     message = f"{member.server.name} joins {nodes} nodes, but {has}, so each pod finds only itself"
-    words = arguments.written("address", "nodes")
-    yield NO_ADDRESS.problem(member.path, message, f"set {option} to {where}", words=words)
+    yield _problem_of_address(member, message, f"set {option} to {where}", ("address", "nodes"))
 
 
 def _check_data_address(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
@@ -375,8 +395,12 @@ def _check_data_address(member: ServerContainer, subject: Subject) -> Iterator[P
     has = f"has --data-parallel-address {addresses[0]}" if addresses[0] else "has no --data-parallel-address"
     where = _LEADER_ADDRESS if _group_of_worker_set(member, subject) else "the address of the first pod"
     message = f"vLLM spreads {ranks} data parallel ranks over several pods, but {has}, so each pod finds only itself"
-    words = arguments.written("data-address", "data-local")
-    yield NO_ADDRESS.problem(member.path, message, f"set --data-parallel-address to {where}", words=words)
+    fix = f"set --data-parallel-address to {where}"
+    yield _problem_of_address(member, message, fix, ("data-address", "data-local"))
+
+
+def _problem_of_address(member: ServerContainer, message: str, fix: str, meanings: Sequence[str]) -> Problem:
+    return NO_ADDRESS.problem(member.path, message, fix, words=member.server.arguments.written(*meanings))
 
 
 def _shares_loopback(member: ServerContainer, subject: Subject) -> bool:
@@ -507,8 +531,7 @@ def check_pods_that_wait_for_each_other(member: ServerContainer, subject: Subjec
             )
             yield _problem_of_waiting(at, message, "set startupPolicy: LeaderCreated")
     elif subject.group_kind == STATEFUL_SET and (nodes or 1) > 1 and (member.pod_set.count or 0) > 1:
-        policy = get(subject.object, ("spec", "podManagementPolicy"), "OrderedReady")
-        if policy != "OrderedReady":
+        if subject.typed(StatefulSet).spec.pod_management_policy not in ("", "OrderedReady"):
             yield from _check_published_addresses(member, subject)
         else:
             message = "starts pod 1 only when pod 0 is ready, but pod 0 waits for pod 1 (OrderedReady)"

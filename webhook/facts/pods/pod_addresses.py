@@ -16,9 +16,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from webhook.apimachinery.paths import get
 from webhook.facts.kinds import LEADER_WORKER_SET, STATEFUL_SET
 from webhook.facts.subject import Subject
+from webhook.typed.cluster_objects import StatefulSet
 from webhook.typed.job_sets import JobSet
 from webhook.typed.jobs import Job
 from webhook.typed.pods import PodSpec
@@ -121,5 +121,4 @@ def subdomain_of_pods(subject: Subject) -> str:
     if subject.group_kind == LEADER_WORKER_SET:
         policy = subject.typed(LeaderWorkerSet).spec.network_config.subdomain_policy
         return subject.metadata.name if policy in ("", "Shared") else ""
-    name = get(subject.object, ("spec", "serviceName")) if subject.group_kind == STATEFUL_SET else ""
-    return name if isinstance(name, str) else ""
+    return subject.typed(StatefulSet).spec.service_name if subject.group_kind == STATEFUL_SET else ""
