@@ -82,6 +82,8 @@ CLIENT_BEFORE_SERVER: Final = MODEL_SERVER.rule(
 )
 _SHELL_VARIABLE: Final = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*(?:[:#%/+=?-][^{}]*)?\}")
 _VARIABLE_INSIDE: Final = re.compile(r"(?<!\$)\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
+_ESCAPED: Final = re.compile(r"\$\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
+"""A variable that the kubelet does not expand, because $$ is its escape for $."""
 _KUBELET_VARIABLE: Final = re.compile(r"(?<!\$)\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 _OF_OTHERS: Final = re.compile(
     r"_(?:SERVICE|PORT)(?:_|$)|^(?:LWS|JOB|RAY|KUBERNETES|GROVE|POD|MY|NODE|HOST)_|RANK|INDEX|WORLD|MASTER"
@@ -246,6 +248,12 @@ def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem
         is_substitution = is_short and "{" not in value and _SUBSTITUTION.search(value)
         inside = _VARIABLE_INSIDE.search(value) if is_short and "$" in value else None
         names_variable = inside is not None and (inside[1] or inside[2]) in names
+        escaped = _ESCAPED.search(value) if is_short and "$$" in value else None
+        if escaped is not None and escaped[1] in names:
+            meant = value.replace(escaped[0], escaped[0][1:])
+            message = f"passes the text `{_shortened(meant)}`, because Kubernetes reads $$ as an escaped $"
+            yield _not_expanded_problem(path, message, f"write {_shortened(meant)}", word)
+            return
         if is_substitution or names_variable or _SHELL_VARIABLE.fullmatch(value):
             unexpanded.append((flag, value))
     if not unexpanded:
