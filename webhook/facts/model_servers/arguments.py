@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -78,8 +78,19 @@ class FlagTable:
     any_value: bool = False
     also: Sequence[str] = ()
     valued: Sequence[str] = ()
+    of_modules: Sequence[str] = ()
     mistakes: Mapping[str, str] = field(default_factory=dict)
     removed: Mapping[str, RemovedFlag] = field(default_factory=dict)
+
+    @cached_property
+    def of_programs(self) -> FlagTable:
+        """Return the flags of the programs, without the spellings that only the modules know."""
+        if not self.of_modules:
+            return self
+        known = {name: meaning for name, meaning in self.meanings.items() if name not in self.of_modules}
+        spellings = {meaning: name for name, meaning in reversed(known.items())}
+        meant = {name: spellings[self.meanings[name]] for name in self.of_modules}
+        return replace(self, meanings=known, of_modules=(), mistakes={**self.mistakes, **meant})
 
     @cached_property
     def long_names(self) -> tuple[str, ...]:

@@ -94,6 +94,7 @@ def _flag_table_of_row(row: JSON) -> FlagTable:
         any_value=row.get("any_value", False),
         also=tuple(row.get("also", ())),
         valued=tuple(row.get("valued", ())),
+        of_modules=tuple(row.get("of_modules", ())),
         mistakes=row.get("mistakes", {}),
         removed={
             name: RemovedFlag(_release_of_text(release), fix)
@@ -200,14 +201,16 @@ def _server_of_start(
         if arguments[0] in _OTHER_COMMANDS:
             return None
         arguments = arguments[1:] if arguments[0] == "serve" else arguments
-    table, deadline = read_server_catalogue().flags[name], container.reading.deadline
+    is_of_dynamo = container.mentions("dynamo.") and container.runs(_DYNAMO)
+    flags, deadline = read_server_catalogue().flags[name], container.reading.deadline
+    table = flags if is_of_dynamo else flags.of_programs
     return StartedServer(
         name=name,
         arguments=read_arguments(arguments, table, deadline, is_in_script=start.is_in_script),
         variables={**started.variables, **start.variables},
         is_in_script=start.is_in_script,
         by_image=by_image,
-        is_of_dynamo=container.mentions("dynamo.") and container.runs(_DYNAMO),
+        is_of_dynamo=is_of_dynamo,
     )
 
 
