@@ -158,6 +158,7 @@ PACKAGES: Final = (
             "clients",
             "listening",
             "server_checks",
+            "services",
             "parts_of_pods",
         ),
     ),

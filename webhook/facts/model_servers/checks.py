@@ -131,4 +131,10 @@ CHECKS: Final = (
         kinds=frozenset((("apps.nvidia.com", "NIMService"),)),
         of_made_objects=False,
     ),
+    Check(
+        group="model-server",
+        run=services.check_backends_of_route,
+        kinds=frozenset((("gateway.networking.k8s.io", "HTTPRoute"),)),
+        lookups=services.ROUTE_LOOKUPS,
+    ),
 )
