@@ -575,6 +575,20 @@ def test_budgets_and_autoscalers_are_compared_with_servers_in_other_files(tmp_pa
     }
 
 
+AUTOSCALER = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: autoscaler, namespace: kube-system}
+spec: {template: {spec: {containers: [{name: a, image: "registry.example/autoscaling/IMAGE:v1.34.1"}]}}}
+"""
+
+
+@pytest.mark.parametrize(("image", "is_told"), [("cluster-autoscaler", False), ("cluster-dashboard", True)])
+def test_a_controller_in_the_audited_files_is_known(image, is_told, tmp_path, capsys):
+    written(tmp_path, {**SERVER, "autoscaler.yaml": AUTOSCALER.replace("IMAGE", image)})
+    assert run_command_line(["audit", "--advice", str(tmp_path), "--context-is-whole", "-o", "ndjson"]) in (0, 1)
+    assert ("the nodes have devices for 2 of these pods" in capsys.readouterr().out) == is_told
+
+
 STORAGE = {
     "chart/storage.yaml": """
 apiVersion: serving.kserve.io/v1alpha1

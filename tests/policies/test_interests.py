@@ -21,7 +21,12 @@ from webhook.suites.expectation import Expectation
 from webhook.workloads.podsets import pod_templates
 
 SCHEDULING = "scheduling.volcano.sh"
-SIGNS_IN_FILES = {("apps", "Deployment"), ("karpenter.sh", "NodePool")}
+SIGNS_IN_FILES = {
+    ("apps", "Deployment"),
+    ("autoscaling.openshift.io", "MachineAutoscaler"),
+    ("cluster.x-k8s.io", "MachineDeployment"),
+    ("karpenter.sh", "NodePool"),
+}
 """Objects of files that show that nodes may be added. A live view uses the labels of nodes instead."""
 CONFIGURATION_IN_FILES = {("", "Secret"), ("bitnami.com", "SealedSecret")}
 """Objects of files that show which Secrets a pod has. A live view holds no Secret."""

@@ -5,6 +5,7 @@ kind. Memory grows only with the objects of these kinds. Long or frequent kinds 
 
 - A CustomResourceDefinition, if it may serve a version that current releases no longer serve.
 - Charts and most Deployments, if they may state the release of a controller.
+- Deployments of controllers that facts read, such as Cluster Autoscaler.
 - Deployments and StatefulSets that name a device. The index keeps only the fields that rules compare with budgets and
   autoscalers.
 """
@@ -28,6 +29,7 @@ from webhook.cluster.packed import projection_of_fields
 from webhook.facts.removed_versions import read_removed_versions
 from webhook.input import document_stream
 from webhook.input.document_stream import SourcePart
+from webhook.typed.cluster_objects import Deployment
 from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import InputFile
 
@@ -50,6 +52,10 @@ _KEPT: Final = projection_of_fields(
         )
     )
 )
+_CONTROLLER: Final = re.compile(
+    "cluster-autoscaler|gpu-operator|karpenter/controller|kuberay/operator|projecthami/hami"
+)
+"""Matches the image of a controller. Facts read its presence, release or arguments (facts/nodes, facts/ray, updates)."""
 _IS_SCALED: Final = re.compile(r"""kind["']?\s*:\s*["']?(?:Deployment|StatefulSet)\b""")
 _DEVICE: Final = re.compile("gpu|tpu|neuron|gaudi|[Aa]scend|mlu|dcu|gcu|xpu|iluvatar|vastai|claims")
 """Matches the name of a device, or `claims` of a container."""
@@ -115,12 +121,21 @@ class Indexer(Struct, frozen=True):
                     looked_up.files[each.source] = None
                     kind = _group_kind_or_empty(each.value)
                     is_looked_up = is_kustomization or kind in kinds
+                    is_looked_up |= kind in _SCALED and _runs_controller(each.value, text)
                     looked_up.objects += _documents_of_patches(part.file, each.value) if is_kustomization else ()
                     if is_looked_up or next(find_releases_in_document(each.source, each.value), None) is not None:
                         looked_up.objects.append((each.source, each.value))
                     elif kind in _SCALED and _DEVICE.search(text):
                         looked_up.objects.append((each.source, _KEPT(each.value)))
         return looked_up
+
+
+def _runs_controller(deployment: JSON, text: str) -> bool:
+    """Return whether a Deployment of a text runs a controller."""
+    if _CONTROLLER.search(text) is None:
+        return False
+    containers = Deployment.of(deployment).spec.template.spec.containers
+    return any(_CONTROLLER.search(container.image) for container in containers)
 
 
 def _documents_of_patches(file: InputFile, kustomization: JSON) -> Iterator[tuple[str, JSON]]:
@@ -153,7 +168,7 @@ def _may_have_object(text: str, looks: re.Pattern[str]) -> bool:
     return (
         "operation" in text
         or looks.search(text) is not None
-        or (_DEVICE.search(text) is not None and _IS_SCALED.search(text) is not None)
+        or ((_DEVICE.search(text) or _CONTROLLER.search(text)) is not None and _IS_SCALED.search(text) is not None)
         or (("\\" in text or "? " in text) and _HIDDEN.search(text) is not None)
     )
 

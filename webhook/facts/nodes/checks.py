@@ -19,6 +19,7 @@ from webhook.facts.nodes.node_pools import NODE_POOL_LOOKUPS, validate_node_pool
 from webhook.facts.nodes.shared_cards import check_amounts, check_cards, check_pods_of_hami
 from webhook.facts.nodes.shared_gpus import advise_mig_processes, check_shared_gpus
 from webhook.facts.nodes.tpu_slices import check_tpu_slices
+from webhook.facts.pods.node_sources import SOURCE_LOOKUPS
 from webhook.facts.subject import Check
 from webhook.facts.view import NAMESPACES
 
@@ -30,7 +31,7 @@ _check: Final = partial(
 )
 
 CHECKS: Final = (
-    _check(group="node-devices", run=validate_node_devices),
+    _check(group="node-devices", run=validate_node_devices, lookups_of_audits=SOURCE_LOOKUPS),
     _check(group="node-pool", run=validate_node_pools),
     _check(group="shared-gpu", run=check_shared_gpus),
     _check(group="shared-gpu", run=advise_mig_processes),

@@ -24,6 +24,9 @@ NODE_POOLS: Final = frozenset(
         "agentpool",
         "eks.amazonaws.com/nodegroup",
         "alpha.eksctl.io/nodegroup-name",
+        "doks.digitalocean.com/node-pool",
+        "k8s.scaleway.com/pool-name",
+        "lke.linode.com/pool-id",
         "karpenter.sh/nodepool",
         "karpenter.sh/provisioner-name",
     )

@@ -1,9 +1,11 @@
-"""Finds signs that a cluster may get new nodes: labels of nodes, NodePools, or a Deployment of Cluster Autoscaler.
+"""Finds signs that a cluster may get new nodes: labels of nodes, NodePools, machines with an autoscaler, or a
+Deployment of Cluster Autoscaler.
 
 If an autoscaler may add a node, the pod may fit the new node although it fits no current node. The node groups of
-Cluster Autoscaler, GKE and EKS Auto Mode are not objects of the cluster, so nothing shows which nodes these groups may
-add. One sign of an autoscaler is enough. Sources: kubernetes/autoscaler@55c37cd5eb,
-kubernetes-sigs/karpenter@226646810, documentation of GKE and EKS.
+Cluster Autoscaler and of clouds are not objects of the cluster, so nothing shows which nodes these groups may add. The
+autoscalers of GKE, AKS, DigitalOcean, Linode and Scaleway do not run in the cluster. One sign of an autoscaler is
+enough. Sources: kubernetes/autoscaler@55c37cd5eb (also cloudprovider/clusterapi), kubernetes-sigs/karpenter@226646810,
+documentation of OpenShift and of the clouds.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Final
 
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.controllers import DEPLOYMENT
+from webhook.cluster.interest import interest_in_fields
 from webhook.cluster.lookup import namespace_and_name
 from webhook.errors import LookupFailed
 from webhook.facts.kinds import NODE
@@ -20,12 +23,26 @@ from webhook.facts.pods.node_selection import NODE_POOLS
 from webhook.facts.view import ClusterView
 from webhook.text.caches import IdentityKey
 from webhook.typed.cluster_objects import Deployment, Node
+from webhook.typed.objects import Object
 from webhook.typed.pods import PodSpec
 
 _NODE_POOL: Final = GroupVersionKind("karpenter.sh", "v1", "NodePool")
 _AUTO_MODE: Final = "eks.amazonaws.com/compute-type"
 _IMAGE: Final = "cluster-autoscaler"
-_CLOUDS: Final = ("cloud.google.com/", "eks.amazonaws.com/", "kubernetes.azure.com/")
+_MACHINES: Final = (
+    GroupVersionKind("autoscaling.openshift.io", "v1beta1", "MachineAutoscaler"),
+    GroupVersionKind("machine.openshift.io", "v1beta1", "MachineSet"),
+    *(GroupVersionKind("cluster.x-k8s.io", "v1beta1", f"Machine{each}") for each in ("Deployment", "Set", "Pool")),
+)
+"""Kinds of OpenShift and Cluster API that an autoscaler scales. A MachineAutoscaler always has an autoscaler."""
+_MOST_MACHINES: Final = "/cluster-api-autoscaler-node-group-max-size"
+"""The end of the annotation of machines with an autoscaler. The prefix is the API group, which users may change."""
+SOURCE_LOOKUPS: Final = tuple(interest_in_fields(kind, "metadata.annotations") for kind in _MACHINES)
+"""The look-ups of audits; a server only reads the labels of nodes."""
+_CLOUDS: Final = (
+    *("cloud.google.com/", "eks.amazonaws.com/", "kubernetes.azure.com/"),
+    *("doks.digitalocean.com/", "k8s.scaleway.com/", "lke.linode.com/"),
+)
 """Domains of labels of clouds that may create a node for a pod that selects the label."""
 _OF_KARPENTER: Final = ("karpenter.sh/", "karpenter.k8s.aws/", "karpenter.azure.com/")
 """Domains of Karpenter's labels."""
@@ -58,7 +75,11 @@ def other_source_of_nodes(spec: PodSpec, view: ClusterView, *, has_node_pools: b
     key = next((key for key in keys if isinstance(key, str) and key.startswith(clouds)), "")
     if key:
         return f"the owner of label {key}"
-    return _owner_of_node_labels(view, has_node_pools=has_node_pools) or _cluster_autoscaler(view)
+    return (
+        _owner_of_node_labels(view, has_node_pools=has_node_pools)
+        or view.once(_autoscaled_machines, lambda: _autoscaled_machines(view))
+        or _cluster_autoscaler(view)
+    )
 
 
 def _source_of_new_nodes(view: ClusterView) -> str:
@@ -69,7 +90,7 @@ def _source_of_new_nodes(view: ClusterView) -> str:
             return f"NodePool {namespace_and_name(pool)[1]}"
     except LookupFailed:  # a live view has NodePools only if a rule looks them up
         pass
-    return _cluster_autoscaler(view)
+    return _autoscaled_machines(view) or _cluster_autoscaler(view)
 
 
 def _owner_of_node_labels(view: ClusterView, *, has_node_pools: bool) -> str:
@@ -78,6 +99,18 @@ def _owner_of_node_labels(view: ClusterView, *, has_node_pools: bool) -> str:
     labels = _labels_of_node_pools(IdentityKey(nodes))
     label = next((each for each in labels if not (has_node_pools and each.startswith(_OF_KARPENTER))), "")
     return f"the owner of label {label}" if label else ""
+
+
+def _autoscaled_machines(view: ClusterView) -> str:
+    try:
+        for kind in _MACHINES:
+            for machines in view.deadline.charge_for_items(view.cluster.list(kind, None)):
+                annotations = Object.of(machines).metadata.annotations
+                if kind == _MACHINES[0] or any(key.endswith(_MOST_MACHINES) for key in annotations):
+                    return f"{kind.kind} {namespace_and_name(machines)[1]}"
+    except LookupFailed:  # a live view has no machines
+        return ""
+    return ""
 
 
 def _cluster_autoscaler(view: ClusterView) -> str:
