@@ -34,6 +34,7 @@ DEVICES_IN_FILES = {
     ("nvidia.com", "ClusterPolicy"),
     ("deviceplugin.intel.com", "GpuDevicePlugin"),
     ("karpenter.k8s.aws", "EC2NodeClass"),
+    ("operator.knative.dev", "KnativeServing"),
     ("", "ConfigMap"),
     ("apps", "DaemonSet"),
     ("apps", "StatefulSet"),
@@ -41,8 +42,8 @@ DEVICES_IN_FILES = {
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
 }
 """Objects of files about sharing of devices, classes of nodes, configurations of device plugins and model servers, pods
-of budgets and autoscalers, and fields of custom kinds. A live view does not have them, so look-ups fail and the rules
-report nothing (docs/shared-gpus.md)."""
+of budgets and autoscalers, settings of Knative, and fields of custom kinds. A live view does not have them, so look-ups
+fail and the rules report nothing (docs/shared-gpus.md)."""
 
 
 def cut(objects: Iterable[JSON], interests: Iterable[Interest]) -> Iterator[JSON]:

@@ -78,6 +78,7 @@ CHECKS: Final = (
         run=knative.check_knative_fields,
         kinds=_INFERENCE_SERVICE | _KNATIVE,
         lookups=knative.LOOKUPS,
+        lookups_of_audits=knative.OPERATOR_LOOKUPS,
         of_made_objects=False,
     ),
     Check(

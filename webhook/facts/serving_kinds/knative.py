@@ -6,7 +6,8 @@ the default is often not known.
 
 Knative refuses many fields of a PodSpec, in Services of Knative and in InferenceServices, unless a key of ConfigMap
 config-features turns the field on. By default all these fields are off. Knative never accepts a grace period. A timeout
-is at most max-revision-timeout-seconds, which is 600 by default.
+is at most max-revision-timeout-seconds, which is 600 by default. The operator of Knative writes spec.config of
+KnativeServing into these ConfigMaps.
 
 Source: kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/utils/utils.go GetDeploymentMode;
 knative/serving@98e5ef90 pkg/apis/serving/k8s_validation.go, pkg/apis/serving/fieldmask.go and
@@ -22,12 +23,12 @@ from typing import Any, Final
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.apimachinery.quantity import read_count
-from webhook.cluster.interest import Interest, ObjectScope
+from webhook.cluster.interest import Interest, ObjectScope, interest_in_fields
 from webhook.facts.serving_kinds.groups import SERVING_KIND
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
-from webhook.typed.fields import Text
-from webhook.typed.objects import ConfigMap
+from webhook.typed.fields import Labels, Part, Text
+from webhook.typed.objects import ConfigMap, Object
 from webhook.typed.serving import InferenceService
 from webhook.typed.view import Typed
 
@@ -106,6 +107,32 @@ LOOKUPS: Final = (
     ),
     MODE_LOOKUP,
 )
+
+
+class KnativeConfig(Typed):
+    """operator.knative.dev ConfigMapData: the data of ConfigMaps by their names. The prefix `config-` is optional."""
+
+    features = Labels()
+    config_features = Labels(name="config-features")
+    defaults = Labels()
+    config_defaults = Labels(name="config-defaults")
+
+
+class KnativeServingSpec(Typed):
+    """operator.knative.dev KnativeServingSpec."""
+
+    config = Part(KnativeConfig)
+
+
+class KnativeServing(Object):
+    """operator.knative.dev KnativeServing."""
+
+    gvk = GroupVersionKind("operator.knative.dev", "v1beta1", "KnativeServing")
+    spec = Part(KnativeServingSpec)
+
+
+OPERATOR_LOOKUPS: Final = (interest_in_fields(KnativeServing.gvk, "spec.config"),)
+"""The look-ups of audits; a server reads the ConfigMaps that the operator of Knative writes."""
 _FEATURES: Final[Mapping[str, str]] = {
     "nodeSelector": "kubernetes.podspec-nodeselector",
     "tolerations": "kubernetes.podspec-tolerations",
@@ -172,7 +199,8 @@ def _check_pod_spec(spec: Any, at: FieldPath, subject: Subject) -> Iterator[Prob
     if spec.get(_NEVER) is not None:
         message = "is a field that Knative never accepts"
         yield _problem_of_field((*at, _NEVER), message, "remove the field, and set timeoutSeconds")
-    features = _features(subject)
+    features, settings = _data_of_config_map(subject, "config-features"), _settings_of_operator(subject)
+    own = {**settings.features, **settings.config_features}
     wanted_fields = [(name, key) for name, key in _FEATURES.items() if spec.get(name)]
     volumes = spec.get("volumes")
     for volume in subject.deadline.charge_for_items(volumes if isinstance(volumes, list) else ()):
@@ -180,10 +208,12 @@ def _check_pod_spec(spec: Any, at: FieldPath, subject: Subject) -> Iterator[Prob
             ("volumes", key) for name, key in _VOLUMES.items() if isinstance(volume, dict) and volume.get(name)
         ]
     for name, key in dict.fromkeys(wanted_fields):
-        state = None if features is None else str(features.get(key, "disabled")).lower()
+        written = own.get(key, None if features is None else features.get(key, "disabled"))
+        state = None if written is None else str(written).lower()
         if state in _ON:
             continue
-        fix = f"set {key}: enabled in ConfigMap config-features, or use Standard mode"
+        place = "spec.config.features of KnativeServing" if own else "ConfigMap config-features"
+        fix = f"set {key}: enabled in {place}, or use Standard mode"
         if state is None:
             message = f"is a field that Knative refuses while {key} is disabled, which is the default"
             yield KNATIVE_FIELD_OFF_BY_DEFAULT.problem((*at, name), message, fix)
@@ -192,14 +222,10 @@ def _check_pod_spec(spec: Any, at: FieldPath, subject: Subject) -> Iterator[Prob
             yield _problem_of_field((*at, name), message, fix)
 
 
-def _features(subject: Subject) -> Mapping[str, Any] | None:
-    """Return the features of Knative; None if ConfigMap config-features is not known."""
-    return _data_of_config_map(subject, "config-features")
-
-
 def _longest_timeout(subject: Subject) -> int:
-    written = str((_data_of_config_map(subject, "config-defaults") or {}).get("max-revision-timeout-seconds", ""))
-    seconds = read_count(written)
+    settings, written = _settings_of_operator(subject), _data_of_config_map(subject, "config-defaults") or {}
+    data = {**written, **settings.defaults, **settings.config_defaults}
+    seconds = read_count(str(data.get("max-revision-timeout-seconds", "")))
     return _LONGEST_S if seconds is None else seconds
 
 
@@ -207,3 +233,12 @@ def _data_of_config_map(subject: Subject, name: str) -> Mapping[str, Any] | None
     config_map = subject.cluster_view().get_without_noting(_CONFIG_MAP, _SYSTEM, name)
     data = config_map.get("data") if isinstance(config_map, dict) else None
     return data if isinstance(data, dict) else None
+
+
+def _settings_of_operator(subject: Subject) -> KnativeConfig:
+    """Return what the operator of Knative writes into ConfigMaps.
+
+    Source: knative/operator@5ee67e8a pkg/reconciler/common/config_maps.go ConfigMapTransform.
+    """
+    view = subject.cluster_view().copy_without_missing_objects()
+    return next((each.spec.config for each in view.list_typed(KnativeServing)), KnativeConfig.of({}))
