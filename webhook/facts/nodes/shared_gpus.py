@@ -11,10 +11,12 @@ intel/intel-device-plugins-for-kubernetes@94a91bc9 cmd/gpu_plugin.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from itertools import pairwise
+from typing import Final, NamedTuple
 
+from webhook.apimachinery.images import parse_image_name
 from webhook.apimachinery.paths import FieldPath
 from webhook.apimachinery.releases import release_as_text
 from webhook.facts.command_lines.command import cached_launch_of_container
@@ -32,6 +34,7 @@ from webhook.facts.nodes.types import SHARED_GPU, GpuDevicePlugin
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject, Problem
+from webhook.typed.cluster_objects import DaemonSet
 from webhook.typed.pods import Container
 
 MPS: Final = SHARED_GPU.rule(
@@ -73,7 +76,10 @@ MIG_PROCESSES: Final = SHARED_GPU.rule(
 INTEL: Final = SHARED_GPU.rule(
     "shared-gpu/intel-shares",
     title="Several Intel GPUs of a container may be shares of the same GPU",
-    why="With sharedDevNum above 1 several devices of a container may be shares of the same GPU.",
+    why=(
+        "With sharedDevNum above 1 several devices of a container may be shares of the same GPU, unless the plugin "
+        "spreads them over enough GPUs (balanced)."
+    ),
     source="intel/intel-device-plugins-for-kubernetes@94a91bc9 cmd/gpu_plugin/README.md",
     level="advice",
     fails="silent",
@@ -82,6 +88,12 @@ _SHARED: Final = ".shared"
 _SLICE: Final = "nvidia.com/mig-"
 _GPU: Final = "nvidia.com/gpu"
 _INTEL: Final = ("gpu.intel.com/i915", "gpu.intel.com/xe")
+_INTEL_IMAGE: Final = "intel-gpu-plugin"
+_INTEL_SHARES: Final = "-shared-dev-num"
+_INTEL_POLICY: Final = "-allocation-policy"
+_DIGITS: Final = 10
+_BALANCED: Final = "balanced"
+"""The policy that takes each device from the GPU with the most free shares."""
 
 
 def check_shared_gpus(subject: Subject) -> Iterator[Problem]:
@@ -126,7 +138,7 @@ def _check_shares(
 ) -> Iterator[Problem]:
     path = each.pods.locate(path_of_amount(container, name))
     if name in _INTEL:
-        yield from _check_intel_shares(path, name, count, each.view)
+        yield from _check_intel_shares(path, name, count, each)
         return
     base = name.removesuffix(_SHARED)
     strategies = {offer.labels.get(f"{base}.sharing-strategy", "") for offer in each.fitting}
@@ -198,10 +210,57 @@ def _check_time_slices(slices: _SeveralSlices, each: PodsAndNodes, subject: Subj
             yield ONE_CARD.problem(path, message, "request 1 share")
 
 
-def _check_intel_shares(path: FieldPath, name: str, count: int, view: ClusterView) -> Iterator[Problem]:
-    for plugin in view.copy_without_missing_objects().list_typed(GpuDevicePlugin):
-        shares = plugin.spec.shared_dev_num
-        if shares > 1:
-            message = f"requests {count}, but with sharedDevNum {shares} these may be shares of the same GPU"
-            yield INTEL.problem(path, message, f"request `{name}: 1`, or set sharedDevNum 1")
-            return
+class IntelPlugin(NamedTuple):
+    """How Intel's device plugin shares the GPUs of some nodes. `setting` is the name of the setting with `shares`."""
+
+    setting: str
+    shares: int
+    policy: str
+    selector: Mapping[str, str]
+
+    def is_selected(self, offer: NodeOffer) -> bool:
+        """Return whether the plugin runs on a node."""
+        return all(offer.labels.get(key) == value for key, value in self.selector.items())
+
+    def may_repeat_a_gpu(self, count: int, offered: int) -> bool:
+        """Return whether several devices of a container may be shares of one GPU."""
+        return self.shares > 1 and (self.policy != _BALANCED or count > offered // self.shares)
+
+
+def intel_plugins(view: ClusterView) -> tuple[IntelPlugin, ...]:
+    """Return the plugins that Intel's operator installs, and those of DaemonSets, in files."""
+    return view.once(intel_plugins, lambda: tuple(_intel_plugins(view.copy_without_missing_objects())))
+
+
+def _intel_plugins(view: ClusterView) -> Iterator[IntelPlugin]:
+    for plugin in view.list_typed(GpuDevicePlugin):
+        spec = plugin.spec
+        yield IntelPlugin("sharedDevNum", spec.shared_dev_num, spec.preferred_allocation_policy, spec.node_selector)
+    for daemon_set in view.list_typed(DaemonSet):
+        pods = daemon_set.spec.template.spec
+        for container in pods.containers:
+            if parse_image_name(container.image).last_part == _INTEL_IMAGE:
+                flags = dict(_flags_of_plugin((*container.command, *container.args)))
+                shares = flags.get(_INTEL_SHARES, "")
+                number = int(shares) if len(shares) < _DIGITS and shares.isdecimal() else 1
+                yield IntelPlugin(_INTEL_SHARES, number, flags.get(_INTEL_POLICY, ""), pods.node_selector)
+
+
+def _flags_of_plugin(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the flags of a program in Go with their values: `-flag=value`, `--flag value`."""
+    for word, following in pairwise((*words, "")):
+        flag, separator, value = word.partition("=")
+        yield f"-{flag.lstrip('-')}", value if separator else following
+
+
+def _check_intel_shares(path: FieldPath, name: str, count: int, each: PodsAndNodes) -> Iterator[Problem]:
+    """Report several devices if they may be shares of one GPU on each node that fits the pods."""
+    plugins = intel_plugins(each.view)
+    of_nodes = [[plugin for plugin in plugins if plugin.is_selected(offer)] or plugins for offer in each.fitting]
+    if of_nodes and all(
+        of_node and all(plugin.may_repeat_a_gpu(count, offer.amounts.get(name, 0)) for plugin in of_node)
+        for of_node, offer in zip(of_nodes, each.fitting, strict=True)
+    ):
+        first = of_nodes[0][0]
+        message = f"requests {count}, but with {first.setting} {first.shares} these may be shares of the same GPU"
+        yield INTEL.problem(path, message, f"request `{name}: 1`, or set {first.setting} 1")

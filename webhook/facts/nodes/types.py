@@ -167,6 +167,8 @@ class ClusterPolicy(Object):
 class GpuDevicePluginSpec(Typed):
     """deviceplugin.intel.com/v1 GpuDevicePluginSpec."""
 
+    node_selector = Labels()
+    preferred_allocation_policy = Text()
     shared_dev_num = Number()
 
 
