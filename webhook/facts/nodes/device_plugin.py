@@ -4,7 +4,8 @@ configurations that the plugin refuses.
 A label of a node names a key of a ConfigMap: the configuration of the plugin on this node. The ConfigMap is the volume
 of the config-manager, or a ClusterPolicy names the ConfigMap. Another label names the MIG profile of the node. From
 release 26.3 of the GPU operator on, the MIG manager derives the profiles from the hardware unless a ClusterPolicy names
-a ConfigMap. So a profile is reported only if a ClusterPolicy names a ConfigMap and the ConfigMap lacks the profile.
+a ConfigMap. So a profile is reported only if a ClusterPolicy names a ConfigMap, or an older operator uses its default
+ConfigMap, and the ConfigMap lacks the profile.
 
 Source: NVIDIA/k8s-device-plugin@1b826acc6 api/config/v1 and cmd/config-manager/main.go; NVIDIA/gpu-operator@a22dbf671
 values.yaml for the releases of the operator, and assets/state-mig-manager.
@@ -97,7 +98,9 @@ _SECONDS_A_CHARACTER: Final = 1e-5
 """Seconds to parse a character of YAML."""
 _MIG_LABEL: Final = "nvidia.com/mig.config"
 _MIG_KEY: Final = "config.yaml"
-_GENERATED: Final = ("", "default-mig-parted-config")
+_DEFAULT_PROFILES: Final = "default-mig-parted-config"
+_GENERATED_SINCE: Final[Release] = (26, 3)
+"""The first release of the GPU operator whose MIG manager derives the profiles from the hardware."""
 _VERSION: Final = "version: v1"
 _MARKS: Final = frozenset(("sharing", "flags", "resources"))
 """A configuration of the device plugin has at least one of these keys."""
@@ -289,10 +292,19 @@ def _has_plugin_configurations(config_map: ConfigMap) -> bool:
 def _check_mig_config(node: Node, name: str, view: ClusterView) -> Iterator[Problem]:
     """Report a MIG profile that is not in the ConfigMap of a ClusterPolicy."""
     for policy in view.copy_without_missing_objects().list_typed(ClusterPolicy):
-        own = policy.spec.mig_manager.config.name
+        manager = policy.spec.mig_manager
+        own = manager.config.name or _DEFAULT_PROFILES
+        if manager.enabled is False or (own == _DEFAULT_PROFILES and not _has_default_profiles(view)):
+            continue
         texts = [each.data.get(_MIG_KEY, "") for each in all_config_maps(view) if each.name == own]
-        parsed = parse_configuration(texts[0], view) if len(texts) == 1 and own not in _GENERATED else None
+        parsed = parse_configuration(texts[0], view) if len(texts) == 1 else None
         if parsed is not None and parsed.mig_configs and name not in parsed.mig_configs:
             message = f"is not a profile of ConfigMap `{own}`, which has {either(parsed.mig_configs)}"
             path = node.metadata.path("labels", _MIG_LABEL)
             yield MIG_CONFIG.problem(path, message, "name one of these profiles, or add the profile", name)
+
+
+def _has_default_profiles(view: ClusterView) -> bool:
+    """Return whether the installed GPU operator is known to use its default ConfigMap with profiles."""
+    releases = [*_releases_of_images(_OPERATOR, images_of_deployments(view))]
+    return bool(releases) and all(each is not None and each < _GENERATED_SINCE for each in releases)

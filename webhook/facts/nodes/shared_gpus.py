@@ -110,10 +110,11 @@ def advise_mig_processes(subject: Subject) -> Iterator[Problem]:
     """Advise on training containers with several MIG slices, and on MIG slices that nodes offer as GPUs."""
     for pods in subject.once(read_device_workload).device_pods:
         for container in pods.containers if any(name.startswith(_SLICE) for name in pods.devices) else ():
-            slices = [(n, c) for n, c in count_devices_of_container(container).items() if n.startswith(_SLICE)]
-            for name, count in slices:
-                if count > 1 and is_training_container(container, subject):
-                    yield _mig_problem(f"{count} slices of MIG are not {count} GPUs because", pods, container, name)
+            slices = {n: c for n, c in count_devices_of_container(container).items() if n.startswith(_SLICE)}
+            count = sum(slices.values())
+            if count > 1 and is_training_container(container, subject):
+                message = f"{count} slices of MIG are not {count} GPUs because"
+                yield _mig_problem(message, pods, container, next(iter(slices)))
     for each in subject.once(pods_and_nodes):
         for container in each.pods.containers:
             count = count_devices_of_container(container).get(_GPU, 0)

@@ -136,6 +136,7 @@ class MigManager(Typed):
     """nvidia.com/v1 MIGManagerSpec."""
 
     config = Part(NamedConfigMap)
+    enabled = OptionalTruth()
 
 
 class DevicePluginConfig(NamedConfigMap):
