@@ -19,6 +19,8 @@ QUOTE, UNQUOTE = "put it in quotes", "write it without quotes"
         ("a string", ["a"], ""),
         ("a whole number", "-4", UNQUOTE),
         ("a whole number of 32 bits", "4", UNQUOTE),
+        ("a number", "-0.5", UNQUOTE),
+        ("a number", "half", ""),
         ("a whole number", "four", ""),
         ("a whole number", "4.5", ""),
         ("true or false", "true", UNQUOTE),

@@ -76,9 +76,11 @@ class Mismatch(Struct, frozen=True, kw_only=True):
 
 
 _WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
+_NUMBER: Final = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?")
 _UNQUOTED: Final = {
     "a whole number": _WHOLE_NUMBER,
     "a whole number of 32 bits": _WHOLE_NUMBER,
+    "a number": _NUMBER,
     "true or false": re.compile("true|false"),
 }
 """Patterns of texts that would have the expected type without quotes. The keys are values of types.EXPECTED."""
@@ -121,6 +123,7 @@ _SCALARS: Final[dict[Scalar, Any]] = {
     "number": _INT64,
     "int64": _INT64,
     "int32": _INT32,
+    "float": int | float,
     "intOrText": str | _INT64,
 }
 
@@ -177,7 +180,7 @@ _LONG: Final = 8
 """A list with at least this many entries is first checked as a whole."""
 _WORK_OF_MISMATCH: Final = 3
 """Units of work for one value of a wrong type with its path: about 1.5 microseconds."""
-_EMPTY: Final[Mapping[str, JSON]] = {"text": "", "number": 0, "int64": 0, "int32": 0, "truth": False}
+_EMPTY: Final[Mapping[str, JSON]] = {"text": "", "number": 0, "int64": 0, "int32": 0, "float": 0, "truth": False}
 
 
 class DecodedValue(NamedTuple):
@@ -296,6 +299,8 @@ def _is_of_scalar_type(of: Scalar, value: JSON) -> bool:
     kind = type(value)
     if of in ("text", "truth"):
         return kind is (str if of == "text" else bool)
+    if of == "float":
+        return kind in (int, float)
     whole = kind is int and value in (INT32 if of == "int32" else INT64)
     return whole or (of == "intOrText" and kind is str)
 

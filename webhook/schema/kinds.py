@@ -3,7 +3,7 @@
 A file of `data/` has `group`, `kinds` (kind, versions, spec, and `group` if it differs) and `types`, which all files
 share. A type is written as
 
-    text, int64, int32, truth, quantity, intOrText, any      a scalar (types.py)
+    text, int64, int32, float, truth, quantity, intOrText, any      a scalar (types.py)
     core.v1.PodSpec                                          a type of Kubernetes
     TrainJobSpec                                             an entry of `types`
     [TYPE]                                                   a list

@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from webhook.apimachinery.attributes import JSON
 from webhook.patch import schema as kubernetes
 
-Scalar: TypeAlias = Literal["any", "text", "number", "int64", "int32", "truth", "quantity", "intOrText"]
+Scalar: TypeAlias = Literal["any", "text", "number", "int64", "int32", "float", "truth", "quantity", "intOrText"]
 """`number` is a whole number as Go decodes it. `int64` and `int32` are whole numbers as in a
-CustomResourceDefinition, where 2.0 is the same as 2. `intOrText` is a whole number or a text.
+CustomResourceDefinition, where 2.0 is the same as 2. `float` is any number. `intOrText` is a whole number or a text.
 
 A `quantity` may be any value here. Kubernetes has a separate decoder for amounts, which reads null as 0 and calls every
 other value an invalid quantity. A rule checks amounts.
@@ -33,6 +33,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     "number": "a whole number",
     "int64": "a whole number",
     "int32": "a whole number of 32 bits",
+    "float": "a number",
     "truth": "true or false",
     "intOrText": "a whole number or a string",
 }
