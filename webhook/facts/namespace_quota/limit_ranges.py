@@ -1,5 +1,5 @@
 """LimitRanges: workloads with amounts that the LimitRanges of their namespace forbid, and LimitRanges that name the
-resource `gpu`.
+resource `gpu` or give devices to every container.
 
 The API server refuses `gpu`, because a name without a domain must be a resource of Kubernetes. A pod with a forbidden
 amount is refused when its controller creates the pod. By then the workload is accepted, and a queue may have admitted
@@ -22,12 +22,14 @@ from webhook.facts.gpu.device_pods import (
     read_device_workload,
     without_repeated_problems,
 )
+from webhook.facts.gpu.devices import COUNTED, NAME_WORK, device_of_resource_name
 from webhook.facts.kueue.configuration import may_concern_kueue
 from webhook.facts.kueue.objects import CONFIGURATIONS, LOCAL_QUEUE, QUEUES
 from webhook.facts.pods.pod_requests import (
     Amounts,
     NamespaceLimits,
     RequestsOfContainer,
+    amounts_in_thousandths,
     find_amounts_out_of_range,
     format_thousandths_with_resource_name,
     limits_of_namespace,
@@ -69,6 +71,18 @@ RESOURCE_NAME: Final = GPU_QUOTA.rule(
     ),
     function="ValidateResourceQuotaResourceName",
 )
+DEFAULT_DEVICES: Final = GPU_QUOTA.rule(
+    "gpu-quota/default-devices",
+    title="A LimitRange gives devices to every container of its namespace",
+    why=(
+        "Without a default, `max` is the default limit. A container that needs no device, such as a database, then "
+        "takes devices from jobs, or waits for a node with devices."
+    ),
+    refused_by="",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/v1/defaults.go",
+    function="SetDefaults_LimitRangeItem",
+    fails="silent",
+)
 LIMIT_RANGE: Final = NAMESPACE_QUOTA.rule(
     "namespace-quota/limit-range",
     title="A LimitRange forbids an amount of the pods",
@@ -88,6 +102,22 @@ def check_portable_gpu_in_limit_range(subject: Subject) -> Iterator[Problem]:
     for item in subject.typed(LimitRange).spec.limits:
         for field in item.fields_with(PORTABLE_NAME):
             yield resource_name_problem(item.path(field, PORTABLE_NAME), PORTABLE_NAME, "nvidia.com/gpu")
+
+
+def check_default_devices(subject: Subject) -> Iterator[Problem]:
+    """Yield devices of which containers get `max` by default. The API server has set an omitted default to `max`."""
+    for item in subject.typed(LimitRange).spec.limits:
+        if item.type != "Container":
+            continue
+        default, least = amounts_in_thousandths(item.default), amounts_in_thousandths(item.min)
+        for name, most in amounts_in_thousandths(item.max).items():
+            subject.deadline.spend(NAME_WORK)
+            is_device = device_of_resource_name(name).kind in COUNTED
+            if is_device and most and default.get(name, most) == most and not least.get(name):
+                count = format_thousandths_with_resource_name(name, most)
+                message = f"is also the default, so a container of the namespace without a limit gets {count}"
+                path = item.path("max", name)
+                yield DEFAULT_DEVICES.problem(path, message, f"set `{name}` to 0 in `default`, beside `max`")
 
 
 def resource_name_problem(path: FieldPath, name: str, example: str) -> Problem:

@@ -38,6 +38,7 @@ from webhook.facts.namespace_quota.limit_ranges import (
     PORTABLE_NAME,
     SETS_AMOUNTS,
     amounts_of_templates,
+    check_default_devices,
     check_portable_gpu_in_limit_range,
     is_managed_by_kueue,
     resource_name_problem,
@@ -481,4 +482,5 @@ CHECKS: Final = (
     ),
     Check(group="gpu-quota", run=check_portable_gpu_in_quota, kinds=_QUOTAS),
     Check(group="gpu-quota", run=check_portable_gpu_in_limit_range, kinds=_LIMIT_RANGES),
+    Check(group="gpu-quota", run=check_default_devices, kinds=_LIMIT_RANGES),
 )
