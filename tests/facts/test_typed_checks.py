@@ -35,6 +35,7 @@ CHARGES_BY_HAND = {
     "launch/processes_and_slots.py": "parses the hosts of a command",
     "model_servers/checks.py": "reads the words of each command",
     "model_servers/words.py": "compares each word of a command with patterns",
+    "namespace_quota/limit_ranges.py": "compares names with patterns of all known resources",
     "nodes/device_plugin.py": "parses YAML, which nothing interrupts",
     "nodes/shared_cards.py": "compares the cards of all nodes with each container",
     "other_schedulers/yunikorn.py": "parses JSON, which nothing interrupts",
