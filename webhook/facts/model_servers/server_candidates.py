@@ -56,10 +56,11 @@ class ServerCandidate(NamedTuple):
 
 
 def may_start_server(container: Container) -> bool:
-    """Return whether a container may start a model server, or has a command that consists of flags and names no
-    program. The test is fast, because it runs for every container.
+    """Return whether a container may start a model server, or has a command whose first item is a flag or several
+    words, and not a program. The test is fast, because it runs for every container.
     """
-    if container.command and container.command[0].startswith("-"):
+    first = container.command[0] if container.command else ""
+    if first.startswith("-") or len(first.split(maxsplit=1)) > 1:
         return True
     # one line for each word, so that no name matches across words
     text = "\n".join((container.image, *container.words))

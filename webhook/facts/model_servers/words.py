@@ -110,6 +110,8 @@ _BEGINNINGS: Final = {
     "-m": ("vllm.entrypoints.openai.api_server", "sglang.launch_server", "dynamo.vllm", "dynamo.sglang"),
 }
 """The words that may follow a word at the beginning of a command."""
+_OF_DRIVE: Final = ":\\"
+"""What follows the letter of a drive in a path of Windows. Such paths often have blanks."""
 _MOST_BEGINNING: Final = 8
 _LONGEST_SHOWN: Final = 80
 _MOST_NAMED: Final = 4
@@ -180,7 +182,7 @@ def _check_first_word(container: Container, path: FieldPath) -> Iterator[Problem
     if first.startswith("-"):
         message = f"has a command that begins with the flag `{_shortened(first)}`, which is not a program"
         yield _problem_of_command(path, message, "move the flags to args, which follow the image's entrypoint")
-    elif len(first.split()) > 1 and "{{" not in first:
+    elif len(first.split(maxsplit=1)) > 1 and "{{" not in first and first[1:3] != _OF_DRIVE:
         message = (
             f"has the command `{_shortened(first)}` in one item, so the container looks for a program with this whole "
             "name"
