@@ -57,8 +57,11 @@ RESTART_POLICY: Final = MANIFEST_SHAPE.rule(
 )
 IMAGE_NAME: Final = MANIFEST_SHAPE.rule(
     "manifest-shape/image-name",
-    title="The name of an image has capital letters",
-    why="No registry has the image. The kubelet refuses the name, or reads its first part as the host of a registry.",
+    title="The name of an image has capital letters, or a # without a blank before it",
+    why=(
+        "No registry has the image. The kubelet refuses the name, or reads its first part as the host of a registry. "
+        "In YAML, a comment begins with # only after a blank."
+    ),
     refused_by="the kubelet, or the pull of the image",
     source="github.com/distribution/reference v0.6.0 normalize.go",
     function="ParseNormalizedNamed",
@@ -277,10 +280,16 @@ def _problems_of_restart_policy(subject: Subject, pod: PodSpec) -> Iterator[Prob
 
 
 def _problems_of_image_names(pod: PodSpec) -> Iterator[Problem]:
-    """Yield images with capital letters in their names. The host of a registry may have capital letters."""
+    """Yield images with capital letters or # in their names. The host of a registry may have capital letters. Several #
+    mark a text that a program replaces, such as `#{TAG}#`.
+    """
     for container in pod.all_containers():
         name = parse_image_name(container.image).repository
-        if name != name.lower() and not is_placeholder(container.image) and not _TO_FILL_IN.search(name):
+        if container.image.count("#") == 1 and not is_placeholder(container.image):
+            message = "has a # in its name, so no node can pull the image"
+            fix = "write a blank before #, where a comment begins, or remove #"
+            yield IMAGE_NAME.problem(container.path("image"), message, fix, container.image)
+        elif name != name.lower() and not is_placeholder(container.image) and not _TO_FILL_IN.search(name):
             message = "has capital letters in its name, so no node can pull the image"
             fix = "write the name in lower-case letters, as the registry has it"
             yield IMAGE_NAME.problem(container.path("image"), message, fix, container.image)
