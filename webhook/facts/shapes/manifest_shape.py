@@ -11,7 +11,7 @@ Source: k8s.io/apimachinery v0.36 pkg/runtime/serializer/json/json.go (strict de
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from msgspec import structs
@@ -85,6 +85,13 @@ _MAPS: Final = frozenset(("data", "stringData", "labels", "annotations"))
 _MOST_NAMED: Final = 4
 _REPLACED: Final = {"IngressBackend": "write service.name and service.port.number, or service.port.name"}
 """For each type with other field names in an earlier version, the fix for its unknown fields."""
+_LATER: Final = {
+    "HorizontalPodAutoscalerSpec": (
+        frozenset(("metrics", "behavior")),
+        "write apiVersion autoscaling/v2, which has the fields metrics and behavior",
+    ),
+}
+"""For types, the fields that only a later version has, and the fix."""
 _RENAMED: Final = {
     ("StatefulSetSpec", "strategy"): "write updateStrategy, as in every StatefulSet",
     ("DaemonSetSpec", "strategy"): "write updateStrategy, as in every DaemonSet",
@@ -227,11 +234,13 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str
     if not others or (not unknown.at and "metadata" not in subject.object):
         return
     if len(others) == 1:
-        fix = _REPLACED.get(unknown.type_name, "remove the field")
+        fix = _fix_of_version(unknown.type_name, others) or "remove the field"
         yield UNKNOWN.problem((*unknown.at, others[0]), _message(unknown, schema), fix)
     else:
         message = f"{names_in_text(others)} {_message(unknown, schema, 'are not fields', 'the fields have')}"
-        fix = _REPLACED.get(unknown.type_name, "remove the fields, or move them to the object that has them")
+        fix = (
+            _fix_of_version(unknown.type_name, others) or "remove the fields, or move them to the object that has them"
+        )
         yield UNKNOWN.problem(unknown.at, message, fix)
 
 
@@ -245,6 +254,12 @@ def _message_and_fix_of_moved_fields(
         return _message(unknown, schema), f"move `{names[0]}` to {target}"
     message = f"{names_in_text(names)} {_message(unknown, schema, 'are not fields', 'the fields have')}"
     return message, f"move the fields to {target}"
+
+
+def _fix_of_version(type_name: str, names: Collection[str]) -> str:
+    """Return the fix for fields that another version of the type has; "" for other fields."""
+    fields, fix = _LATER.get(type_name, ((), ""))
+    return fix if fields and set(names) <= fields else _REPLACED.get(type_name, "")
 
 
 def _fix_of_renamed_field(unknown: UndeclaredFields, name: str, subject: Subject) -> str:
