@@ -148,6 +148,9 @@ FILLED_IN = {
     "brackets.yaml": "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - image: [YOUR REGISTRY]/image:1\n",
     "braces.yaml": "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - image: {registry}/image:{tag}\n",
     "erb.yaml": "apiVersion: v1\nkind: ConfigMap\ndata:\n<% if a %>\n  a: b\n<% end %>\n",
+    "ytt.yaml": "kind: Pod\nspec:\n  #@ if data.values.quiet:\n  priority: 1\n  #@ else:\n  priority: 2\n  #@ end\n",
+    "value.yaml": "kind: Pod\nmetadata:\n  name: #@ data.values.name\n",
+    "overlay.yaml": "#@overlay/match by=overlay.all\n---\nkind: Pod\n",
 }
 MANIFESTS = {
     "flow.yaml": "{apiVersion: v1, kind: Pod, metadata: {name: a}\n",
@@ -160,6 +163,7 @@ MANIFESTS = {
     "quoted.yaml": '"apiVersion": v1\nkind: [\n',
     "latin.yaml": b"apiVersion: v1\nmetadata: {name: M\xfcller}\n",
     "wide.yaml": "apiVersion: v1\nkind: Pod\n".encode("utf-16"),
+    "comment.yaml": "kind: [ #@param the kind\nspec: {} # see #@ below\n",
     "format.yaml": "apiVersion: v1\nkind: ConfigMap\ndata: {day: %Y-%m-%d, at: @, rate: 5%}\n",
 }
 
@@ -182,7 +186,7 @@ def test_other_files_are_an_error_only_if_they_are_named(tmp_path):
 
 def test_a_text_in_which_a_tool_replaces_words_is_a_template(tmp_path):
     inputs = documents.read_documents([written(tmp_path, FILLED_IN)])
-    assert (inputs.documents, inputs.problems, inputs.others) == ((), (), ())
+    assert (inputs.documents, inputs.problems, inputs.repeated, inputs.others) == ((), (), (), ())
     assert {each.file for each in inputs.templates} == {f"{tmp_path}/{name}" for name in FILLED_IN}
 
 

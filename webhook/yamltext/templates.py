@@ -25,6 +25,12 @@ _ACTION: Final = re.compile(
 - a line with only a variable or a constant, such as `$NAME` or `NODE_SELECTOR`, which stands for other lines
 - a value that begins with `%NAME%`, `@NAME@`, `[NAME]/` or `{NAME}/`, which is not valid YAML
 """
+_YTT: Final = re.compile(
+    r"^[ \t]*#@(?:[ \t]+(?:def|end|for|if|load)\b|(?:data|library|overlay|schema)/)|:[ \t]#@[ \t]", re.MULTILINE
+)
+"""Matches what ytt replaces: a line with a statement or an annotation of ytt, and a value after `#@`. For YAML, these texts
+are comments, so that both branches of an `#@ if` seem to be fields.
+"""
 
 
 class ChartTemplate(Struct, frozen=True):
@@ -57,6 +63,11 @@ def has_template_actions(file: InputFile) -> bool:
         return is_regular_file(file) and _ACTION.search(read_start(file)) is not None
     except OSError:
         return False
+
+
+def has_directives_of_ytt(text: str) -> bool:
+    """Return whether only ytt can read a text of YAML as its author means it."""
+    return "#@" in text and _YTT.search(text) is not None
 
 
 def has_variables_in_flow(file: InputFile, lines: Collection[int]) -> bool:

@@ -22,7 +22,7 @@ from webhook import yamltext
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.errors import InputError, InputProblem
-from webhook.yamltext import dump, input_files, jsontext, scalars
+from webhook.yamltext import dump, input_files, jsontext, scalars, templates
 from webhook.yamltext.ignore_comments import IgnoreComment
 from webhook.yamltext.input_files import (
     MAX_BYTES,
@@ -96,12 +96,14 @@ class FileParts(Struct, frozen=True):
     """The documents of a file that could be read, in order, and the problems of the other documents.
 
     `repeated` are the problems of keys that a mapping has twice, if a value is lost or kustomize refuses the file. The
-    documents have the last value of such a key, as in kubectl.
+    documents have the last value of such a key, as in kubectl. `is_of_ytt` says that ytt makes other documents from the
+    text.
     """
 
     documents: tuple[Document, ...] = ()
     problems: tuple[InputProblem, ...] = ()
     repeated: tuple[InputProblem, ...] = ()
+    is_of_ytt: bool = False
 
 
 class _Dialect(Struct, frozen=True):
@@ -135,6 +137,8 @@ def read_parts_of_text(
     """
     dialect = _Dialect(by_kustomize and scalars.WORD_OF_YAML_1_1.search(text) is not None, refuses_repeats)
     parts = _read_parts_of_text(text, file, dialect)
+    if templates.has_directives_of_ytt(text):
+        parts = structs.replace(parts, is_of_ytt=True)
     return _moved(parts, above) if above else parts
 
 
@@ -472,9 +476,8 @@ def _moved(parts: FileParts, above: int) -> FileParts:
         replace(each, _source=_ShiftedSource(each._source, above)) if each._source else each  # noqa: SLF001 - of this module
         for each in parts.documents
     )
-    return FileParts(
-        documents, tuple(_shift_problems(parts.problems, above)), tuple(_shift_problems(parts.repeated, above))
-    )
+    problems, repeated = (tuple(_shift_problems(each, above)) for each in (parts.problems, parts.repeated))
+    return structs.replace(parts, documents=documents, problems=problems, repeated=repeated)
 
 
 def _shift_problems(problems: Iterable[InputProblem], above: int) -> Iterator[InputProblem]:
