@@ -207,10 +207,11 @@ def check_ports_of_services(subject: Subject) -> Iterator[Problem]:
 
 def check_port_numbers(subject: Subject) -> Iterator[Problem]:
     """Report the first port of a Service that is not a port number. A chart without a value for the port writes `port:`
-    without a number, which the API server reads as 0.
+    without a number, which the API server reads as 0. A program fills in a file with 0 for both ports.
     """
     for port in subject.typed(Service).spec.ports if subject.attributes.is_plain else ():
-        if not 0 < (port.port or 0) <= _LAST_PORT and not port.is_omitted("port"):
+        is_blank = port.port == 0 and port.target_port == 0
+        if not 0 < (port.port or 0) <= _LAST_PORT and not is_blank and not port.is_omitted("port"):
             yield SERVICE_PORT.problem(
                 port.path("port"), "must be a number from 1 to 65535", "set the number of the port"
             )
