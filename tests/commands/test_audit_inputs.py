@@ -751,6 +751,30 @@ def test_a_field_that_a_kustomization_may_add_is_not_missing(
     assert why in told
 
 
+@pytest.mark.parametrize(
+    ("settings", "is_reported"),
+    [
+        ("policies: [{manifests: [{path: a/}]}]", False),
+        ("policies: [{manifests: [{path: a/part.yaml}]}]", False),
+        ("policies: [{manifests: [{path: b/}]}]", True),
+        ("policies: [{manifests: [{path: a/, complianceType: mustonlyhave}]}]", True),
+        ("policyDefaults: {complianceType: mustonlyhave}\npolicies: [{manifests: [{path: a/}]}]", True),
+    ],
+)
+def test_a_policy_merges_a_deployment_without_selector_into_the_cluster(
+    settings, is_reported, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    generator = "apiVersion: policy.open-cluster-management.io/v1\nkind: PolicyGenerator\nmetadata: {name: g}\n"
+    part = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, namespace: t}\n"
+    containers = "spec: {template: {spec: {containers: [{name: manager, image: 'x:1'}]}}}\n"
+    written(tmp_path, {"policies.yaml": f"{generator}{settings}\n", "a/part.yaml": part + containers})
+    run_command_line(["audit", "."])
+    told = " ".join(capsys.readouterr().out.split())
+    assert ("the API server refuses the Deployment" in told) == is_reported
+    assert ("policy policies.yaml merges the object into an object of the cluster" in told) != is_reported
+
+
 @pytest.mark.parametrize(("patch", "is_reported"), [("containers: [{name: pytorch}]", False), ("tty: true", True)])
 def test_a_rule_about_an_absent_field_names_the_field(patch, is_reported, tmp_path, capsys, monkeypatch):
     """A rule about a field that the object lacks gives the path of this field, or names the field in `needs`."""

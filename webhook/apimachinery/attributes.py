@@ -84,12 +84,16 @@ class UserInfo(NamedTuple):
 NOBODY: Final = UserInfo()
 
 
+MERGING_POLICY: Final = "policy"
+
+
 class UnmergedPatch(NamedTuple):
-    """A part of a kustomization that may add fields to an object of a file. Only `--render` merges such parts.
+    """A part of a kustomization that may add fields to an object of a file, or a policy that merges the object into an
+    object of the cluster. Only `--render` merges parts of kustomizations.
 
     Attributes:
-        what: `patch`, `component`, `transformer` or `kustomization`.
-        file: the file with the part.
+        what: `patch`, `component`, `transformer` or `kustomization`, or MERGING_POLICY.
+        file: the file with the part or the policy.
         fields: the names of the fields, and the keys of maps; None if the part was not read.
     """
 

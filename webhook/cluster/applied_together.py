@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from webhook.apimachinery.attributes import JSON, UnmergedPatch
+from webhook.apimachinery.attributes import JSON, MERGING_POLICY, UnmergedPatch
 from webhook.apimachinery.paths import get
 from webhook.cluster.kustomizations import (
     PodLabels,
@@ -19,6 +19,7 @@ from webhook.cluster.kustomizations import (
     kustomizations_of_documents,
     patches_of_documents,
     read_flux_target,
+    read_merged_paths,
 )
 from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, Kind, NameChanges, group_kind, objects_with_final_names
 from webhook.yamltext import templates
@@ -35,6 +36,10 @@ internal/konfig/builtinpluginconsts/namereference.go).
 """
 NEVER_APPLIED: Final = frozenset(("vendor", "testdata", "node_modules", "third_party"))
 """Files below these folders are context only for files below the same folder."""
+_MERGED_FIELDS: Final = frozenset(("selector",))
+"""The fields that a policy may leave to the object of the cluster. No policy can create a workload without a selector,
+so a policy without a selector expects the workload.
+"""
 Unit: TypeAlias = tuple[str, str]
 """A group of files: its kind (`kustomization`, `chart`, `folder` or `file`) and its path."""
 
@@ -50,6 +55,12 @@ class FilesAppliedTogether:
         for values in documents.values():
             for target in filter(None, map(read_flux_target, values)):
                 self._flux_namespaces.setdefault(target[0], set()).add(target[1])
+        self._merged: Final = {
+            path: UnmergedPatch(MERGING_POLICY, file, _MERGED_FIELDS)
+            for file, values in documents.items()
+            for value in values
+            for path in read_merged_paths(file, value)
+        }
         self._taken: Final[dict[str, Mapping[str, NameChanges]]] = {}
         self._pod_labels: Final[dict[str, PodLabels]] = {}
         self._name_changes: Final[dict[str, NameChanges]] = {}
@@ -102,11 +113,18 @@ class FilesAppliedTogether:
         return self._pod_labels[file]
 
     def unmerged_patches(self, file: str, obj: JSON) -> tuple[UnmergedPatch, ...]:
-        """Return what kustomizations may add to an object of a file."""
+        """Return what kustomizations and policies may add to an object of a file."""
         kind, name = get(obj, ("kind",)), get(obj, ("metadata", "name"))
         folders = self._kustomizations.folders_that_add_to_file(file)
         additions = (each for folder in folders for each in self._additions_of_folder(folder))
-        return tuple(each.patch for each in additions if each.may_change(kind, name))
+        patches = tuple(each.patch for each in additions if each.may_change(kind, name))
+        return (*patches, *self._policies_that_merge(file)) if self._merged else patches
+
+    def _policies_that_merge(self, path: str) -> Iterator[UnmergedPatch]:
+        while path:
+            if path in self._merged:
+                yield self._merged[path]
+            path = posixpath.dirname(path)
 
     def _additions_of_folder(self, folder: str) -> Sequence[TargetedPatch]:
         """Return the additions of a kustomization with the fields of each patch that is in the tree. The patches are

@@ -3,6 +3,8 @@
 Reads `resources`, `bases`, `components`, `namespace`, `namePrefix`, `nameSuffix`, labels of pod templates, the names
 of generated ConfigMaps and Secrets, and which files are patches. The names of objects are unknown if other fields may
 change them, or if several kustomizations use a file. Source: sigs.k8s.io/kustomize api v0.20 types.Kustomization.
+
+A PolicyGenerator of Open Cluster Management lists folders with objects that policies merge into objects of a cluster.
 """
 
 from __future__ import annotations
@@ -23,6 +25,11 @@ from webhook.yamltext import yamlfile
 FILES: Final = frozenset(("kustomization.yaml", "kustomization.yml", "Kustomization"))
 FLUX: Final = ("kustomize.toolkit.fluxcd.io", "Kustomization")
 """The kind of objects with which Flux applies a folder of a repository."""
+POLICY_GENERATOR: Final = ("policy.open-cluster-management.io", "PolicyGenerator")
+_MERGING: Final = ("", "musthave")
+"""The values of complianceType with which a policy merges an object into an object of the cluster; "" is the default
+(open-cluster-management-io/policy-generator-plugin v1.17 docs/policygenerator-reference.yaml).
+"""
 _TAKEN: Final = ("resources", "bases", "components", "crds")
 _MAY_NAME: Final = ("transformers", "replacements", "helmCharts", "helmChartInflationGenerator", "vars")
 """Fields that may change names."""
@@ -112,12 +119,12 @@ def read_kustomization(file: str, value: JSON) -> Kustomization | None:
     if posixpath.basename(file) not in FILES or not isinstance(value, dict):
         return None
     folder = posixpath.dirname(file)
-    taken = tuple(dict.fromkeys(path for field in _TAKEN for path in _paths_of_entries(folder, value.get(field))))
+    used = tuple(dict.fromkeys(path for field in _TAKEN for path in _paths_of_entries(folder, value.get(field))))
     components = tuple(_paths_of_entries(folder, value.get("components")))
     patches = tuple(_paths_of_entries(folder, [_file_of_patch(each) for each in _patch_entries(value)]))
     return Kustomization(
         folder=folder,
-        taken=taken,
+        taken=used,
         naming=_naming_of_kustomization(value),
         components=components,
         patches=patches,
@@ -159,14 +166,14 @@ def _targeted(patch: UnmergedPatch, target: Mapping[str, JSON]) -> TargetedPatch
 
 
 def patches_of_documents(
-    what: str, file: str, documents: Sequence[JSON], target: Mapping[str, JSON]
+    kind_of_patch: str, file: str, documents: Sequence[JSON], target: Mapping[str, JSON]
 ) -> Iterator[TargetedPatch]:
     """Yield the patches of a text or a file. A text that cannot be read may add any field."""
     if not documents:
-        yield _targeted(UnmergedPatch(what, file), target)
+        yield _targeted(UnmergedPatch(kind_of_patch, file), target)
     for each in documents:
         named = target or {"kind": get(each, ("kind",)), "name": get(each, ("metadata", "name"))}
-        yield _targeted(UnmergedPatch(what, file, frozenset(_names_of_fields(each))), named)
+        yield _targeted(UnmergedPatch(kind_of_patch, file, frozenset(_names_of_fields(each))), named)
 
 
 def _names_of_fields(patch: JSON) -> Iterator[str]:
@@ -203,6 +210,18 @@ def read_flux_target(value: JSON) -> tuple[str, str] | None:
     )
     folder = posixpath.normpath(path.lstrip("/") or ".")
     return (folder, namespace) if namespace and folder != "." else None
+
+
+def read_merged_paths(file: str, value: JSON) -> Iterator[str]:
+    """Yield the files and folders with objects that the policies of a PolicyGenerator merge."""
+    if not isinstance(value, dict) or group_kind(value) != POLICY_GENERATOR:
+        return
+    default = _map_or_empty(value.get("policyDefaults"))
+    for policy in map(_map_or_empty, _list_or_empty(value.get("policies"))):
+        for manifest in map(_map_or_empty, _list_or_empty(policy.get("manifests"))):
+            kinds = (_text_or_empty(each.get("complianceType")) for each in (manifest, policy, default))
+            if next(filter(None, kinds), "") in _MERGING:
+                yield from _paths_of_entries(posixpath.dirname(file), [manifest.get("path")])
 
 
 def _paths_of_entries(folder: str, entries: JSON) -> Iterator[str]:
@@ -252,11 +271,11 @@ def _may_rename(patch: JSON) -> bool:
 
 def _labels_of_pods(value: Mapping[str, JSON]) -> PodLabels:
     # source: types.Label and commonLabels of api v0.20
-    listed = [each for each in _list_or_empty(value.get("labels")) if isinstance(each, dict)]
-    selected = [each.get("pairs") for each in listed if each.get("includeSelectors") is True]
+    entries = [each for each in _list_or_empty(value.get("labels")) if isinstance(each, dict)]
+    selected = [each.get("pairs") for each in entries if each.get("includeSelectors") is True]
     unselected = [
         each.get("pairs")
-        for each in listed
+        for each in entries
         if each.get("includeTemplates") is True and each.get("includeSelectors") is not True
     ]
     return PodLabels(_texts_of_maps((*selected, value.get("commonLabels"))), _texts_of_maps(unselected))
@@ -282,14 +301,14 @@ def _text_or_empty(value: JSON) -> str:
 class Kustomizations:
     """The kustomizations of a tree, by folder."""
 
-    def __init__(self, every: Iterable[Kustomization]) -> None:
-        listed = {each.folder: each for each in every}
+    def __init__(self, kustomizations: Iterable[Kustomization]) -> None:
+        by_folder = {each.folder: each for each in kustomizations}
         self._by_folder: Final = {
-            folder: _consider_naming_of_components(each, listed) for folder, each in listed.items()
+            folder: _consider_naming_of_components(each, by_folder) for folder, each in by_folder.items()
         }
-        self._patches: Final = frozenset(path for each in listed.values() for path in each.patches)
-        self.generated: Final = frozenset(named for each in listed.values() for named in each.generated)
-        self.are_read: Final = all(each.is_read for each in listed.values())
+        self._patches: Final = frozenset(path for each in by_folder.values() for path in each.patches)
+        self.generated: Final = frozenset(named for each in by_folder.values() for named in each.generated)
+        self.are_read: Final = all(each.is_read for each in by_folder.values())
         self._takers: Final[dict[str, list[str]]] = {}
         for each in self._by_folder.values():
             for path in each.taken:
@@ -357,8 +376,10 @@ class Kustomizations:
         """Return the parts of a kustomization that may add fields. A folder without a kustomization is a component that
         was not read.
         """
-        known = self._by_folder.get(folder)
-        return (TargetedPatch(UnmergedPatch("component", folder)),) if known is None else known.additions
+        kustomization = self._by_folder.get(folder)
+        return (
+            (TargetedPatch(UnmergedPatch("component", folder)),) if kustomization is None else kustomization.additions
+        )
 
     def has_kustomization(self, folder: str) -> bool:
         """Return whether a folder has its own kustomization."""
@@ -404,11 +425,11 @@ class Kustomizations:
                     yield taker
 
 
-def _consider_naming_of_components(of: Kustomization, others: Mapping[str, Kustomization]) -> Kustomization:
+def _consider_naming_of_components(kustomization: Kustomization, others: Mapping[str, Kustomization]) -> Kustomization:
     """Names are unknown if a component changes names or cannot be read."""
-    if all(each in others and others[each].naming == AS_WRITTEN for each in of.components):
-        return of
-    return replace(of, naming=UNKNOWN)
+    if all(each in others and others[each].naming == AS_WRITTEN for each in kustomization.components):
+        return kustomization
+    return replace(kustomization, naming=UNKNOWN)
 
 
 def kustomizations_of_documents(documents: Mapping[str, Sequence[JSON]]) -> Kustomizations:
@@ -426,20 +447,20 @@ def object_with_pod_labels(obj: JSON, labels: PodLabels) -> JSON:
     labels gets the labels too, but kustomize gives no selector to a Job, and no selector gets labels of
     `includeTemplates`.
     """
-    template, wanted = get(obj, ("spec", "template")), labels.selected
+    template, new_labels = get(obj, ("spec", "template")), labels.selected
     is_labelled = isinstance(obj, dict) and isinstance(template, dict) and group_kind(obj) in _LABELLED
     if labels == _NO_LABELS or not is_labelled:
         return obj
     selector = _map_or_empty(get(obj, ("spec", "selector")))
     selected = _map_or_empty(selector.get("matchLabels"))
     metadata = _map_or_empty(template.get("metadata"))
-    given = {
+    labels_of_pods = {
         **labels.unselected,
-        **wanted,
+        **new_labels,
         **_map_or_empty(metadata.get("labels")),
-        **{key: selected[key] for key in wanted if key in selected},
+        **{key: selected[key] for key in new_labels if key in selected},
     }
-    spec = {**obj["spec"], "template": {**template, "metadata": {**metadata, "labels": given}}}
-    if wanted and not selected and obj["kind"] != "Job":
-        spec["selector"] = {**selector, "matchLabels": {key: given[key] for key in wanted}}
+    spec = {**obj["spec"], "template": {**template, "metadata": {**metadata, "labels": labels_of_pods}}}
+    if new_labels and not selected and obj["kind"] != "Job":
+        spec["selector"] = {**selector, "matchLabels": {key: labels_of_pods[key] for key in new_labels}}
     return {**obj, "spec": spec}

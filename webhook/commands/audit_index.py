@@ -35,6 +35,8 @@ from webhook.yamltext.input_files import InputFile
 
 KFCTL: Final = ("kfdef.apps.kubeflow.org", "KfDef")
 """The kind of a configuration of kfctl."""
+_APPLYING: Final = (kustomizations.FLUX, kustomizations.POLICY_GENERATOR, KFCTL)
+"""Kinds that say how folders are applied."""
 _SCALED: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
 """Kinds with thousands of objects in some trees of files. The index keeps only a few fields of these objects."""
 _KEPT: Final = projection_of_fields(
@@ -100,9 +102,9 @@ class Indexer(Struct, frozen=True):
     is_whole: bool
 
     def index_parts(self, parts: Iterable[SourcePart]) -> AuditIndex:
-        looks = _pattern_for_kinds({kind for _, kind in (*self.kinds, kustomizations.FLUX, KFCTL)})
+        looks = _pattern_for_kinds({kind for _, kind in (*self.kinds, *_APPLYING)})
         groups = frozenset(group for group, _, _ in read_removed_versions())
-        kinds = self.kinds | {(CRD.group, CRD.kind), kustomizations.FLUX, KFCTL}
+        kinds = self.kinds | {(CRD.group, CRD.kind), *_APPLYING}
         looked_up = AuditIndex()
         for part in parts:
             text = part.part.text

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.attributes import JSON, MERGING_POLICY
 from webhook.apimachinery.paths import get, parse_path
 from webhook.deadline import STEP
 from webhook.errors import ClaimgateError, EvaluationError, PatchError, ReviewPaused
@@ -110,11 +110,12 @@ def _consider_unmerged_patches(problem: Problem, subject: Subject) -> Problem:
     first = next((each for each in patches if each.fields is None or name in each.fields), None)
     if first is None or problem.missing:
         return problem
-    why = (
-        "is in no file, so the fields that it adds are not known"
-        if first.fields is None
-        else f"may add `{name}`, and `claimgate audit --render` merges it"
-    )
+    if first.fields is None:
+        why = "is in no file, so the fields that it adds are not known"
+    elif first.what == MERGING_POLICY:
+        why = f"merges the object into an object of the cluster, which may have `{name}`"
+    else:
+        why = f"may add `{name}`, and `claimgate audit --render` merges it"
     missing = MissingObject(kind=first.what, name=first.file, why=why, is_absent=False)
     return structs.replace(problem, missing=(missing,))
 
