@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.apimachinery.attributes import GroupVersionKind
-from webhook.cluster.controllers import DEPLOYMENT, KUEUE, may_state_release
+from webhook.cluster.controllers import DEPLOYMENT, KSERVE, KUEUE, may_state_release
 from webhook.cluster.file_tree import FileTree
 
 CONFIGURATION = GroupVersionKind("config.kueue.x-k8s.io", "v1beta2", "Configuration")
@@ -75,6 +75,20 @@ def test_contradicting_or_unrelated_files_leave_the_value_unknown(files, seen_fr
 def test_a_folder_with_the_name_of_the_release_is_rendered():
     tree = FileTree([("a/k.yaml", flux("0.18.0")), ("site/v0.18/j.yaml", {})])
     assert image_that_a_file_sees(tree, "site/v0.18/j.yaml") == "kueue/kueue:v0.18"
+
+
+@pytest.mark.parametrize(
+    ("file", "value"),
+    [
+        ("apps/kserve.yaml", deployment("kserve/kserve-controller:v0.19.0")),
+        ("platform/Chart.yaml", chart("platform", dependencies=[{"name": "kserve-resources", "version": "v0.19.0"}])),
+        ("platform/Chart.yaml", chart("platform", dependencies=[{"name": "kserve", "version": "v0.19.0"}])),
+    ],
+)
+def test_the_release_of_kserve_is_read_as_the_release_of_kueue(file, value):
+    view = FileTree([(file, value), ("jobs/j.yaml", {})]).cluster_view_of_file("jobs/j.yaml")
+    found = view.get(DEPLOYMENT, KSERVE.place.namespace, KSERVE.place.name)
+    assert found["spec"]["template"]["spec"]["containers"][0]["image"] == "kserve/kserve-controller:v0.19"
 
 
 def test_a_release_in_the_context_wins():

@@ -38,12 +38,12 @@ class Controller(Struct, frozen=True, kw_only=True):
     Args:
         place: namespace and name of the Deployment in the published manifests.
         image: the path of the controller's image without the registry.
-        chart: the name of the controller's Helm chart.
+        charts: the names of the controller's Helm chart in different releases.
     """
 
     place: ObjectScope
     image: str
-    chart: str
+    charts: tuple[str, ...]
 
     @property
     def deployment_interest(self) -> Interest:
@@ -52,19 +52,32 @@ class Controller(Struct, frozen=True, kw_only=True):
 
 
 KUEUE: Final = Controller(
-    place=ObjectScope(namespace="kueue-system", name="kueue-controller-manager"), image="kueue/kueue", chart="kueue"
+    place=ObjectScope(namespace="kueue-system", name="kueue-controller-manager"),
+    image="kueue/kueue",
+    charts=("kueue",),
 )
 """Source: kubernetes-sigs/kueue@ff69552e config/default and charts/kueue."""
 TRAINER: Final = Controller(
     place=ObjectScope(namespace="kubeflow-system", name="kubeflow-trainer-controller-manager"),
     image="trainer/trainer-controller-manager",
-    chart="kubeflow-trainer",
+    charts=("kubeflow-trainer",),
 )
 """Source: kubeflow/trainer@8c0f5059bd51 manifests/overlays/manager and charts/kubeflow-trainer."""
-CONTROLLERS: Final = (KUEUE, TRAINER)
+KSERVE: Final = Controller(
+    place=ObjectScope(namespace="kserve", name="kserve-controller-manager"),
+    image="kserve/kserve-controller",
+    charts=("kserve-resources", "kserve"),
+)
+KSERVE_LLM: Final = Controller(
+    place=ObjectScope(namespace="kserve", name="llmisvc-controller-manager"),
+    image="kserve/llmisvc-controller",
+    charts=("kserve-llmisvc-resources",),
+)
+"""The controller of LLMInferenceServices. Source: kserve/kserve@aaac4e294 config/manager, config/llmisvc and charts."""
+CONTROLLERS: Final = (KUEUE, TRAINER, KSERVE, KSERVE_LLM)
 _IMAGES: Final = "|".join(re.escape(each.image) for each in CONTROLLERS)
-_CHARTS: Final = "|".join(re.escape(each.chart) for each in CONTROLLERS)
-_NAMES: Final = tuple(name for each in CONTROLLERS for name in (each.image, each.chart))
+_CHARTS: Final = "|".join(re.escape(chart) for each in CONTROLLERS for chart in each.charts)
+_NAMES: Final = tuple(name for each in CONTROLLERS for name in (each.image, *each.charts))
 """Every match of `_MAY_STATE` contains one of these names, which are found much faster."""
 _MAY_STATE: Final = re.compile(rf"""{_IMAGES}|(?:name|chart)["']?:\s*["']?(?:{_CHARTS})(?:["'\s]|$)""")
 
@@ -123,7 +136,7 @@ def _find_releases_of_controller(
     file: str, value: Mapping[str, JSON], controller: Controller
 ) -> Iterator[Release | None]:
     if posixpath.basename(file) == CHART:
-        if value.get("name") == controller.chart:
+        if value.get("name") in controller.charts:
             yield _release_or_none(value.get("appVersion") or value.get("version"))
         yield from _releases_of_charts(value.get("dependencies"), controller)
     elif posixpath.basename(file) in KUSTOMIZATIONS:
@@ -142,7 +155,7 @@ def _find_releases_of_controller(
 
 def _releases_of_charts(entries: JSON, controller: Controller) -> Iterator[Release | None]:
     for each in _dicts_of_list(entries):
-        if controller.chart in (each.get("chart"), each.get("name")):
+        if each.get("chart") in controller.charts or each.get("name") in controller.charts:
             yield _release_or_none(each.get("version") or each.get("targetRevision"))
 
 

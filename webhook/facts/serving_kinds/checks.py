@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON
+from webhook.cluster.controllers import KSERVE
 from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.pods.pod_sets import RUNTIME_LOOKUPS
 from webhook.facts.serving_kinds import (
@@ -92,7 +93,7 @@ CHECKS: Final = (
         group="serving-kind",
         run=inference_service.check_inference_service,
         kinds=_INFERENCE_SERVICE,
-        lookups=(MODE_LOOKUP,),
+        lookups=(MODE_LOOKUP, KSERVE.deployment_interest),
     ),
     Check(group="serving-kind", run=llm_inference_service.check_llm_service, kinds=_LLM | _LLM_CONFIG),
     Check(group="serving-kind", run=llm_inference_service.check_scaling_of_configuration, kinds=_LLM_CONFIG),

@@ -15,7 +15,10 @@ from typing import Final
 
 from webhook.apimachinery.names import DNS_1035_LABEL
 from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.releases import Release
+from webhook.cluster.controllers import KSERVE
 from webhook.cluster.interest import interest_in_fields
+from webhook.facts.assumptions import installed_release
 from webhook.facts.serving_kinds.groups import SERVING_KIND, Refusal
 from webhook.facts.serving_kinds.knative import KNATIVE, MODE, STANDARD, deployment_mode
 from webhook.facts.serving_kinds.kserve_workers import AUTOSCALER
@@ -161,6 +164,8 @@ _CLASSES: Final = ("hpa", "external", "keda", "none")
 _KNATIVE_CLASS: Final = "autoscaling.knative.dev/class"
 _KNATIVE_HPA: Final = "hpa.autoscaling.knative.dev"
 _BLOCKED: Final = "PYTHONPATH"
+_BLOCKS_VARIABLES: Final[Release] = (0, 18)
+"""The first release of KServe that refuses the variable."""
 _CLAIM: Final = "pvc://"
 
 
@@ -187,7 +192,7 @@ def _refusals(subject: Subject) -> Iterator[Refusal]:
     if predictor.model.name:
         message = "is not allowed because KServe names the container of the model"
         yield Refusal(predictor.model.path("name"), message, "remove the name", predictor.model.name[:80])
-    yield from _refusals_of_variables(service)
+    yield from _refusals_of_variables(service, installed_release(subject.cluster_view(), KSERVE))
     for component in (predictor, service.spec.transformer, service.spec.explainer):
         yield from _refusals_of_places(component.storage_uris)
     yield from _refusals_of_canary(service, subject)
@@ -251,8 +256,11 @@ def _refusals_of_servers(service: InferenceService) -> Iterator[Refusal]:
         yield Refusal(transformer.at, message, "set containers, or remove the transformer")
 
 
-def _refusals_of_variables(service: InferenceService) -> Iterator[Refusal]:
+def _refusals_of_variables(service: InferenceService, release: Release | None) -> Iterator[Refusal]:
     spec = service.spec
+    if release is not None and release < _BLOCKS_VARIABLES:
+        return
+    since = " from 0.18 on" if release is None else ""
     containers: tuple[Container, ...] = (
         spec.predictor.model,
         *spec.predictor.containers,
@@ -262,7 +270,7 @@ def _refusals_of_variables(service: InferenceService) -> Iterator[Refusal]:
     )
     for each in containers:
         if _BLOCKED in each.environment.names:
-            message = f"sets {_BLOCKED}, which KServe refuses from 0.18 on"
+            message = f"sets {_BLOCKED}, which KServe refuses{since}"
             yield Refusal(each.path("env"), message, "remove the variable")
 
 

@@ -25,8 +25,11 @@ from msgspec import structs
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.apimachinery.paths import get, parse_path
 from webhook.apimachinery.quantity import read_count
+from webhook.apimachinery.releases import Release
+from webhook.cluster.controllers import KSERVE_LLM
 from webhook.cluster.interest import interest_in_fields
 from webhook.deadline import Deadline
+from webhook.facts.assumptions import installed_release
 from webhook.facts.serving_kinds.groups import SERVING_KIND, Refusal
 from webhook.facts.subject import Subject
 from webhook.patch.strategic import UnmergeableError, merge_patch
@@ -111,7 +114,12 @@ _GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
 _CONFIG: Final = GroupVersionKind("serving.kserve.io", "v1alpha2", "LLMInferenceServiceConfig")
 _NAMESPACE: Final = "kserve"
 _PODS: Final = ("template", "worker")
-LOOKUPS: Final = (interest_in_fields(_CONFIG, "spec.parallelism", "spec.template", "spec.worker", "spec.prefill"),)
+_PASSES_TENSOR: Final[Release] = (0, 20)
+"""The first release of KServe with presets that pass tensor to vLLM in a pod without workers."""
+LOOKUPS: Final = (
+    interest_in_fields(_CONFIG, "spec.parallelism", "spec.template", "spec.worker", "spec.prefill"),
+    KSERVE_LLM.deployment_interest,
+)
 
 
 def check_llm_inference_service(subject: Subject) -> Iterator[Problem]:
@@ -123,8 +131,10 @@ def check_llm_inference_service(subject: Subject) -> Iterator[Problem]:
         yield from _check_workload(spec.prefill)
     whole = spec_with_base_refs(subject)
     if whole is not None:
-        for problem in (*_check_sizes(whole), *(_check_sizes(whole.prefill) if whole.prefill else ())):
-            yield _located_in_object(problem, subject)
+        release = installed_release(subject.cluster_view(), KSERVE_LLM)
+        for workload in (whole, whole.prefill) if whole.prefill else (whole,):
+            for problem in _check_sizes(workload, release):
+                yield _located_in_object(problem, subject)
 
 
 def _located_in_object(problem: Problem, subject: Subject) -> Problem:
@@ -180,7 +190,8 @@ def _check_workload(workload: LlmWorkload) -> Iterator[Problem]:
     yield from check_scaling(workload)
 
 
-def _check_sizes(workload: LlmWorkload) -> Iterator[Problem]:
+def _check_sizes(workload: LlmWorkload, release: Release | None) -> Iterator[Problem]:
+    """Report sizes that do not match the pods and GPUs in a release of KServe; None if the release is not known."""
     sizes = workload.parallelism
     data, local = sizes.data, sizes.data_local
     if workload.worker and data and local and data > local and data % local:
@@ -195,18 +206,20 @@ def _check_sizes(workload: LlmWorkload) -> Iterator[Problem]:
         )
     for pod, of_pod in ((workload.template, ""), (workload.worker, " of worker")):
         main = next((each for each in pod.containers if each.name == _MAIN), None)
-        if main is None or main.command or main.args:
+        is_data_read = bool(workload.worker)
+        is_tensor_read = is_data_read or release is None or release >= _PASSES_TENSOR
+        if main is None or main.command or main.args or not is_tensor_read:
             continue
         gpus, tensor = _gpus_of_container(main), sizes.tensor or 1
-        is_data_read = bool(workload.worker)
         needed = tensor * (local or 1) if is_data_read else tensor
         if gpus and needed > gpus:
             words = f"tensor {tensor}" + (f" times dataLocal {local}" if is_data_read and (local or 1) > 1 else "")
             has = f"container main{of_pod} has {counted(gpus, 'GPU')}, so vLLM exits at start"
-            since = "" if is_data_read else "from KServe 0.20 on, "
+            is_conditional = not is_data_read and release is None
+            since = "from KServe 0.20 on, " if is_conditional else ""
             message = f"{since}vLLM starts {needed} workers in a pod ({words}), but {has}"
             fix = f"set the GPU limit to {needed}"
-            yield LLM_GPUS.problem(sizes.path("tensor"), message, fix, is_conditional=not is_data_read)
+            yield LLM_GPUS.problem(sizes.path("tensor"), message, fix, is_conditional=is_conditional)
             return
         is_data_ignored = bool(data and local and not is_data_read)
         is_told = bool(sizes.tensor) or is_data_ignored
