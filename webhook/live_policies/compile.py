@@ -120,13 +120,19 @@ class Compiler:
         return alone.compile([StoredPolicy({**stored.value, "status": None})])[0].errors
 
     def _compile_or_reuse(self, stored: StoredPolicy, results: dict[bytes, CompiledObject]) -> CompiledObject:
-        # the result of an object that was not compiled for lack of time is not added, because there may be time later
         digest = stored.digest()
         earlier = results.get(digest) or self._kept.get(digest)
-        if earlier is None and self._budget.is_spent:
-            return CompiledObject(stored=stored, errors=(_TOO_SLOW_TOGETHER,), reason="TooSlow")
-        results[digest] = replace(earlier, stored=stored) if earlier else self._compile_object_catching_errors(stored)
-        return results[digest]
+        if earlier is not None:
+            results[digest] = replace(earlier, stored=stored)
+            return results[digest]
+        too_slow_together = CompiledObject(stored=stored, errors=(_TOO_SLOW_TOGETHER,), reason="TooSlow")
+        if self._budget.is_spent:
+            return too_slow_together
+        compiled = self._compile_object_catching_errors(stored)
+        if compiled.reason == "TooSlow" and self._budget.is_spent:
+            return too_slow_together  # not added to the results, because there may be time later
+        results[digest] = compiled
+        return compiled
 
     def _compile_object_catching_errors(self, stored: StoredPolicy) -> CompiledObject:
         self._budget.start_timer_of_object()
