@@ -191,7 +191,7 @@ def _resources_by_conditions(webhooks: Iterable[Webhook]) -> dict[tuple[str, tup
 
 
 def _is_of_group(resource: str, groups: Container[str]) -> bool:
-    """A name such as `jobs.batch` has a group. A name without a group means all groups."""
+    """A name such as `jobs.batch` has a group. A name without a group is of the core group, which is always served."""
     group = resource.partition(".")[2]
     return group in ("", "*") or group in groups
 
@@ -210,8 +210,9 @@ def _excluded_namespaces(webhook: Webhook) -> frozenset[str]:
 def lockout_dangers(configuration: WebhookConfiguration, namespaces: Namespaces) -> Iterator[Danger]:
     """Yield every way in which a configuration can block the cluster. Any project's configuration is accepted.
 
-    A webhook with `failurePolicy: Ignore` cannot block a cluster. matchConditions are assumed to be true. A webhook is
-    left out if its objectSelector matches no object without labels, because it is called for few objects.
+    A webhook with `failurePolicy: Ignore` cannot block a cluster. matchConditions are assumed to be true. If the
+    objectSelector of a webhook matches no object without labels, the webhook is called for few objects. Then only its
+    caBundle and its timeout are checked.
     """
     place = f"{configuration.kind} {configuration.metadata.name}"
     for webhook in configuration.webhooks:

@@ -174,9 +174,8 @@ def _webhooks_without_places(matched_resources: Collection[tuple[Policy, Matched
         _resource_without_part(matched) for policy, matched in matched_resources if not _unseen_bookkeeping([policy])
     }
     if any("*" in each for each in seen):
-        seen = {
-            _resource_without_part(matched) for _, matched in matched_resources
-        }  # a wildcard also covers the other resources
+        # a wildcard also covers the other resources
+        seen = {_resource_without_part(matched) for _, matched in matched_resources}
     all_pairs = [(policy, matched) for policy, matched in matched_resources if _resource_without_part(matched) in seen]
     others = [(policy, matched) for policy, matched in matched_resources if _resource_without_part(matched) not in seen]
     webhooks_with_pairs = (("", others), ("every-update", all_pairs))
