@@ -70,6 +70,14 @@ def test_nothing_runs_past_the_deadline():
         used.check_clock()
 
 
+def test_a_slice_that_is_not_used_up_ends_at_the_deadline():
+    used = InlineTimeSlice()
+    used.limit_evaluation(1.0, time.monotonic() + 0.01)
+    time.sleep(0.02)
+    with pytest.raises(InlineBudgetSpent):
+        used.check_clock()
+
+
 def test_time_before_a_slice_is_not_charged_to_it():
     used = InlineTimeSlice()
     while used.spent() < 0.02:

@@ -39,7 +39,7 @@ _REMEMBERED_S: Final = 30.0
 
 
 class InlineTimeSlice(Deadline):
-    """The processor time of one review on the loop; after `limit_evaluation` also a deadline."""
+    """The processor time of one review on the event loop; after `limit_evaluation` also a deadline."""
 
     __slots__ = ("_begun", "_end", "_thread_end")
 
@@ -49,8 +49,8 @@ class InlineTimeSlice(Deadline):
         self._end = self._thread_end = inf
 
     def limit_evaluation(self, seconds: float, end: float) -> None:
-        """Let evaluation run for `seconds` from now, at most until `end` on the monotonic clock."""
-        self.at = monotonic() + seconds
+        """Let evaluation use `seconds` of the processor from now on, at most until `end` on the monotonic clock."""
+        self.at = min(monotonic() + seconds, end)
         self._thread_end = thread_time() + seconds
         self._end = end
 
@@ -71,7 +71,7 @@ class InlineTimeSlice(Deadline):
         rest = self._thread_end - thread_time()
         if rest <= 0 or now > self._end:
             raise InlineBudgetSpent
-        self.at = now + rest
+        self.at = min(now + rest, self._end)
 
     def require_time_for_call(self, seconds: float) -> None:
         """Read both clocks before a call that takes `seconds` and cannot be interrupted.
