@@ -19,7 +19,7 @@ MB = 1 << 20
 
 
 def start(starter: WorkerStarter) -> Worker:
-    return starter.start_worker(time.monotonic() + 20, came=time.monotonic())
+    return starter.start_worker(time.monotonic() + 20, arrived_at=time.monotonic())
 
 
 def parents(versions: Iterator[object], between: Callable[[int], None] = lambda pid: None) -> list[int]:

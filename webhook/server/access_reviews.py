@@ -39,7 +39,7 @@ _RIGHT: Final = "apply what `claimgate webhook-config --rbac --authorizer` print
 
 
 class AccessReviews:
-    """Sends SubjectAccessReviews to one API server; one event loop only."""
+    """Sends SubjectAccessReviews to one API server. Use an instance on one event loop only."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -66,16 +66,16 @@ class AccessReviews:
             fix = f"; {_RIGHT}" if isinstance(error, ServerRefused) and error.code == _FORBIDDEN else ""
             return f"cannot ask the API server: {error}{fix}"
 
-    def _start_call(self, asked: JSON, tenant: Tenant, until: float) -> asyncio.Future[JSON]:
+    def _start_call(self, review: JSON, tenant: Tenant, until: float) -> asyncio.Future[JSON]:
         # the end of a call starts the next call, even if no review waits for the answer any more
-        begun = monotonic()
-        post = partial(self._connection.post, _PATH, asked, max(0.001, until - begun))
+        started_at = monotonic()
+        post = partial(self._connection.post, _PATH, review, max(0.001, until - started_at))
         call: asyncio.Future[JSON] = asyncio.get_running_loop().run_in_executor(self._threads, post)
 
         def ended(call: asyncio.Future[JSON]) -> None:
             if not call.cancelled():
-                call.exception()  # otherwise the loop would log a late exception
-            self._slots.charge(tenant, monotonic() - begun)
+                call.exception()  # otherwise asyncio would log a late exception
+            self._slots.charge(tenant, monotonic() - started_at)
             self._slots.release(tenant)
 
         call.add_done_callback(ended)
@@ -88,11 +88,13 @@ def subject_access_review(question: AuthorizationQuestion, user: UserInfo) -> JS
     if question.path:
         spec["nonResourceAttributes"] = {"path": question.path, "verb": question.verb}
     else:
-        asked = {name: getattr(question, name) for name in ("group", "resource", "subresource", "namespace", "name")}
+        all_fields = {
+            name: getattr(question, name) for name in ("group", "resource", "subresource", "namespace", "name")
+        }
         selectors = {"fieldSelector": question.field_selector, "labelSelector": question.label_selector}
         raw = {name: {"rawSelector": text} for name, text in selectors.items() if text}
-        given = {name: value for name, value in asked.items() if value}
-        spec["resourceAttributes"] = {"verb": question.verb, **given, **raw}
+        attributes = {name: value for name, value in all_fields.items() if value}
+        spec["resourceAttributes"] = {"verb": question.verb, **attributes, **raw}
     return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
 
 

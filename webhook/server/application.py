@@ -27,8 +27,8 @@ from webhook.settings.serving import ServerSettings
 from webhook.text.caches import bytes_of_all_caches
 
 _MOST_PAGE_S: Final = 0.005
-"""The most seconds that a page is charged. While a thread renders /metrics, the loop works for other tenants, and the
-measured time includes this work.
+"""The most seconds that a page is charged. While a thread renders /metrics, the event loop works for other tenants, and
+the measured time includes this work.
 """
 
 
@@ -64,11 +64,11 @@ class LazyPages:
         application = self._probes.get(scope["path"]) or await self.load()
         tenant = page_tenant(scope["path"], client_address(scope))
         await self._scheduler.wait_for_turn(tenant)
-        begun = thread_time()
+        started_at = thread_time()
         try:
             await application(scope, receive, send)
         finally:
-            self._scheduler.worked(tenant, min(thread_time() - begun, _MOST_PAGE_S))
+            self._scheduler.worked(tenant, min(thread_time() - started_at, _MOST_PAGE_S))
 
 
 def create_application(
@@ -110,8 +110,8 @@ def create_application(
 
 def _logs_denials(settings: ServerSettings) -> bool:
     # at the level of --log-denials and at more detailed levels
-    wanted = settings.log_denials
-    return wanted != "never" and LEVELS.index(settings.log_level) <= LEVELS.index(wanted)
+    level = settings.log_denials
+    return level != "never" and LEVELS.index(settings.log_level) <= LEVELS.index(level)
 
 
 def _gauges_of_server(scheduler: Scheduler, lane: WorkerLane, endpoint: ReviewEndpoint) -> Gauges:

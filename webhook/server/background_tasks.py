@@ -36,7 +36,10 @@ class _Failures:
 
 @dataclass(slots=True)
 class Supervisor:
-    """Runs the background tasks of one server and restarts them after failures; its event loop only."""
+    """Runs the background tasks of one server and restarts them after failures.
+
+    Use an instance on one event loop only.
+    """
 
     counters: Counters
     log: Log

@@ -152,10 +152,10 @@ def detach_from_parent(channel: socket.socket) -> None:
     trim_heap()  # otherwise the child would keep memory that is free in the server, even after the server trims it
 
 
-def _report_unraisable(what: sys.UnraisableHookArgs) -> None:
+def _report_unraisable(raised: sys.UnraisableHookArgs) -> None:
     # the answer reports a MemoryError
-    if not issubclass(what.exc_type, MemoryError):
-        sys.__unraisablehook__(what)
+    if not issubclass(raised.exc_type, MemoryError):
+        sys.__unraisablehook__(raised)
 
 
 def _reset_signals() -> None:
@@ -174,5 +174,5 @@ def _limit_memory(memory_bytes: int) -> None:
     with open("/proc/self/statm", encoding="ascii") as sizes:  # noqa: PTH123 - a child imports nothing more
         data = int(sizes.read().split()[5]) * resource.getpagesize()
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    wanted = data + memory_bytes
-    resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+    limit = data + memory_bytes
+    resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))

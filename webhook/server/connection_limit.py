@@ -64,25 +64,37 @@ class _ClientAddress:
     def least_needed(self, now: float, most_unproven: float) -> HttpConnection:
         # in this order: an unproven connection beyond most_unproven, one that stalls in the middle of a request, the
         # longest idle, an unproven one, the oldest that is being answered
-        unproven = next((one for one in self.unproven if one.has_kept_server_waiting(now)), None)
+        unproven = next((connection for connection in self.unproven if connection.has_kept_server_waiting(now)), None)
         if unproven is not None and len(self.unproven) > most_unproven:
             return unproven
         slow = next(
-            (one for one in self.proven if one.state != "idle" and one.has_kept_server_waiting(now, _PATIENCE_S)), None
+            (
+                connection
+                for connection in self.proven
+                if connection.state != "idle" and connection.has_kept_server_waiting(now, _PATIENCE_S)
+            ),
+            None,
         )
         return slow or next(_longest_unused(self.proven), None) or unproven or next(iter(self))
 
     def slow_holders(self, now: float) -> list[HttpConnection]:
         # the longest wait first
-        slow = (one for one in self if one.held_bytes >= _LARGE_BYTES and one.has_kept_server_waiting(now, _PATIENCE_S))
+        slow = (
+            connection
+            for connection in self
+            if connection.held_bytes >= _LARGE_BYTES and connection.has_kept_server_waiting(now, _PATIENCE_S)
+        )
         return sorted(slow, key=attrgetter("since"))
 
 
 class ConnectionLimit:
-    """The connections of one port, from their accept, and the bytes that they hold; event loop only."""
+    """The connections of one port, from their accept, and the bytes that they hold.
 
-    def __init__(self, most: int, port: str, counters: Counters) -> None:
-        self._most = most
+    Use an instance on one event loop only.
+    """
+
+    def __init__(self, max_connections: int, port: str, counters: Counters) -> None:
+        self._max_connections = max_connections
         self._port = port
         self._counters = counters
         self._addresses: dict[str, _ClientAddress] = {}
@@ -94,23 +106,23 @@ class ConnectionLimit:
 
     def admit(self, connection: HttpConnection) -> None:
         """Count a new connection. If the port is full, first abort the least needed connection."""
-        while self._count >= self._most:
+        while self._count >= self._max_connections:
             self.abort_least_needed_connection()
         self._addresses.setdefault(connection.address, _ClientAddress()).unproven[connection] = None
         self._change_count(1)
 
     def mark_answered(self, connection: HttpConnection) -> None:
         """Note that a request of a connection was answered."""
-        of = self._addresses.get(connection.address)
-        if of is not None and connection in of.unproven:  # not aborted while its answer was computed
-            del of.unproven[connection]
-            of.proven[connection] = None
+        client = self._addresses.get(connection.address)
+        if client is not None and connection in client.unproven:  # not aborted while its answer was computed
+            del client.unproven[connection]
+            client.proven[connection] = None
 
     def change_held_bytes(self, connection: HttpConnection, change: int) -> None:
         """Note that a connection holds `change` more bytes. Abort a connection if all together hold too many."""
-        of = self._addresses.get(connection.address)
-        if of is not None and connection in of:
-            of.held_bytes += change
+        client = self._addresses.get(connection.address)
+        if client is not None and connection in client:
+            client.held_bytes += change
             self.held_bytes += change
             if self.held_bytes > _MOST_HELD_BYTES:
                 self._abort_largest_holder(connection)
@@ -122,14 +134,14 @@ class ConnectionLimit:
 
     def forget(self, connection: HttpConnection) -> None:
         """Stop counting a connection that has ended."""
-        of = self._addresses.get(connection.address)
-        if of is None or connection not in of:
+        client = self._addresses.get(connection.address)
+        if client is None or connection not in client:
             return
-        of.unproven.pop(connection, None)
-        of.proven.pop(connection, None)
-        of.held_bytes -= connection.held_bytes
+        client.unproven.pop(connection, None)
+        client.proven.pop(connection, None)
+        client.held_bytes -= connection.held_bytes
         self.held_bytes -= connection.held_bytes
-        if not of:
+        if not client:
             del self._addresses[connection.address]
         self._change_count(-1)
 
@@ -137,7 +149,7 @@ class ConnectionLimit:
         if self._addresses:
             largest = max(self._addresses.values(), key=len)
             now = next(iter(largest)).loop.time()
-            self._end(largest.least_needed(now, self._most / _UNPROVEN_SHARE), "limit")
+            self._end(largest.least_needed(now, self._max_connections / _UNPROVEN_SHARE), "limit")
 
     def abort_slow_holders(self, now: float) -> None:
         """Abort slow connections until all connections together fit MAX_HELD_BYTES. The address with the most bytes
@@ -145,11 +157,11 @@ class ConnectionLimit:
         """
         if self.held_bytes <= MAX_HELD_BYTES:
             return
-        for of in sorted(self._addresses.values(), key=attrgetter("held_bytes"), reverse=True):
-            for one in of.slow_holders(now):
+        for client in sorted(self._addresses.values(), key=attrgetter("held_bytes"), reverse=True):
+            for connection in client.slow_holders(now):
                 if self.held_bytes <= MAX_HELD_BYTES:
                     return
-                self._end(one, "buffers")
+                self._end(connection, "buffers")
 
     def _end(self, connection: HttpConnection, reason: str) -> None:
         self.forget(connection)
@@ -163,8 +175,10 @@ class ConnectionLimit:
 
 def _longest_unused(connections: Iterable[HttpConnection]) -> Iterator[HttpConnection]:
     # without connections on which a request has arrived
-    idle = nsmallest(_IDLE_TRIED, (one for one in connections if one.state == "idle"), key=attrgetter("since"))
-    return (one for one in idle if not one.has_unread())
+    idle = nsmallest(
+        _IDLE_TRIED, (connection for connection in connections if connection.state == "idle"), key=attrgetter("since")
+    )
+    return (connection for connection in idle if not connection.has_unread())
 
 
 _CLOSED_AT_ONCE: Final = 10
@@ -194,12 +208,12 @@ async def close_idle_connections(
         for connection in chosen:
             connection.close_after_next_answer()
         is_over = loop.time() > end
-        idle = [one for one in chosen if one.state == "idle" or (is_over and one.is_new)]
+        idle = [connection for connection in chosen if connection.state == "idle" or (is_over and connection.is_new)]
         for number, connection in enumerate(idle):
             connection.close_if_unused()
             if number % _CLOSED_AT_ONCE == _CLOSED_AT_ONCE - 1:
                 await asyncio.sleep(0)
-        if is_over or not any(one.is_new for one in chosen):
+        if is_over or not any(connection.is_new for connection in chosen):
             return
         await asyncio.sleep(_LOOK_S)
 
@@ -209,10 +223,10 @@ def abort_overdue(connections: Iterable[HttpConnection], now: float) -> Counter[
 
     Return how many were aborted, by the exceeded timeout. The log of handshakes counts late handshakes.
     """
-    overdue = [(one, exceeded) for one in connections if (exceeded := one.exceeded_timeout(now))]
-    for connection in [one for one, exceeded in overdue if exceeded == "idle"][:_MOST_IDLE]:
+    overdue = [(connection, exceeded) for connection in connections if (exceeded := connection.exceeded_timeout(now))]
+    for connection in [connection for connection, exceeded in overdue if exceeded == "idle"][:_MOST_IDLE]:
         connection.close_if_unused()
-    slow = [(one, exceeded) for one, exceeded in overdue if exceeded != "idle"]
+    slow = [(connection, exceeded) for connection, exceeded in overdue if exceeded != "idle"]
     for connection, _ in slow:
         connection.end_late()
     return Counter(exceeded for _, exceeded in slow if exceeded != "handshake")

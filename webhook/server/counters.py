@@ -52,7 +52,7 @@ class Distribution:
 
     def add(self, counts: Sequence[int], total: float) -> None:
         """Add the observations of another process, in the same buckets."""
-        self.counts[:] = [mine + more for mine, more in zip(self.counts, counts, strict=True)]
+        self.counts[:] = [own_count + other_count for own_count, other_count in zip(self.counts, counts, strict=True)]
         self.total += total
 
 
@@ -110,9 +110,9 @@ class Counters:
         self.requests[type_, operation, "200", rejected] += 1
         self.durations[type_, operation, rejected].observe(elapsed_s)
         for decision in verdict.decisions:
-            known = self.standing.get(id(decision))
-            if known is not None and known[0] is decision:
-                known[1][0] += 1
+            decision_and_counts = self.standing.get(id(decision))
+            if decision_and_counts is not None and decision_and_counts[0] is decision:
+                decision_and_counts[1][0] += 1
             else:
                 self._decided(decision)
         broken = {

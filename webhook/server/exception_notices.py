@@ -62,7 +62,7 @@ _Status: TypeAlias = tuple[StoredPolicy, _Conditions]
 
 
 class StoredExceptions:
-    """Writes the status of the PolicyExceptions of a cluster."""
+    """Writes the status of at most MOST_STATUSES PolicyExceptions of a cluster."""
 
     def __init__(
         self, policies: Callable[[], PolicySet], cluster: Callable[[], Cluster], connection: ObjectApplier
@@ -76,7 +76,7 @@ class StoredExceptions:
         self._look_s = 0.0
 
     async def write_status(self) -> None:
-        """Write the status of each PolicyException for ever, in a thread."""
+        """Write the status of PolicyExceptions for ever, in a thread."""
         while True:
             await asyncio.sleep(self.pause_s)
             await asyncio.to_thread(self.write_missing_conditions, current_day())
@@ -87,13 +87,13 @@ class StoredExceptions:
 
     def write_missing_conditions(self, day: dt.date) -> None:
         """Write the conditions that the stored objects lack. Write nothing while the objects are not known."""
-        begun = thread_time()
+        started_at = thread_time()
         try:
             self._compute_statuses(day)
         except LookupFailed:
             return
         finally:
-            self._look_s = thread_time() - begun
+            self._look_s = thread_time() - started_at
         self._writer.write((stored, conditions, None) for stored, conditions in self._statuses)
 
     def _compute_statuses(self, day: dt.date) -> None:
@@ -101,16 +101,16 @@ class StoredExceptions:
         seen = policies, cluster.revision(POLICY_EXCEPTIONS), day
         if seen == self._seen:
             return
-        listed = _list_first_ones(cluster)
-        known = self._conditions if self._seen[::2] == (policies, day) else {}
-        names, in_time = KnownNames.of(policies), _uids_of_oldest(listed)
+        exceptions = _list_first_ones(cluster)
+        earlier_conditions = self._conditions if self._seen[::2] == (policies, day) else {}
+        names, in_time = KnownNames.of(policies), _uids_of_oldest(exceptions)
         self._conditions, statuses = {}, []
-        for each in listed:  # in this order, so that the writes of all namespaces take turns
+        for each in exceptions:  # in this order, so that the writes of all namespaces take turns
             is_beyond = each.uid not in in_time
             state = each.uid, each.generation, is_beyond
-            if (conditions := known.get(state)) is None:
-                made = _conditions(each, policies, names, day, is_beyond=is_beyond)
-                conditions = tuple({**one, "observedGeneration": each.generation} for one in made)
+            if (conditions := earlier_conditions.get(state)) is None:
+                new_conditions = _conditions(each, policies, names, day, is_beyond=is_beyond)
+                conditions = tuple({**condition, "observedGeneration": each.generation} for condition in new_conditions)
             self._conditions[state] = conditions
             # without spec, because the objects stay in memory
             without_spec = StoredPolicy({name: part for name, part in each.value.items() if name != "spec"})
@@ -148,19 +148,19 @@ def exceptions_in_effect(policies: PolicySet, cluster: Cluster, day: dt.date, la
         stored = _list_first_ones(cluster)
     except LookupFailed:
         return []
-    listed = iterate_readable(each.value for each in stored)
+    exceptions = iterate_readable(each.value for each in stored)
     return [
         each
-        for each in listed
+        for each in exceptions
         if each.spec.expires >= last
         and effect_of_exception(each, policies.configuration, min(day, each.spec.expires)).holds
     ]
 
 
-def _uids_of_oldest(listed: Iterable[StoredPolicy]) -> set[str]:
+def _uids_of_oldest(exceptions: Iterable[StoredPolicy]) -> set[str]:
     # only the oldest exceptions of a namespace may have an effect
     namespaces: dict[str, list[JSON]] = {}
-    for each in listed:
+    for each in exceptions:
         namespaces.setdefault(each.namespace, []).append(each.value)
     return {StoredPolicy(value).uid for values in namespaces.values() for value in oldest_of_namespace(values)}
 
@@ -171,8 +171,8 @@ def _conditions(
     try:
         exception = parse_policy_exception(stored.value)
     except ShapeError as error:
-        told = "\n".join(sentences_about_mistakes(error.problems))
-        yield create_condition("Valid", holds=False, reason="WrongShape", message=told)
+        message = "\n".join(sentences_about_mistakes(error.problems))
+        yield create_condition("Valid", holds=False, reason="WrongShape", message=message)
         yield create_condition("InEffect", holds=False, reason="WrongShape", message="see condition Valid")
         return
     if mistakes := sentences_about_mistakes(mistakes_of_policy_exception(exception, names)):
@@ -187,9 +187,10 @@ def _conditions(
 
 
 def refusal_of_exception(attributes: Attributes, policies: PolicySet, day: dt.date) -> Decision | None:
-    """Return the denial of a PolicyException with a mistake, or the warning about a PolicyException without an effect.
+    """Return the denial of a PolicyException that has a mistake, or that has expired when it is created.
 
-    None if the spec did not change, or if the exception has an effect and no mistake.
+    Any other PolicyException without an effect gets a warning. None if the spec did not change, or if the exception has
+    an effect and no mistake.
     """
     new, old = attributes.object, attributes.old_object
     if not is_policy_exception(new) or attributes.sub_resource:
@@ -206,8 +207,8 @@ def refusal_of_exception(attributes: Attributes, policies: PolicySet, day: dt.da
     if effect.holds:
         return None
     is_useless = effect.reason == "Expired" and attributes.operation is Operation.CREATE
-    told = f"{exception.place} has no effect: {effect.message}"
-    return decision_about_stored_object([told], ValidationAction.DENY if is_useless else ValidationAction.WARN)
+    message = f"{exception.place} has no effect: {effect.message}"
+    return decision_about_stored_object([message], ValidationAction.DENY if is_useless else ValidationAction.WARN)
 
 
 def decision_about_stored_object(lines: Sequence[str], action: ValidationAction) -> Decision:
@@ -251,7 +252,7 @@ class EndingExceptions:
         """`stored` calls `exceptions_in_effect` with its two days."""
         self._configuration = configuration
         self._stored = stored
-        self._told: tuple[dt.date, dict[str, set[str]]] = dt.date.min, {}
+        self._announced: tuple[dt.date, dict[str, set[str]]] = dt.date.min, {}
         self._days: dict[Labels, int] = {}
         self._counters = counters
         self._log = log
@@ -271,11 +272,11 @@ class EndingExceptions:
         self._counters.exception_days = {**self._days, **self._announce_stored(day)}
 
     def _announce_configured(self, file: ConfigurationFile, day: dt.date) -> dict[Labels, int]:
-        listed = sorted(file.value.time_limits, key=lambda each: each[1].expires)[:MOST_ANNOUNCED]
-        for path, each in listed:
+        time_limits = sorted(file.value.time_limits, key=lambda each: each[1].expires)[:MOST_ANNOUNCED]
+        for path, each in time_limits:
             if each.days_left(day) <= NOTICE_DAYS:
                 self._announce(each.word, str(file.problem(path, "")), each, day)
-        return {(each.word, each.owner, each.expires.isoformat()): each.days_left(day) for _, each in listed}
+        return {(each.word, each.owner, each.expires.isoformat()): each.days_left(day) for _, each in time_limits}
 
     def _announce(self, word: str, place: str, limit: TimeLimit, day: dt.date) -> None:
         left = limit.days_left(day)
@@ -290,17 +291,17 @@ class EndingExceptions:
 
     def _announce_stored(self, day: dt.date) -> dict[Labels, int]:
         ending = sorted(self._stored(day, day - _ENDED), key=lambda each: each.spec.expires)
-        listed = one_of_each_namespace_in_turn(ending, lambda each: each.namespace)[:MOST_ANNOUNCED]
-        if self._told[0] != day:
-            self._told = day, {}
-        for each in listed:
-            told = self._told[1].setdefault(each.namespace, set())
+        exceptions = one_of_each_namespace_in_turn(ending, lambda each: each.namespace)[:MOST_ANNOUNCED]
+        if self._announced[0] != day:
+            self._announced = day, {}
+        for each in exceptions:
+            announced = self._announced[1].setdefault(each.namespace, set())
             line = f"{each.name} {each.spec.expires}"
             is_near = each.spec.days_left(day) <= NOTICE_DAYS
-            if is_near and len(told) < _MOST_ANNOUNCED_OF_NAMESPACE and line not in told:
-                told.add(line)
+            if is_near and len(announced) < _MOST_ANNOUNCED_OF_NAMESPACE and line not in announced:
+                announced.add(line)
                 self._announce("exception", each.place, each.spec, day)
         return {
             (POLICY_EXCEPTION, each.spec.owner, each.spec.expires.isoformat()): each.spec.days_left(day)
-            for each in listed
+            for each in exceptions
         }

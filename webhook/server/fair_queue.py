@@ -175,8 +175,8 @@ class FairQueue:
 
     def _place_anew_if_due(self) -> None:
         # removes cancelled turns and heap entries that are out of date, too
-        begun = monotonic()
-        if begun < self._anew_at or not self._turns:
+        started_at = monotonic()
+        if started_at < self._anew_at or not self._turns:
             return
         self._heap.clear()
         for heap in self._namespaces.values():
@@ -192,7 +192,7 @@ class FairQueue:
             else:
                 del self._namespaces[namespace], self._places[namespace]
         now = monotonic()
-        self._anew_at = now + max(_ANEW_S, (now - begun) / _ANEW_SHARE)
+        self._anew_at = now + max(_ANEW_S, (now - started_at) / _ANEW_SHARE)
 
     # ---- leaving
 
@@ -267,24 +267,27 @@ class FairQueue:
 
 
 class FairSlots:
-    """A limited number of slots for long work of tenants: workers, and calls to the API server; one event loop only.
+    """A limited number of slots for long work of tenants: workers, and calls to the API server.
+
+    Use an instance on one event loop only.
 
     Attributes:
         usage: the seconds that tenants used slots.
         running: the tenant of each used slot.
     """
 
-    def __init__(self, most: int, turn_s: float, most_debt_s: float, *, keeps_one_for_others: bool) -> None:
+    def __init__(self, max_running: int, turn_s: float, most_debt_s: float, *, keeps_one_for_others: bool) -> None:
         """Create free slots.
 
         Args:
-            most: the number of slots.
+            max_running: the number of slots.
             turn_s: as for FairQueue.
             most_debt_s: as for FairQueue.
-            keeps_one_for_others: the last free slot is for light tenants that have no slot.
+            keeps_one_for_others: the last free slot is for a light tenant. No running tenant may have its namespace
+                or its user.
         """
-        self._most = most
-        self._keeps_one_for_others = keeps_one_for_others and most > 1
+        self._max_running = max_running
+        self._keeps_one_for_others = keeps_one_for_others and max_running > 1
         self.usage = Usage()
         self._queue = FairQueue(self.usage, self.release, turn_s, most_debt_s)
         self.running: list[Tenant] = []
@@ -308,7 +311,7 @@ class FairSlots:
     def release(self, tenant: Tenant) -> None:
         """Return a slot, and give free slots to the next tenants."""
         self.running.remove(tenant)
-        while len(self.running) < self._most and (following := self._queue.pop(self._may_start)):
+        while len(self.running) < self._max_running and (following := self._queue.pop(self._may_start)):
             following_tenant, turn = following
             self.running.append(following_tenant)
             turn.set_result(None)
@@ -318,7 +321,7 @@ class FairSlots:
         self._queue.charge(tenant.namespace, seconds)
 
     def _may_start(self, tenant: Tenant) -> bool:
-        free = self._most - len(self.running)
+        free = self._max_running - len(self.running)
         if free != 1 or not self._keeps_one_for_others:
             return free > 0
         is_served = any(one.namespace == tenant.namespace or one.user == tenant.user != "" for one in self.running)
@@ -331,8 +334,8 @@ Item = TypeVar("Item")
 class RoundRobin(Generic[Item]):
     """A bounded number of items that wait under the names of their payers. Names take turns."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_items: int) -> None:
+        self._max_items = max_items
         self._waiting: dict[str, deque[Item]] = {}
         self._count = 0
 
@@ -344,7 +347,7 @@ class RoundRobin(Generic[Item]):
         own = self._waiting.setdefault(name, deque())
         own.append(item)
         self._count += 1
-        if self._count <= self._most:
+        if self._count <= self._max_items:
             return None
         self._count -= 1
         longest = max(self._waiting.values(), key=len)

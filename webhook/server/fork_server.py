@@ -2,8 +2,8 @@
 
 A fork of the server stops the event loop for some milliseconds. Afterwards the loop copies each page that it changes
 while a worker runs. Ten workers a second took a tenth of the loop, and small reviews took 10 ms instead of 1 ms. So the
-server forks this process once, and this process forks the workers, with pages that do not change. worker_lane.py
-replaces this process when the state of the server changes.
+server forks this process, and this process forks all workers, with pages that do not change. worker_lane.py replaces
+this process when the state of the server changes, and after a second.
 
 All messages of the server have one size: start a worker (with a socket attached), or kill a worker. The process and its
 workers end with the server, or when the server closes its end. A job and its answer use the worker's socket.
@@ -87,18 +87,20 @@ class ForkServer:
         Raises:
             OSError: the process has ended, or no socket is available.
         """
-        ours, its = socket.socketpair()
+        channel_of_server, channel_of_worker = socket.socketpair()
         number = next(self._numbers)
         try:
-            socket.send_fds(self._process.channel, [_MESSAGE.pack(_START, number, deadline)], [its.fileno()])
+            socket.send_fds(
+                self._process.channel, [_MESSAGE.pack(_START, number, deadline)], [channel_of_worker.fileno()]
+            )
         except OSError:
-            ours.close()
+            channel_of_server.close()
             raise
         finally:
-            its.close()
-        ours.setblocking(False)
+            channel_of_worker.close()
+        channel_of_server.setblocking(False)
         self._running.add(number)
-        return Worker(number, ours, self)
+        return Worker(number, channel_of_server, self)
 
     def end_worker(self, number: int) -> None:
         """Kill a worker. If the process is retired and has no other worker, end the process."""
@@ -180,8 +182,8 @@ def _do_as_asked(  # pragma: no cover - as above
     message, sockets, _, _ = socket.recv_fds(control, _MESSAGE.size, 1)
     if len(message) != _MESSAGE.size:
         return False
-    what, number, deadline = _MESSAGE.unpack(message)
-    if what == _KILL:
+    request, number, deadline = _MESSAGE.unpack(message)
+    if request == _KILL:
         if number in running:
             os.kill(running[number], signal.SIGKILL)
         return True

@@ -25,8 +25,8 @@ from webhook.server.usage import handshake_tenant
 CLIENT_GONE: Final = "the client is gone"
 """The message that cancels the task of a review when its connection ends."""
 HANDSHAKE_S: Final = 0.003
-"""Seconds of the loop for one connection with ECDSA P-256, from accept to end. It took 1 ms on a fast core, and 2.2 to
-3.1 ms on a shared core. With a lower value, an address that connects without end would stay light.
+"""Seconds of the event loop for one connection with ECDSA P-256, from accept to end. It took 1 ms on a fast core, and
+2.2 to 3.1 ms on a shared core. With a lower value, an address that connects without end would stay light.
 """
 _READ_BYTES: Final = 64 * 1024
 """The most bytes of one read. For larger blocks the allocator asks the system, which is slow."""

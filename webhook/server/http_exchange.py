@@ -4,7 +4,7 @@ Knows the messages of ASGI (asgi.readthedocs.io, HTTP, version 2.3), and no sock
 first piece of its body, so that both are one write: one TLS record and one system call.
 
 httptools does not limit the URL, the headers and the pieces of the body. The limits here keep one client from taking
-the loop's time or the server's memory before a review begins.
+the event loop's time or the server's memory before a review begins.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ MAX_HEADER_BYTES: Final = 64 * 1024
 MAX_HEADERS: Final = 200
 """An API server sends ten. Each header is a call in Python, and the headers of one read delay other clients."""
 MAX_URL_BYTES: Final = 4 * 1024
-"""An API server sends a path and a timeout. A query of 64 KB takes 15 ms of the loop, on every connection."""
+"""An API server sends a path and a timeout. A query of 64 KB takes 15 ms of the event loop, on every connection."""
 MAX_SMALL_PIECES: Final = 200
 _SMALL_PIECE_BYTES: Final = 256
 """The least mean size of the pieces of a body, checked after MAX_SMALL_PIECES pieces.
 
-40,000 chunks of one byte in one read would stop the loop for 0.1 s. Go writes 4 KB at a time, and API servers declare
-the length.
+40,000 chunks of one byte in one read would stop the event loop for 0.1 s. Go writes 4 KB at a time, and API servers
+declare the length.
 """
 _SHOWN: Final = 60
 """The most characters of a header in a message."""

@@ -118,9 +118,9 @@ class Listener(uvicorn.Server):
         self._on_start(settings.host, ports[0], ports[1] if probes else None)
 
     def _accept(
-        self, listening: socket.socket, name: str, most: int, application: AsgiApp, tls: Certificates | None
+        self, listening: socket.socket, name: str, max_connections: int, application: AsgiApp, tls: Certificates | None
     ) -> None:
-        limit = ConnectionLimit(most, name, self._parts.counters)
+        limit = ConnectionLimit(max_connections, name, self._parts.counters)
         port = Port(
             application=application,
             register=limit,
@@ -170,7 +170,7 @@ class Listener(uvicorn.Server):
         self._tasks.append(asyncio.create_task(close_idle_connections(self._distrusted)))
 
     def _distrusted(self) -> list[HttpConnection]:
-        return [one for one in self.connections if one.trusted not in (None, self._trusted)]
+        return [connection for connection in self.connections if connection.trusted not in (None, self._trusted)]
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop accepting connections and the background tasks, then let running requests finish."""
@@ -192,13 +192,19 @@ class Listener(uvicorn.Server):
         SIGUSR1 and SIGUSR2 end a process by default, so they are ignored. An ignored signal, such as SIGHUP under
         nohup, stays ignored.
         """
-        wanted: dict[str, Any] = {"SIGHUP": self.handle_exit, "SIGUSR1": signal.SIG_IGN, "SIGUSR2": signal.SIG_IGN}
+        handlers_by_name: dict[str, Any] = {
+            "SIGHUP": self.handle_exit,
+            "SIGUSR1": signal.SIG_IGN,
+            "SIGUSR2": signal.SIG_IGN,
+        }
         before = {}
         if threading.current_thread() is threading.main_thread():
-            numbers = {getattr(signal, name): handler for name, handler in wanted.items() if hasattr(signal, name)}
+            handlers = {
+                getattr(signal, name): handler for name, handler in handlers_by_name.items() if hasattr(signal, name)
+            }
             before = {
                 number: signal.signal(number, handler)
-                for number, handler in numbers.items()
+                for number, handler in handlers.items()
                 if signal.getsignal(number) != signal.SIG_IGN
             }
         try:
@@ -271,7 +277,7 @@ resources of the system, accepting fails ten times a second."""
 
 
 class Acceptor:
-    """Accepts the connections of one listening socket, a few at a time; event loop only.
+    """Accepts the connections of one listening socket, a few at a time. Use an instance on one event loop only.
 
     `loop.create_server` would accept up to 2,048 waiting connections in one callback. A close of this server would
     reset connections that the system has accepted.

@@ -76,9 +76,9 @@ class LivePolicySet(ReloadableValue[PolicySet]):
 
     def _combine_if_changed(self, *, is_anew: bool) -> bool:
         if self._compile_changed_objects() or is_anew:
-            made = combine_file_and_stored_policies(self._files.current, self._compiled, is_server=True)
-            made.policies.compile_ahead_of_requests()
-            self.live, self.current = made, made.policies
+            combined = combine_file_and_stored_policies(self._files.current, self._compiled, is_server=True)
+            combined.policies.compile_ahead_of_requests()
+            self.live, self.current = combined, combined.policies
             self.reloads += 1
             return True
         return False
@@ -105,7 +105,8 @@ class LivePolicySet(ReloadableValue[PolicySet]):
     def explain_refusal(self, attributes: Attributes, deadline: Deadline) -> Decision | None:
         """Return the denial of a stored policy, binding or exception with errors in its new spec, or a warning.
 
-        The warning is about an exception without an effect. The result is None for every other request.
+        The warning is about an exception without an effect. An exception that has expired when it is created is denied.
+        The result is None for every other request.
 
         Raises:
             Exception: the error of the deadline, if there is no time to compile the object.
@@ -133,9 +134,9 @@ class LivePolicySet(ReloadableValue[PolicySet]):
     def describe_problems(self) -> str:
         """Return the objects with errors, the kinds that are not installed, and why status cannot be written."""
         failing = self.live.failing_object_names()
-        told = [f"with errors: {', '.join(failing)}"] if failing else []
-        told += [f"status cannot be written: {self._writer.error}"] if self._writer.error else []
-        return "\n".join([*told, *filter(None, [self._stored.explain_kinds_not_served()])])
+        lines = [f"with errors: {', '.join(failing)}"] if failing else []
+        lines += [f"status cannot be written: {self._writer.error}"] if self._writer.error else []
+        return "\n".join([*lines, *filter(None, [self._stored.explain_kinds_not_served()])])
 
     async def write_status(self) -> None:
         """Write the status of each stored policy for ever, in a thread."""

@@ -107,12 +107,12 @@ class MemoryBounds:
         """
         if limit is None or self.total <= limit:
             return
-        listed = ", ".join(
+        parts = ", ".join(
             f"{part.name} {_mebibytes(part.bytes)}{f' ({part.setting})' if part.setting else ''}"
             for part in self.parts()
         )
         raise ConfigurationError(
-            f"--memory: the server may need {_mebibytes(self.total)}, and the limit is {_mebibytes(limit)}: {listed}; "
+            f"--memory: the server may need {_mebibytes(self.total)}, and the limit is {_mebibytes(limit)}: {parts}; "
             "lower one of these settings, or raise the memory limit of the container"
         )
 

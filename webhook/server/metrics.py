@@ -69,12 +69,12 @@ class Exposition:
         # a thread renders copies, because the event loop changes the counters
         from prometheus_client import generate_latest
 
-        begun = self._clock()
+        started_at = self._clock()
         self._counts = {each.name: getattr(self._counters, each.name).copy() for each in fields(Counters)}
         self._values = {name: read() for name, (_, read) in self._gauges.items()}
         self._made = await asyncio.to_thread(generate_latest, self._registry)
         now = self._clock()
-        self._made_until = now + _REUSED * (now - begun)
+        self._made_until = now + _REUSED * (now - started_at)
 
     def collect(self) -> Iterable[Metric]:
         """Yield all metrics of the last copy, for prometheus_client."""

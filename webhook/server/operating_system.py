@@ -130,6 +130,6 @@ def memory_limit(root: Path = Path("/sys/fs/cgroup"), unlimited: int = 1 << 60) 
 def raise_open_file_limit(count: int) -> None:
     """Raise the soft limit of open files to `count`, at most to the hard limit. Never lower the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    limit = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))

@@ -78,8 +78,8 @@ def _html_of_schemas(schemas: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _html_of_field(schema: Mapping[str, Any]) -> str:
-    told = [_html_of_type(schema), escape(str(schema.get("description", "")))]
-    return ": ".join(filter(None, told))
+    parts = [_html_of_type(schema), escape(str(schema.get("description", "")))]
+    return ": ".join(filter(None, parts))
 
 
 def _html_of_type(schema: Mapping[str, Any]) -> str:
@@ -267,10 +267,10 @@ def _openapi_function(app: FastAPI) -> Callable[[], dict[str, Any]]:
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:
-            made = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-            made["paths"].update(OPERATIONS)
-            made.setdefault("components", {}).setdefault("schemas", {}).update(SCHEMAS)
-            app.openapi_schema = made
+            schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+            schema["paths"].update(OPERATIONS)
+            schema.setdefault("components", {}).setdefault("schemas", {}).update(SCHEMAS)
+            app.openapi_schema = schema
         return app.openapi_schema
 
     return document

@@ -75,9 +75,9 @@ class ReloadableValue(Generic[Value]):
         if mark == self._taken or not quiet:
             return False
         self._taken = mark
-        made = self._make()
-        self._prepare(made)
-        self.current, self._served = made, mark
+        value = self._make()
+        self._prepare(value)
+        self.current, self._served = value, mark
         self.error = ""
         self.reloads += 1
         return True

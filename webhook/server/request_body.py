@@ -11,7 +11,7 @@ of 64 KB leave holes between other objects, and each forked process keeps the ho
 kept 113 MB that the server had freed. To read a large body as a whole copies it, which takes milliseconds and the same
 memory again.
 
-All clients share one pace of reading, so that decryption does not fill the loop.
+All clients share one pace of reading, so that decryption does not fill the event loop.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ class LargeBody:
 
     __slots__ = ("__weakref__", "_memory", "_size")
 
-    def __init__(self, capacity: int, came: Iterable[bytes] = ()) -> None:
-        """Map memory for `capacity` bytes, and store the pieces in `came`."""
+    def __init__(self, capacity: int, pieces: Iterable[bytes] = ()) -> None:
+        """Map memory for `capacity` bytes, and store the pieces in `pieces`."""
         self._memory = mmap.mmap(-1, max(1, capacity))
         self._size = 0
         _HELD.add(self)
-        for piece in came:
+        for piece in pieces:
             self.append(piece)
 
     def __len__(self) -> int:
@@ -80,8 +80,8 @@ class LargeBody:
 
     def beginnings(self) -> Iterator[bytes]:
         """Yield the beginning of the body twice: up to BEGINNING_BYTES, then up to LONG_BEGINNING_BYTES."""
-        for most in (BEGINNING_BYTES, LONG_BEGINNING_BYTES):
-            yield self._memory[: min(self._size, most)]
+        for length in (BEGINNING_BYTES, LONG_BEGINNING_BYTES):
+            yield self._memory[: min(self._size, length)]
 
     def close(self) -> None:
         self._memory.close()
@@ -104,7 +104,8 @@ FREE_BYTES: Final = 64 * 1024
 Workers evaluate larger bodies: decoding a TrainJob of 60 KB takes 1 to 2 ms, and a hostile body of 120 KB takes 5 ms.
 """
 BYTES_PER_S: Final = 64 * 1024 * 1024
-"""The rate of reading all large bodies. TLS decrypts a few hundred MB/s, and the loop answers no other call meanwhile.
+"""The rate of reading all large bodies. TLS decrypts a few hundred MB/s, and the event loop answers no other call
+meanwhile.
 """
 BURST_BYTES: Final = 2 * 1024 * 1024
 """These bytes are read without the limit of BYTES_PER_S: more than an API server stores in one object."""
@@ -115,11 +116,11 @@ address with the most bodies loses its last call.
 
 
 class IncompleteBodyError(CallError):
-    """A body was not whole before the deadline, or is too large; `came` has its beginning."""
+    """A body was not whole before the deadline, or is too large; `beginning` has its beginning."""
 
-    def __init__(self, error: CallError, came: LargeBody) -> None:
+    def __init__(self, error: CallError, body: LargeBody) -> None:
         super().__init__(error.code, error.reason, error.message)
-        self.came = came
+        self.beginning = body
 
 
 class ClientGone(Exception):
@@ -127,7 +128,9 @@ class ClientGone(Exception):
 
 
 class BodyBudget:
-    """The memory budget for large bodies, and the queue of calls that wait for it; event loop only.
+    """The memory budget for large bodies, and the queue of calls that wait for it.
+
+    Use an instance on one event loop only.
 
     Addresses take turns, and requests of one address are served in order of arrival. A smaller body does not overtake a
     larger body.
@@ -287,33 +290,33 @@ class BodyReader:
                 if more:
                     size, _ = await self._collect(body, size, self._limit)
         except TimeoutError:
-            came = LargeBody(size, chunks) if body is None else body
+            received = LargeBody(size, chunks) if body is None else body
             chunks.clear()  # otherwise the error keeps the bytes in its traceback
-            raise IncompleteBodyError(self._late_body_error(), came) from None
+            raise IncompleteBodyError(self._late_body_error(), received) from None
         finally:
             clock.resume_clock()
         if size > self._limit:
             raise self._too_large_error(size, body)
         return body
 
-    async def _collect(self, into: list[bytes] | LargeBody, size: int, most: int) -> tuple[int, bool]:
-        """Read until the body ends or is longer than `most` bytes; return its size and whether more follows."""
+    async def _collect(self, destination: list[bytes] | LargeBody, size: int, max_bytes: int) -> tuple[int, bool]:
+        """Read until the body ends or is longer than `max_bytes` bytes; return its size and whether more follows."""
         more = True
-        while more and size <= most:
+        while more and size <= max_bytes:
             message = await self._next()
             chunk: bytes = message.get("body", b"")
             more = message.get("more_body", False)
             size += len(chunk)
-            into.append(chunk)
+            destination.append(chunk)
             if self._reserved and more and (pause := self._budget.pace.record_read(len(chunk), monotonic())):
                 self._clock.pause_clock()
                 await asyncio.sleep(pause)
                 self._clock.resume_clock()
         return size, more
 
-    def _too_large_error(self, size: int, came: LargeBody) -> IncompleteBodyError:
+    def _too_large_error(self, size: int, received: LargeBody) -> IncompleteBodyError:
         text = f"the body is larger than {self._limit} bytes (found {size}); raise --max-body-bytes to accept it"
-        return IncompleteBodyError(CallError(413, "RequestEntityTooLarge", text), came)
+        return IncompleteBodyError(CallError(413, "RequestEntityTooLarge", text), received)
 
     async def _next(self) -> Message:
         message, self._first = self._first or await self._receive(), None

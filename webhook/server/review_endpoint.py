@@ -102,9 +102,9 @@ class ReviewEndpoint:
             deadline = arrived + timeout_of_call(scope["query_string"], self._settings.timeout)
             first = await receive() if length is not None and length <= self._free_bytes else None
             if (
-                first is not None and (came := body_of_single_message(first)) is not None
+                first is not None and (whole_body := body_of_single_message(first)) is not None
             ):  # saves the cost of a BodyReader
-                return 200, await self._answer(came, phase, deadline, client_address(scope))
+                return 200, await self._answer(whole_body, phase, deadline, client_address(scope))
             limit, until = self._settings.max_body_bytes, deadline - _ANSWER_SHARE * (deadline - arrived)
             reading = BodyReader(self.bodies, scope, receive, length=length, limit=limit, deadline=until, first=first)
             async with reading as body:
@@ -126,7 +126,7 @@ class ReviewEndpoint:
         if isinstance(body, LargeBody):
             return await slow.answer_by_worker(body, slow.read_head(body, address), call)
         head: Attributes | None = None
-        known: Known = {}
+        known_answers: Known = {}
         needs_worker = takes_long_to_decode(body)
         must_wait = size > SMALL_BYTES or not scheduler.is_free
         if needs_worker or must_wait:
@@ -136,7 +136,7 @@ class ReviewEndpoint:
         try:
             if must_wait:
                 await scheduler.wait_for_turn(call.tenant_of(head), call.evaluation_end)
-            head, answer = await self._evaluate_until_answered(body, call, known)
+            head, answer = await self._evaluate_until_answered(body, call, known_answers)
         except TimeoutError:
             return await slow.answer_unevaluated(head or slow.read_head(body, address), call, call.timeout_reason)
         except CallError as error:
@@ -144,30 +144,30 @@ class ReviewEndpoint:
                 raise
             return answer
         except InlineBudgetSpent:
-            return await slow.answer_by_worker(body, head or slow.read_head(body, address), call, known)
+            return await slow.answer_by_worker(body, head or slow.read_head(body, address), call, known_answers)
         if answer is not None:
             scheduler.overruns.record_review_in_time(call.tenant_of(head), size)
             return answer
         scheduler.overruns.add(call.tenant_of(head), size, call.started)
-        return await slow.answer_by_worker(body, head, call, known)
+        return await slow.answer_by_worker(body, head, call, known_answers)
 
     async def _evaluate_until_answered(
-        self, body: bytes, call: ReviewCall, known: Known
+        self, body: bytes, call: ReviewCall, known_answers: Known
     ) -> tuple[Attributes, bytes | None]:
         # evaluates again from the start after waiting for the namespace or the authorizer
-        head, answer = self._evaluate(body, call, known, can_wait_for_namespace=True)
+        head, answer = self._evaluate(body, call, known_answers, can_wait_for_namespace=True)
         while answer == _AWAITS_NAMESPACE or isinstance(answer, AuthorizationQuestion):
             tenant = call.tenant_of(head)
             if isinstance(answer, AuthorizationQuestion):
-                known[answer] = await self._slow.ask(answer, head.user_info, tenant, call.asking_end)
+                known_answers[answer] = await self._slow.ask(answer, head.user_info, tenant, call.asking_end)
             else:
                 await self._slow.wait_for_namespace(head, call)
             await self._scheduler.wait_for_turn(tenant, call.evaluation_end)
-            head, answer = self._evaluate(body, call, known)
+            head, answer = self._evaluate(body, call, known_answers)
         return head, answer
 
     def _evaluate(
-        self, body: bytes, call: ReviewCall, known: Known, *, can_wait_for_namespace: bool = False
+        self, body: bytes, call: ReviewCall, known_answers: Known, *, can_wait_for_namespace: bool = False
     ) -> tuple[Attributes, bytes | AuthorizationQuestion | None]:
         """Evaluate on the loop.
 
@@ -189,7 +189,9 @@ class ReviewEndpoint:
                 return attributes.without_objects(), _AWAITS_NAMESPACE
             used.limit_evaluation(self._scheduler.slice_s(tenant), call.evaluation_end_from_now)
             try:
-                result = self._evaluation.evaluate_and_encode(attributes, call.phase, used, self._counters, known)
+                result = self._evaluation.evaluate_and_encode(
+                    attributes, call.phase, used, self._counters, known_answers
+                )
             except InlineBudgetSpent:
                 self._counters.lanes["inline_overrun",] += 1
                 return attributes.without_objects(), None
@@ -203,8 +205,8 @@ class ReviewEndpoint:
 
     def _require_started(self) -> None:
         # before the cluster was read: an HTTP error, so the webhook's failurePolicy decides
-        if why := self._why_not_started():
-            raise CallError(503, "ServiceUnavailable", f"claimgate cannot judge requests yet: {why}")
+        if reason := self._why_not_started():
+            raise CallError(503, "ServiceUnavailable", f"claimgate cannot judge requests yet: {reason}")
 
     async def _answer_incomplete_body(
         self, error: IncompleteBodyError, phase: Phase, arrived: float, address: str
@@ -212,7 +214,7 @@ class ReviewEndpoint:
         # if the beginning of the body names the request, the policies' failurePolicy decides
         late = f"the request was not read whole within {monotonic() - arrived:.2g} s"
         because = error.message.partition(";")[0] if error.code == 413 else late
-        answer = await self._slow.answer_incomplete_body(error.came, phase, arrived, because, address)
+        answer = await self._slow.answer_incomplete_body(error.beginning, phase, arrived, because, address)
         if answer is None:
             return self._refuse(phase, error)
         return 200, answer
@@ -238,8 +240,8 @@ def _check_headers(scope: Scope) -> int | None:
         elif name == b"content-length":
             length = _parse_content_length(value)
     if media_type != _JSON and media_type.partition(";")[0].strip().lower() != _JSON:
-        given = f"`{shorten_text(media_type, _SHOWN)}`" if media_type else "none"
-        raise CallError(415, "UnsupportedMediaType", f"content-type: expected `{_JSON}`, found {given}")
+        shown_type = f"`{shorten_text(media_type, _SHOWN)}`" if media_type else "none"
+        raise CallError(415, "UnsupportedMediaType", f"content-type: expected `{_JSON}`, found {shown_type}")
     return length
 
 
@@ -270,11 +272,11 @@ def timeout_of_call(query: bytes, most_s: float) -> float:
     """
     if not query:
         return most_s
-    given = parse_qs(query.decode("latin-1")).get("timeout", [""])[0]
-    if not given:
+    text = parse_qs(query.decode("latin-1")).get("timeout", [""])[0]
+    if not text:
         return most_s
-    if not _DURATION.fullmatch(given):
-        raise CallError(400, "BadRequest", f"timeout: expected a duration such as `10s`, found `{given}`")
-    asked = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(given))
-    seconds = min(asked, 2 * most_s)  # hundreds of digits are infinity, and inf - 0.1 * inf is NaN
+    if not _DURATION.fullmatch(text):
+        raise CallError(400, "BadRequest", f"timeout: expected a duration such as `10s`, found `{text}`")
+    requested_s = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))
+    seconds = min(requested_s, 2 * most_s)  # hundreds of digits are infinity, and inf - 0.1 * inf is NaN
     return min(seconds - max(0.1 * seconds, min(_WAY_S, 0.2 * seconds)), most_s)

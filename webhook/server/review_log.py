@@ -81,7 +81,7 @@ def log_fields_of_review(
     attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float, *, with_denial: bool = False
 ) -> dict[str, object]:
     """Return the log fields of a review; `with_denial` adds the message of a denial."""
-    spoke = dict.fromkeys(
+    policies = dict.fromkeys(
         [
             decision.policy
             for decision in verdict.decisions
@@ -98,20 +98,20 @@ def log_fields_of_review(
         "name": attributes.name,
         "user": attributes.user_info.username,
         "allowed": verdict.allowed,
-        "policies": list(spoke),
+        "policies": list(policies),
         "elapsed_ms": round(elapsed_s * 1000, 3),
     }
     if len(attributes.uid) + len(attributes.name) + len(attributes.user_info.username) > _LONGEST:
         fields |= {key: shorten_text(str(fields[key]), _LONGEST) for key in ("uid", "name", "user")}
     rules = [each for each in verdict.decisions if not each.is_advice]
-    listed = {
+    rules_by_field = {
         "rules": _rule_ids(each for each in rules if each.action == "deny"),
         "excepted": _rule_ids(each for each in rules if each.is_excepted),
         "would_deny": _rule_ids(each for each in verdict.decisions if each.withheld == "deny"),
         "would_warn": _rule_ids(each for each in verdict.decisions if each.withheld == "warn"),
     }
-    fields |= {key: ids for key, ids in listed.items() if ids}
-    if listed["would_deny"] or listed["would_warn"]:
+    fields |= {key: ids for key, ids in rules_by_field.items() if ids}
+    if rules_by_field["would_deny"] or rules_by_field["would_warn"]:
         fields["owner"] = _name_of_owner(attributes)
     if attributes.dry_run:
         fields["dry_run"] = True

@@ -37,8 +37,9 @@ from webhook.server.warning_events import WarningEvents
 from webhook.settings.serving import ServerSettings
 
 _SWITCH_S: Final = 0.000_5
-"""Seconds until a thread that compiles policies gives the interpreter back to the loop. With Python's 5 ms, each read
-and write of a review would wait 5 ms."""
+"""Seconds until a thread that compiles policies gives the interpreter back to the event loop. With Python's 5 ms, each
+read and write of a review would wait 5 ms.
+"""
 _LOOK_S: Final = 0.2
 """Seconds between two checks whether the cluster was read."""
 _YOUNG_OBJECTS: Final = 150_000
@@ -46,7 +47,7 @@ _YOUNG_OBJECTS: Final = 150_000
 
 
 def serve(
-    held: ServedState,
+    state: ServedState,
     certificates: Certificates,
     settings: ServerSettings,
     log: Log,
@@ -58,7 +59,7 @@ def serve(
     """Serve until a signal stops the process.
 
     Args:
-        held: the policies and the view for reviews.
+        state: the policies and the view for reviews.
         certificates: the serving pair.
         settings: where to listen, and how to answer.
         log: where everything is logged.
@@ -76,9 +77,11 @@ def serve(
 
         tracing = tracing_to_collector(counters)
     events = None
-    if settings.events and held.connection is not None:
-        events = WarningEvents(held.connection, lambda rule: _title_of_rule(held.policies.current, rule), counters, log)
-    watching = ReloadWatcher(held, certificates, counters, log)
+    if settings.events and state.connection is not None:
+        events = WarningEvents(
+            state.connection, lambda rule: _title_of_rule(state.policies.current, rule), counters, log
+        )
+    watching = ReloadWatcher(state, certificates, counters, log)
     supervisor = Supervisor(counters, log)
     remarks = {
         **watching.remarks(),
@@ -91,19 +94,19 @@ def serve(
         log=log,
         counters=counters,
         readiness=Readiness(remarks=remarks, notes=watching.notes()),
-        authority=AccessReviews(held.connection) if settings.authorizer and held.connection is not None else None,
+        authority=AccessReviews(state.connection) if settings.authorizer and state.connection is not None else None,
         observer=tracing.reviewed if tracing is not None else None,
         events=events,
-        view=held.cluster if held.watched else None,
+        view=state.cluster if state.watched else None,
         why_not_started=FirstView(watching.cluster_checks()).describe_missing,
     )
     is_ready = "1 if /readyz answers 200, 0 otherwise.", lambda: int(not parts.readiness.failing())
     endpoint, pages = create_application(
-        held,
+        state,
         parts,
         gauges={**watching.gauges(most_bytes), "ready": is_ready},
-        about={"kubernetes": release_as_text(held.settings.kubernetes_version), "engine": held.settings.cel_engine},
-        policies=lambda: held.policies.current.policies,
+        about={"kubernetes": release_as_text(state.settings.kubernetes_version), "engine": state.settings.cel_engine},
+        policies=lambda: state.policies.current.policies,
     )
     scheduler = parts.scheduler
     scheduler.is_warm.clear()
@@ -112,11 +115,11 @@ def serve(
 
     async def warm() -> None:
         # objects that were created until then are excluded from garbage collection
-        await warm_up(held, scheduler)
+        await warm_up(state, scheduler)
         await pages.load()
         gc.freeze()
 
-    start = StartLines(held, watching, parts, started, warn_of_settings)
+    start = StartLines(state, watching, parts, started, warn_of_settings)
     work = {"warm-up": warm, "start": start.wait_until_ready, **watching.background(settings.reload)}
     if events is not None:
         work["events"] = events.write_periodically
@@ -166,13 +169,13 @@ class StartLines:
 
     def __init__(
         self,
-        held: ServedState,
+        state: ServedState,
         watching: ReloadWatcher,
         parts: ServerParts,
         started: float,
         warn_of_settings: Callable[[], None] = lambda: None,
     ) -> None:
-        self._held = held
+        self._state = state
         self._warn_of_settings = warn_of_settings
         self._watching = watching
         self._readiness = parts.readiness
@@ -211,7 +214,7 @@ class StartLines:
             "ready",
             version=__version__,
             **self._place,
-            policies=[policy.name for policy in self._held.policies.current.policies],
+            policies=[policy.name for policy in self._state.policies.current.policies],
             certificate_ends=self._watching.certificate_end_as_text(),
             elapsed_ms=round((time.perf_counter() - self._started) * 1000),
         )
@@ -220,18 +223,18 @@ class StartLines:
 class ReloadWatcher:
     """Watches the files and the cluster of a server, and reports, logs and counts each reload."""
 
-    def __init__(self, held: ServedState, certificates: Certificates, counters: Counters, log: Log) -> None:
-        self._held = held
+    def __init__(self, state: ServedState, certificates: Certificates, counters: Counters, log: Log) -> None:
+        self._state = state
         self._certificates = certificates
         self._counters = counters
         self._log = log
         self._counters.last_reload.update(
             dict.fromkeys((("policies",), ("configuration",), ("context",), ("certificate",)), 1)
         )
-        self._params = LiveParamsChecker(lambda: held.policies.current, held.cluster, counters, log)
+        self._params = LiveParamsChecker(lambda: state.policies.current, state.cluster, counters, log)
         self._exceptions: StoredExceptions | None = None
-        if isinstance(held.policies, LivePolicySet) and held.connection is not None:
-            self._exceptions = StoredExceptions(lambda: held.policies.current, held.cluster, held.connection)
+        if isinstance(state.policies, LivePolicySet) and state.connection is not None:
+            self._exceptions = StoredExceptions(lambda: state.policies.current, state.cluster, state.connection)
 
     def checks(self) -> dict[str, Check]:
         """Return the checks of /readyz; all must pass before reviews are answered."""
@@ -241,21 +244,21 @@ class ReloadWatcher:
     def cluster_checks(self) -> dict[str, Check]:
         """Return the checks about the state of the cluster view."""
         checks: dict[str, Check] = {}
-        if self._held.watched:
-            checks["cluster"] = self._held.watched.why_not_ready
-        if isinstance(policies := self._held.policies, LivePolicySet):
+        if self._state.watched:
+            checks["cluster"] = self._state.watched.why_not_ready
+        if isinstance(policies := self._state.policies, LivePolicySet):
             checks["live policies"] = policies.explain_missing_policy_list
         return checks
 
     def remarks(self) -> dict[str, Check]:
         """Return the remarks of /readyz?verbose, which do not make the server unready."""
-        policies = self._held.policies
+        policies = self._state.policies
         return {
             "policies": lambda: policies.error,
-            "configuration": lambda: self._held.configuration.error,
-            "context": lambda: self._held.context.error,
+            "configuration": lambda: self._state.configuration.error,
+            "context": lambda: self._state.context.error,
             "certificate": lambda: self._certificates.error,
-            "cluster": lambda: self._held.watched.describe_failures() if self._held.watched else "",
+            "cluster": lambda: self._state.watched.describe_failures() if self._state.watched else "",
             "params": self._params.describe_mistakes,
             **({"live policies": policies.describe_problems} if isinstance(policies, LivePolicySet) else {}),
             **({"exceptions": self._exceptions.describe_problems} if self._exceptions else {}),
@@ -264,13 +267,13 @@ class ReloadWatcher:
 
     def notes(self) -> dict[str, Check]:
         """Return the notes of /readyz?verbose, which are not faults."""
-        watched = self._held.watched
+        watched = self._state.watched
         return {"not installed": watched.cluster.describe_missing_kinds} if watched else {}
 
     def gauges(self, most_bytes: int) -> Gauges:
         """Return the figures for /metrics by name; `most_bytes` is the sum of all bounds."""
         return {
-            "policies": ("Policies in service.", lambda: len(self._held.policies.current.policies)),
+            "policies": ("Policies in service.", lambda: len(self._state.policies.current.policies)),
             "certificate_expiry_seconds": ("When the serving certificate ends, Unix time.", self.certificate_ends),
             "memory_bound_bytes": ("The sum of the memory bounds of all parts.", lambda: most_bytes),
             "log_lines_dropped_total": ("Dropped log lines.", lambda: self._log.dropped_line_count),
@@ -283,11 +286,11 @@ class ReloadWatcher:
                 "Policies and bindings with errors, of those that the cluster stores: see their condition Compiled.",
                 lambda: len(self._live_policies().failing_object_names()),
             ),
-            **gauges_of_view(self._held.watched),
+            **gauges_of_view(self._state.watched),
         }
 
     def _live_policies(self) -> LivePolicies:
-        policies = self._held.policies
+        policies = self._state.policies
         return policies.live if isinstance(policies, LivePolicySet) else LivePolicies(policies.current)
 
     def certificate_ends(self) -> float:
@@ -304,17 +307,17 @@ class ReloadWatcher:
         )
 
     def background(self, period_s: float) -> dict[str, Work]:
-        held = self._held
+        state = self._state
         exceptions = EndingExceptions(
-            lambda: held.configuration.current,
+            lambda: state.configuration.current,
             self._counters,
             self._log,
-            lambda day, last: exceptions_in_effect(held.policies.current, held.cluster(), day, last),
+            lambda day, last: exceptions_in_effect(state.policies.current, state.cluster(), day, last),
         )
         own: dict[str, Work] = {"exceptions": exceptions.watch}
-        if self._held.watched:
+        if self._state.watched:
             own["params"] = self._params.watch
-        if isinstance(policies := self._held.policies, LivePolicySet):
+        if isinstance(policies := self._state.policies, LivePolicySet):
             own["status of live policies"] = policies.write_status
         if self._exceptions is not None:
             own["status of exceptions"] = self._exceptions.write_status
@@ -322,21 +325,21 @@ class ReloadWatcher:
             return own
         return {
             **own,
-            "policies": lambda: watch(self._held.policies, period_s, self._on_policies_reloaded),
+            "policies": lambda: watch(self._state.policies, period_s, self._on_policies_reloaded),
             "configuration": lambda: watch(
-                self._held.configuration,
+                self._state.configuration,
                 period_s,
                 lambda tried: self._log_and_count_reload("configuration", tried.error),
             ),
             "context": lambda: watch(
-                self._held.context, period_s, lambda tried: self._log_and_count_reload("context", tried.error)
+                self._state.context, period_s, lambda tried: self._log_and_count_reload("context", tried.error)
             ),
             "certificate": lambda: watch(self._certificates, period_s, self._on_certificate_reloaded),
         }
 
     def _on_policies_reloaded(self, tried: ReloadableValue[PolicySet]) -> None:
-        if self._held.watched and not tried.error:
-            self._held.watched.replace_interests(tried.current.interests())
+        if self._state.watched and not tried.error:
+            self._state.watched.replace_interests(tried.current.interests())
         self._log_and_count_reload("policies", tried.error)
 
     def _on_certificate_reloaded(self, tried: ReloadableValue[ServingPair]) -> None:

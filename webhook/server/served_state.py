@@ -64,9 +64,9 @@ Known: TypeAlias = dict[AuthorizationQuestion, AuthorizationDecision | str]
 NOTHING_KNOWN: Final[Known] = {}
 
 
-def instructions_for_worker(phase: Phase, end: float, known: Known) -> bytes:
+def instructions_for_worker(phase: Phase, end: float, known_answers: Known) -> bytes:
     """Return how a worker evaluates a body; `end` is the end of the evaluation on the monotonic clock."""
-    return pickle.dumps((phase, end, known))
+    return pickle.dumps((phase, end, known_answers))
 
 
 class ReviewEvaluation:
@@ -79,11 +79,11 @@ class ReviewEvaluation:
         self._notes_warnings = notes_warnings
 
     def evaluate_and_encode(
-        self, attributes: Attributes, phase: Phase, deadline: Deadline, counters: Counters, known: Known
+        self, attributes: Attributes, phase: Phase, deadline: Deadline, counters: Counters, known_answers: Known
     ) -> WorkerResult:
         """Evaluate a review, encode its verdict, and count it. Raise the errors of the evaluation."""
         started = perf_counter()
-        answers = PausingAuthorizer(known, MOST_QUESTIONS)
+        answers = PausingAuthorizer(known_answers, MOST_QUESTIONS)
         verdict = self._reviewer.review(attributes, phase, deadline, answers)
         if answers.unanswered and verdict.allowed:
             verdict = structs.replace(
@@ -95,10 +95,10 @@ class ReviewEvaluation:
         return self._encode_and_count(attributes, phase, verdict, started, counters)
 
     def answer_unevaluated(
-        self, attributes: Attributes, phase: Phase, why: NotEvaluated, started: float, counters: Counters
+        self, attributes: Attributes, phase: Phase, reason: NotEvaluated, started: float, counters: Counters
     ) -> WorkerResult:
         """Answer a review by the policies' failurePolicy; `started` is a moment of the performance counter."""
-        verdict = self._reviewer.answer_unevaluated(attributes, phase, why)
+        verdict = self._reviewer.answer_unevaluated(attributes, phase, reason)
         return self._encode_and_count(attributes, phase, verdict, started, counters)
 
     def _encode_and_count(
@@ -117,11 +117,11 @@ class ReviewEvaluation:
         counters, deadline, attributes = Counters(), Deadline(), None
         try:
             instructions, body = receive(channel)
-            phase, end, known = pickle.loads(instructions)  # noqa: S301 - the server wrote it
+            phase, end, known_answers = pickle.loads(instructions)  # noqa: S301 - the server wrote it
             deadline = Deadline(end, BudgetExceeded)
             attributes = decode_review_bytes(body, deadline)
             try:
-                return self.evaluate_and_encode(attributes, phase, deadline, counters, known).packed(counters)
+                return self.evaluate_and_encode(attributes, phase, deadline, counters, known_answers).packed(counters)
             except UnansweredQuestion as open_question:
                 result = WorkerResult(
                     outcome="question", fields=question_as_json(open_question.question, attributes.user_info)
@@ -191,7 +191,7 @@ class ServedState:
             InputError: context that cannot be read.
         """
         folders = assembly.policy_folders_of_settings(chosen)
-        how = assembly.create_compile_options(chosen)
+        compile_options = assembly.create_compile_options(chosen)
         loaded: list[PolicySet] = []
 
         def read_configuration() -> ConfigurationFile:
@@ -201,7 +201,7 @@ class ServedState:
             return file
 
         def load_policies() -> PolicySet:
-            unconfigured = load_policy_set(folders, how)
+            unconfigured = load_policy_set(folders, compile_options)
             configured = apply_configuration_to_policies(unconfigured, configuration.current)
             loaded[:] = [unconfigured]
             return check_authorizer_enabled(configured, may_ask=may_ask)
@@ -226,7 +226,7 @@ class ServedState:
             with failure_log.gather():
                 if live_policies:
                     stored = watch_stored_policies(connection, log, failure_log)
-                    policies = LivePolicySet(policies, stored, connection, Compiler(how, may_ask=may_ask))
+                    policies = LivePolicySet(policies, stored, connection, Compiler(compile_options, may_ask=may_ask))
                 interests = policies.current.interests()
                 watched = WatchedCluster.start(connection, interests, log, view_memory, failure_log)
         context = ReloadableValue(
@@ -270,7 +270,7 @@ class ServedState:
 
     def answer_unevaluated(self, attributes: Attributes, phase: Phase, why: NotEvaluated) -> Verdict:
         """Return the verdict on a request with an interrupted evaluation."""
-        most = self.options.enforcement_action
+        strictest = self.options.enforcement_action
         return answer_unevaluated_request(
-            attributes, self.policies.current, self.cluster(), phase=phase, why=why, most=most
+            attributes, self.policies.current, self.cluster(), phase=phase, why=why, most=strictest
         )

@@ -58,10 +58,18 @@ class Readiness:
         """
         failing = {name: _short_lines(reason) for name, reason in self.failing().items()}
         remarks = {name: _short_lines(remark()) for name, remark in self.remarks.items()}
-        warned = {name: told for name, told in remarks.items() if told and name not in failing}
-        failed = {name: dict.fromkeys((*told, *remarks.get(name, ()))) for name, told in failing.items()}
-        lines = [f"[-]{self._unmet(name)}: {line}" for name, told in failed.items() for line in told]
-        lines += (warnings := [f"[!]{name}: {line}" for name, told in warned.items() for line in told])
+        warned = {
+            name: lines_of_check for name, lines_of_check in remarks.items() if lines_of_check and name not in failing
+        }
+        failed = {
+            name: dict.fromkeys((*lines_of_check, *remarks.get(name, ()))) for name, lines_of_check in failing.items()
+        }
+        lines = [
+            f"[-]{self._unmet(name)}: {line}" for name, lines_of_check in failed.items() for line in lines_of_check
+        ]
+        lines += (
+            warnings := [f"[!]{name}: {line}" for name, lines_of_check in warned.items() for line in lines_of_check]
+        )
         if lines:
             lines.append(f"[i]reviews: {NOT_ANSWERED if failing else 'they are answered here'}")
         names = (*self.checks, *self.phases, _SHUTDOWN)

@@ -32,7 +32,7 @@ _MOST_ANSWER_S: Final = 0.3
 _ASKING_SHARE: Final = 0.5
 """The share of a review's time that it may wait for answers of the API server."""
 _READ_S_PER_BYTE: Final = 4e-9
-"""Seconds of the loop for a byte of a larger body before decoding: decrypting, copying, parsing HTTP."""
+"""Seconds of the event loop for a byte of a larger body before decoding: decrypting, copying, parsing HTTP."""
 WAIT_S: Final = 0.2
 """The most seconds after its arrival for which a review waits for its namespace."""
 _LOOK_S: Final = 0.005
@@ -103,10 +103,10 @@ class SlowReviews:
 
     def read_head(self, body: bytes | LargeBody, address: str) -> Attributes | None:
         """Return the head of a review from the beginning of its body, and charge its tenant for reading the body."""
-        begun = thread_time()
+        started_at = thread_time()
         beginnings = body.beginnings() if isinstance(body, LargeBody) else (body,)
         head = next(filter(None, map(decode_request_without_objects, beginnings)), None)
-        seconds = thread_time() - begun + len(body) * _READ_S_PER_BYTE
+        seconds = thread_time() - started_at + len(body) * _READ_S_PER_BYTE
         self._scheduler.charge_for_reading(tenant_of(head, address), seconds)
         return head
 
@@ -131,10 +131,10 @@ class SlowReviews:
 
     async def answer_by_worker(
         self,
-        given: bytes | LargeBody,
+        body_or_memory: bytes | LargeBody,
         head: Attributes | None,
         call: ReviewCall,
-        known: Known = NOTHING_KNOWN,
+        known_answers: Known = NOTHING_KNOWN,
     ) -> bytes:
         """Return the answer of a worker. If there is none, return the answer of the policies' failurePolicy.
 
@@ -144,7 +144,7 @@ class SlowReviews:
         """
         self._counters.lanes["worker",] += 1
         await self.wait_for_namespace(head, call)
-        job = Job(instructions_for_worker(call.phase, call.evaluation_end, known), given)
+        job = Job(instructions_for_worker(call.phase, call.evaluation_end, known_answers), body_or_memory)
         tenant = call.tenant_of(head)
         try:
             async with asyncio.timeout(call.deadline - monotonic()):
@@ -163,10 +163,10 @@ class SlowReviews:
             case "question":
                 question, user = question_from_json(fields)
                 answer = await self.ask(question, user, tenant, call.asking_end)
-                return await self.answer_by_worker(given, head, call, {**known, question: answer})
+                return await self.answer_by_worker(body_or_memory, head, call, {**known_answers, question: answer})
             case "refused":
                 message = str(fields["message"])
-                if (body := await self.answer_unreadable(given, head, call, message)) is None:
+                if (body := await self.answer_unreadable(body_or_memory, head, call, message)) is None:
                     raise CallError(int(str(fields["code"])), str(fields["reason"]), message)
                 return body
             case "failed":
@@ -180,23 +180,23 @@ class SlowReviews:
     # ---- the failurePolicy of the policies
 
     async def answer_incomplete_body(
-        self, came: LargeBody, phase: Phase, arrived: float, because: str, address: str
+        self, received: LargeBody, phase: Phase, arrived: float, because: str, address: str
     ) -> bytes | None:
         """Answer a review with an incomplete body. Return None if the beginning of the body names no request."""
-        head = self.read_head(came, address)
+        head = self.read_head(received, address)
         if head is None:
             return None
         self._counters.lanes["unread",] += 1
         return await self.answer_unevaluated(head, ReviewCall(phase, address, arrived, arrived), because)
 
     async def answer_unreadable(
-        self, given: bytes | LargeBody, head: Attributes | None, call: ReviewCall, message: str
+        self, received: bytes | LargeBody, head: Attributes | None, call: ReviewCall, message: str
     ) -> bytes | None:
         """Answer a review with only a readable head. Return None if the head cannot be read either.
 
         An HTTP error would leave the decision to the webhook's own failurePolicy, which may be Ignore.
         """
-        readable = head or self.read_head(given, call.address)
+        readable = head or self.read_head(received, call.address)
         if readable is None:
             return None
         self._counters.lanes["unreadable",] += 1
@@ -218,13 +218,13 @@ class SlowReviews:
                 await asyncio.sleep(0)
             if head is None:
                 raise CallError(503, "ServiceUnavailable", f"the review was not read, {because}")
-            begun = thread_time()
+            started_at = thread_time()
             since = perf_counter() - (monotonic() - call.started)
-            why = NotEvaluated(because, fix)
-            result = self.evaluation.answer_unevaluated(head, call.phase, why, since, self._counters)
+            reason = NotEvaluated(because, fix)
+            result = self.evaluation.answer_unevaluated(head, call.phase, reason, since, self._counters)
             fields = {**result.fields, "lane": "worker", "reason": because}
             self.log.write_review("warning", "review not evaluated", fields)
-            self._scheduler.worked(call.tenant_of(head), thread_time() - begun)
+            self._scheduler.worked(call.tenant_of(head), thread_time() - started_at)
             return result.body
 
 

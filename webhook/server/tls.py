@@ -144,9 +144,9 @@ def describe_wrong_period(begins: datetime, ends: datetime, now: datetime) -> st
     A wrong clock is likely before the validity of a certificate, and unlikely after it.
     """
     if now < begins:
-        told = f"it is not valid before {_time(begins)}, in {_length(begins - now)}"
+        sentence = f"it is not valid before {_time(begins)}, in {_length(begins - now)}"
         fix = "set this clock right; if it is right, issue a new certificate"
-        return f"{told}, and the clock of this machine says {_time(now)}: {fix}"
+        return f"{sentence}, and the clock of this machine says {_time(now)}: {fix}"
     if ends < now:
         fix = "issue a new certificate; if the Deployment claimgate-certificates should renew it, read its log"
         clock = f"this machine's clock says {_time(now)}; if that time is wrong, correct the clock"
@@ -306,7 +306,7 @@ def certificate_names(certificate: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 class HandshakeLog:
-    """Logs the failed TLS handshakes of one server; event loop only."""
+    """Logs the failed TLS handshakes of one server. Use an instance on one event loop only."""
 
     def __init__(self, log: Log, counters: Counters) -> None:
         self._lines = LimitedLog(log.write, "TLS handshake failed")

@@ -140,8 +140,8 @@ class Tracing:
 
 
 def _trace_context_headers(scope: Scope) -> dict[str, str]:
-    wanted = (b"traceparent", b"tracestate", b"baggage")
-    return {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in wanted}
+    names = (b"traceparent", b"tracestate", b"baggage")
+    return {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in names}
 
 
 def _resource() -> Resource:

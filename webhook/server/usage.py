@@ -125,7 +125,7 @@ HALF_LIFE_S: Final = 2.0
 """The half-life for workers and for questions to the API server. It is longer than the pauses of an attacker, and a
 large rollout is forgotten in ten seconds."""
 LIGHT_SHARE: Final = 0.125
-"""The share of the loop or of a worker up to which a tenant is light: 300 ordinary reviews a second."""
+"""The share of the event loop or of a worker up to which a tenant is light: 300 ordinary reviews a second."""
 Rank: TypeAlias = tuple[float, float, float]
 """The lower rank goes first. Three levels: the address, the larger of namespace and user, the user; -inf if light."""
 _STEPS: Final = 4
@@ -133,7 +133,7 @@ _STEPS: Final = 4
 
 
 class Usage:
-    """Recent seconds by address, namespace and user; one thread only."""
+    """Recent seconds by address, namespace and user. Use an instance in one thread only."""
 
     __slots__ = ("_addresses", "_half_life_s", "_light_level", "_namespaces", "_users")
 
@@ -161,20 +161,20 @@ class Usage:
         return max(namespace, user) < self._light_limit(now)
 
     def rank(self, tenant: Tenant, now: float) -> Rank:
-        """Return a tenant's rank; all light tenants have the same rank.
+        """Return a tenant's rank. All light tenants with light addresses have the same rank.
 
         Otherwise a new tenant would go first until it has used as much as earlier tenants.
         """
         limit = self._light_limit(now)
         address, namespace, user = self._levels(tenant)
         of_address = -inf if address < limit else _rounded_down_level(address)
-        most = max(namespace, user)
-        if most < limit:
+        higher = max(namespace, user)
+        if higher < limit:
             return of_address, -inf, -inf
-        return of_address, _rounded_down_level(most), _rounded_down_level(user)
+        return of_address, _rounded_down_level(higher), _rounded_down_level(user)
 
     def user_rank(self, tenant: Tenant, now: float) -> tuple[float, float]:
-        """Return the rank of a user and its address within a namespace; all light users have the same rank."""
+        """Return the rank of an address and a user within a namespace; light addresses and light users share a rank."""
         limit = self._light_limit(now)
         address, _, user = self._levels(tenant)
         return (

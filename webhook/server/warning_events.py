@@ -81,11 +81,11 @@ def describe_warned_review(attributes: Attributes, verdict: Verdict) -> dict[str
     for decision in verdict.decisions:
         if decision.action == "deny" and ValidationAction.WARN in decision.actions:
             paths.update({each.code: each.path for each in decision.problems} or {decision.rule or decision.policy: ""})
-    about = _nearest_owner(attributes) if paths else None
-    if about is None:
+    owner = _nearest_owner(attributes) if paths else None
+    if owner is None:
         return None
     rules = [(rule, shorten_text(path, _LONGEST_PATH)) for rule, path in paths.items()]
-    return {"about": structs.asdict(about), "rules": rules[:_MOST_RULES]}
+    return {"about": structs.asdict(owner), "rules": rules[:_MOST_RULES]}
 
 
 def _nearest_owner(attributes: Attributes) -> ObjectReference | None:
@@ -128,9 +128,9 @@ class _WaitingEvent(Struct, frozen=True):
     path: str
 
 
-def _key_of_event(about: ObjectReference, rule: str) -> tuple[str, str, str]:
+def _key_of_event(obj: ObjectReference, rule: str) -> tuple[str, str, str]:
     # with the namespace, because a user may write any uid
-    return about.namespace, about.uid, rule
+    return obj.namespace, obj.uid, rule
 
 
 class WarningEvents:
@@ -152,20 +152,21 @@ class WarningEvents:
         self._log = log
         self._clock = clock
         self._waiting: RoundRobin[_WaitingEvent] = RoundRobin(MOST_WAITING)
-        self._told: BoundedMap[tuple[str, ...], float] = BoundedMap()
+        self._queued_at: BoundedMap[tuple[str, ...], float] = BoundedMap()
         self._error = ""
 
     def offer(self, warned: Any) -> None:
         """Queue the result of `describe_warned_review`, without warnings that were already written."""
-        about = ObjectReference(**warned["about"])
+        obj = ObjectReference(**warned["about"])
         for rule, path in warned["rules"]:
-            if not self._is_first(about, rule):
+            if not self._is_first(obj, rule):
                 self._counters.events["repeated",] += 1
                 continue
-            dropped = self._waiting.add(about.namespace, _WaitingEvent(about, rule, path))
+            dropped = self._waiting.add(obj.namespace, _WaitingEvent(obj, rule, path))
             if dropped is not None:
                 self._counters.events["dropped",] += 1
-                self._told.discard(_key_of_event(dropped.about, dropped.rule))  # the warning can be written later
+                # the warning can be written later
+                self._queued_at.discard(_key_of_event(dropped.about, dropped.rule))
 
     def describe_error(self) -> str:
         """Return why the last Event could not be written; "" if it was written."""
@@ -197,13 +198,13 @@ class WarningEvents:
             self._error = ""
             self._counters.events["written",] += 1
 
-    def _is_first(self, about: ObjectReference, rule: str) -> bool:
+    def _is_first(self, obj: ObjectReference, rule: str) -> bool:
         # and remembers the warning
-        key, now = _key_of_event(about, rule), self._clock()
-        told = self._told.get(key)
-        if told is not None and now - told < AGAIN_S:
+        key, now = _key_of_event(obj, rule), self._clock()
+        queued_at = self._queued_at.get(key)
+        if queued_at is not None and now - queued_at < AGAIN_S:
             return False
-        self._told.set(key, now)
+        self._queued_at.set(key, now)
         return True
 
     def _record_failure(self, error: str) -> None:
@@ -237,9 +238,9 @@ class WarningEvents:
         self._connection.post(f"/apis/{_EVENTS}/namespaces/{namespace}/events", body, _WAIT_S)
 
 
-def event_body(about: ObjectReference, rule: str, path: str, title: str) -> dict[str, Any]:
+def event_body(obj: ObjectReference, rule: str, path: str, title: str) -> dict[str, Any]:
     """Return the Event of one rule on one object."""
-    digest = hashlib.sha256(f"{about.uid}/{rule}".encode()).hexdigest()[:16]
+    digest = hashlib.sha256(f"{obj.uid}/{rule}".encode()).hexdigest()[:16]
     if title:
         note = f"{title}{f': {one_line(path)}' if path else ''} ({rule}). `claimgate explain {rule}` says what to do."
     else:
@@ -247,7 +248,7 @@ def event_body(about: ObjectReference, rule: str, path: str, title: str) -> dict
     return {
         "apiVersion": _EVENTS,
         "kind": "Event",
-        "metadata": {"name": f"{about.name[:200].rstrip('-.')}.{digest}", "namespace": about.namespace},
+        "metadata": {"name": f"{obj.name[:200].rstrip('-.')}.{digest}", "namespace": obj.namespace},
         "eventTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
         "type": "Warning",
         "reason": "PolicyWarning",
@@ -256,10 +257,10 @@ def event_body(about: ObjectReference, rule: str, path: str, title: str) -> dict
         "reportingController": "claimgate.dev/server",
         "reportingInstance": shorten_text(platform.node() or "claimgate", 128),
         "regarding": {
-            "apiVersion": about.api_version,
-            "kind": about.kind,
-            "namespace": about.namespace,
-            "name": about.name,
-            "uid": about.uid,
+            "apiVersion": obj.api_version,
+            "kind": obj.kind,
+            "namespace": obj.namespace,
+            "name": obj.name,
+            "uid": obj.uid,
         },
     }

@@ -2,13 +2,14 @@
 
 The tenant that used the workers least is next. The last free worker is for tenants that have no worker, so heavy
 objects of one namespace never take all workers. Usage is measured in processor time: a busy machine makes no tenant
-heavy.
+heavy. Only a worker that ends without an answer is charged with elapsed time.
 
 A job is sent as two lengths, the instructions and the body. The result is JSON: a pickle could run code in the server,
 and the worker reads what users send.
 
 A fork server (fork_server.py) starts the workers. A worker needs the state of the server at the review's arrival, or
-a later state. A fork server serves reviews that arrived before its fork, and later reviews until the state changes.
+a later state. A fork server serves reviews that arrived before its fork, and later reviews until the state changes or a
+second has passed.
 """
 
 from __future__ import annotations
@@ -139,7 +140,10 @@ attack, this took 14 to 20 MB after one second, and 28 MB after five.
 
 
 class WorkerStarter:
-    """The current fork server, which is forked again after each change of the server's state; for one event loop."""
+    """Starts workers from a fork server, which is replaced after a change of the server's state and after LIVES_S.
+
+    Use an instance on one event loop only.
+    """
 
     def __init__(self, work: Work, memory_bytes: int, version: Callable[[], object | None]) -> None:
         """Fork nothing yet.
@@ -154,8 +158,8 @@ class WorkerStarter:
         self._held_version: object | None = None
         self._forked_at = -inf
 
-    def start_worker(self, deadline: float, came: float) -> Worker:
-        """Start a worker that has the server's state of the moment `came` (monotonic clock), or a later state.
+    def start_worker(self, deadline: float, arrived_at: float) -> Worker:
+        """Start a worker that has the server's state of the moment `arrived_at` (monotonic clock), or a later state.
 
         A fork stops the event loop for 10 to 40 ms. All reviews that waited for a worker before a fork can start from
         this fork. So it does not matter if a user changes the state of the server with every second review.
@@ -166,7 +170,7 @@ class WorkerStarter:
         version = self._version()
         current = self._current
         is_same = version is not None and version == self._held_version
-        if current is not None and not current.is_retired and (is_same or self._forked_at > came):
+        if current is not None and not current.is_retired and (is_same or self._forked_at > arrived_at):
             with suppress(OSError):  # the fork server ended, for example because the kernel killed it for memory
                 return current.start_worker(deadline)
         return self._renew(version).start_worker(deadline)
@@ -176,10 +180,10 @@ class WorkerStarter:
         if self._current is not None:
             self._current.retire()
             self._current = None
-        forked_at, made = monotonic(), ForkServer(self._work, self._memory_bytes)
-        self._current, self._held_version, self._forked_at = made, version, forked_at
-        asyncio.get_running_loop().call_later(LIVES_S, made.retire)
-        return made
+        forked_at, fork_server = monotonic(), ForkServer(self._work, self._memory_bytes)
+        self._current, self._held_version, self._forked_at = fork_server, version, forked_at
+        asyncio.get_running_loop().call_later(LIVES_S, fork_server.retire)
+        return fork_server
 
 
 START_S: Final = 0.005
@@ -194,7 +198,7 @@ memory."""
 
 
 class OutOfTime(Exception):
-    """No worker was free before the deadline, or the worker was killed at the deadline."""
+    """No worker could be started in time, or the worker was killed at the deadline."""
 
 
 class WorkerDied(Exception):
@@ -210,7 +214,7 @@ class WorkerFault(Exception):
 
 
 class WorkerLane:
-    """Runs jobs in a limited number of worker processes; for one event loop."""
+    """Runs jobs in a limited number of worker processes. Use an instance on one event loop only."""
 
     def __init__(self, parts: ServerParts, work: Work, version: Callable[[], object | None]) -> None:
         """See WorkerStarter for `work` and `version`."""
@@ -236,7 +240,7 @@ class WorkerLane:
             OutOfTime: `deadline` or `starts_by` came before the answer.
             WorkerDied: no worker could be started, or two ended without an answer.
         """
-        came, starts_by = monotonic(), min(starts_by, deadline)
+        arrived_at, starts_by = monotonic(), min(starts_by, deadline)
         waiting = tenant._replace(address="")  # several API servers may bring the heavy reviews of one namespace
         try:
             await self._slots.reserve(waiting, starts_by)
@@ -245,7 +249,7 @@ class WorkerLane:
             raise OutOfTime from None
         try:
             for _ in range(_STARTS):
-                answer = await self._run_one_worker(job, tenant, came, deadline, starts_by)
+                answer = await self._run_one_worker(job, tenant, arrived_at, deadline, starts_by)
                 if answer is not None:
                     return answer
         finally:
@@ -253,43 +257,43 @@ class WorkerLane:
         raise WorkerDied("its worker process ended early")
 
     async def _run_one_worker(
-        self, job: Job, tenant: Tenant, came: float, deadline: float, starts_by: float
+        self, job: Job, tenant: Tenant, arrived_at: float, deadline: float, starts_by: float
     ) -> bytes | None:
         """Return the answer, or None if the worker ended without an answer.
 
         Raises:
-            OutOfTime: the worker was killed at the deadline.
+            OutOfTime: `starts_by` came before the worker started, or the worker was killed at the deadline.
             WorkerDied: the system cannot start another process.
         """
-        worker = await self._start(tenant, came, deadline, starts_by)
-        begun, seconds = monotonic(), None
+        worker = await self._start(tenant, arrived_at, deadline, starts_by)
+        started_at, seconds = monotonic(), None
         try:
-            async with asyncio.timeout(deadline - begun):
+            async with asyncio.timeout(deadline - started_at):
                 answer, seconds = await _exchange(job, worker)
         except TimeoutError:
             self._counters.workers["killed",] += 1
             raise OutOfTime from None
         finally:
-            self._slots.charge(tenant, monotonic() - begun if seconds is None else seconds)
+            self._slots.charge(tenant, monotonic() - started_at if seconds is None else seconds)
             worker.end()
         self._counters.workers["died" if answer is None else "answered",] += 1
         return answer
 
-    async def _start(self, tenant: Tenant, came: float, deadline: float, starts_by: float) -> Worker:
+    async def _start(self, tenant: Tenant, arrived_at: float, deadline: float, starts_by: float) -> Worker:
         try:
             await self._scheduler.wait_for_turn(tenant, starts_by)
         except TimeoutError:
             raise OutOfTime from None
-        begun = thread_time()
+        started_at = thread_time()
         try:
             if monotonic() >= starts_by:
                 raise OutOfTime
-            return self._starter.start_worker(deadline, came)
+            return self._starter.start_worker(deadline, arrived_at)
         except OSError as error:
             self._counters.workers["not_started",] += 1
             raise WorkerDied(f"no worker process could be started: {error.strerror}") from None
         finally:
-            self._scheduler.worked(tenant, thread_time() - begun)
+            self._scheduler.worked(tenant, thread_time() - started_at)
 
 
 async def _exchange(job: Job, worker: Worker) -> tuple[bytes | None, float | None]:
