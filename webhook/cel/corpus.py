@@ -161,9 +161,9 @@ def _compare_with_expected(
     row: JSON, phase: str, text: str, program: Program | None = None, spent: int | None = None
 ) -> RowOutcome:
     if "expect_error" in row:
-        wanted = row.get("error_phase", "")
-        expected = f"{wanted} error: {row['expect_error']}".lstrip()
-        passed = phase in ("compile", "runtime") and wanted in ("", phase)
+        expected_phase = row.get("error_phase", "")
+        expected = f"{expected_phase} error: {row['expect_error']}".lstrip()
+        passed = phase in ("compile", "runtime") and expected_phase in ("", phase)
         passed = passed and (not row.get("exact") or text == row["expect_error"])
     elif "expect" in row and not row.get("check_only"):
         expected = json.dumps(typed_json.canonical_json(row["expect"]), sort_keys=True)

@@ -86,13 +86,13 @@ class CostMeter:
         budget = self.budget
         if budget < 0:
             raise BudgetExceeded(OVER_BUDGET)
-        most = budget if budget < self.limit else self.limit  # noqa: FURB136 - `min` would double the time
+        limit = budget if budget < self.limit else self.limit  # noqa: FURB136 - `min` would double the time
         if self.deadline is None:
-            return most
+            return limit
         if budget <= self.due:
             self.deadline.check_clock()
             self.due = budget - STEP
-        return most if most < step else step  # noqa: FURB136
+        return limit if limit < step else step  # noqa: FURB136
 
     def check(self, cost: int, step: int) -> int:
         """Stop an expression that exceeds a limit, or return the cost of its next check.
@@ -107,12 +107,12 @@ class CostMeter:
         if cost > budget:
             self.cost = cost
             raise BudgetExceeded(OVER_BUDGET)
-        most = min(budget, limit)
+        end = min(budget, limit)
         if deadline is None:
-            return most
+            return end
         self.cost = cost
         deadline.check_clock()
-        return min(most, cost + step)
+        return min(end, cost + step)
 
     def check_whole_loop_cost(self, cost: int, step: int) -> int:
         """Check the cost of a whole loop before it runs; return the cost of the next check.
@@ -124,12 +124,12 @@ class CostMeter:
         limit, budget, deadline = self.limit, self.budget, self.deadline
         if cost > limit or cost > budget:
             raise LoopExceedsLimit
-        most = min(budget, limit)
+        end = min(budget, limit)
         if deadline is None:
-            return most
+            return end
         self.cost = cost
         deadline.check_clock()
-        return min(most, cost + step)
+        return min(end, cost + step)
 
     def iterate_with_clock_checks(self, elements: Iterable[Any]) -> Iterable[Any]:
         """Return the elements for a loop; for many elements, an iterator that reads the clock before each hundred

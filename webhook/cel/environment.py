@@ -166,6 +166,6 @@ def _overload_table(version: Version, mutation: bool, extensions: frozenset[str]
             table.setdefault(overload.name, []).append(overload)
     for extension in sorted(extensions & _WITH_FUNCTIONS):
         for overload in import_module("webhook.cel.library.extensions").FUNCTIONS_OF_EXTENSION[extension]:
-            listed = table.setdefault(overload.name, [])
-            listed[:] = [*(each for each in listed if each.id != overload.id), overload]
+            overloads_of_name = table.setdefault(overload.name, [])
+            overloads_of_name[:] = [*(each for each in overloads_of_name if each.id != overload.id), overload]
     return {name: tuple(overloads) for name, overloads in table.items()}

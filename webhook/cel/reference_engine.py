@@ -78,8 +78,8 @@ def unsupported_parts(checked: CheckedTree) -> list[tuple[int, str]]:
     waiting = [checked.node]
     while waiting:
         node = waiting.pop()
-        if what := _unsupported_feature(node, checked):
-            names.append((node.offset, what))
+        if feature := _unsupported_feature(node, checked):
+            names.append((node.offset, feature))
         waiting += children(node)
     return sorted(names)
 
@@ -108,7 +108,7 @@ class CelpyProgram:
 
     def __init__(self, source: str, environment: Environment, expects: tuple[Type, ...]) -> None:
         checked = parse_and_check(source, environment, expects)
-        issues = [_unsupported_issue(source, offset, what) for offset, what in unsupported_parts(checked)]
+        issues = [_unsupported_issue(source, offset, feature) for offset, feature in unsupported_parts(checked)]
         issues += [
             _unsupported_issue(source, 0, f"the variable `{name}`") for name in sorted(checked.names) if "." in name
         ]
@@ -172,9 +172,9 @@ class CelpyProgram:
         return runner
 
 
-def _unsupported_issue(source: str, offset: int, what: str) -> CompileIssue:
+def _unsupported_issue(source: str, offset: int, feature: str) -> CompileIssue:
     line_start = source.rfind("\n", 0, offset) + 1
-    message = f"cel-python lacks {what}: use the compiled engine for this policy"
+    message = f"cel-python lacks {feature}: use the compiled engine for this policy"
     return CompileIssue(message, source.count("\n", 0, offset) + 1, offset - line_start)
 
 

@@ -147,17 +147,23 @@ class TypeChecker:
     # Calls
 
     def type_of_fitting_overload(
-        self, node: Node, name: str, overloads: Sequence[Overload], given: Sequence[Type], *, member: bool = False
+        self,
+        node: Node,
+        name: str,
+        overloads: Sequence[Overload],
+        argument_types: Sequence[Type],
+        *,
+        member: bool = False,
     ) -> Type:
         """Return the result type of the signature that fits; dyn if signatures with several result types fit."""
-        inference, result, kept = self.inference, None, []
+        inference, result, fitting_overloads = self.inference, None, []
         for overload in overloads:
-            if overload.hidden or overload.member is not member or len(overload.parameters) != len(given):
+            if overload.hidden or overload.member is not member or len(overload.parameters) != len(argument_types):
                 continue
-            wanted, returned = inference.instantiate(overload)
-            if not inference.all_fit(given, wanted):
+            parameter_types, returned = inference.instantiate(overload)
+            if not inference.all_fit(argument_types, parameter_types):
                 continue
-            kept.append(overload)
+            fitting_overloads.append(overload)
             static = inference.resolved_type(returned)
             if result is None:
                 result = static
@@ -165,17 +171,21 @@ class TypeChecker:
                 result = DYN
         if result is None:
             if not self.environment.strict:
-                fitting = (each for each in overloads if each.member is member and len(each.parameters) == len(given))
-                self.overloads[id(node)] = tuple(fitting) or (overload_of_unknown_function(name, len(given)),)
-            return self.report_no_overload(node, name, given, member=member)
-        self.overloads[id(node)] = tuple(kept)
-        if len(kept) > 1 or name in SINGLETONS:
-            self.choices[id(node)] = tuple(each for each in overloads if len(each.parameters) == len(given))
+                fitting = (
+                    each for each in overloads if each.member is member and len(each.parameters) == len(argument_types)
+                )
+                self.overloads[id(node)] = tuple(fitting) or (overload_of_unknown_function(name, len(argument_types)),)
+            return self.report_no_overload(node, name, argument_types, member=member)
+        self.overloads[id(node)] = tuple(fitting_overloads)
+        if len(fitting_overloads) > 1 or name in SINGLETONS:
+            self.choices[id(node)] = tuple(each for each in overloads if len(each.parameters) == len(argument_types))
         return result
 
-    def report_no_overload(self, node: Node, name: str, given: Sequence[Type], *, member: bool = False) -> Type:
+    def report_no_overload(
+        self, node: Node, name: str, argument_types: Sequence[Type], *, member: bool = False
+    ) -> Type:
         """Report a call that fits no signature, and return ERROR."""
-        shown = [type_text(self.inference.resolved_type(each, final=True)) for each in given]
+        shown = [type_text(self.inference.resolved_type(each, final=True)) for each in argument_types]
         signature = f"{shown[0]}.({', '.join(shown[1:])})" if member else f"({', '.join(shown)})"
         self.report_issue(f"found no matching overload for '{name}' applied to '{signature}'", node)
         return ERROR

@@ -41,8 +41,8 @@ def find_api_server_panics(checked: CheckedTree, text: str) -> Iterator[str]:
                 )
         if isinstance(node, MapNode) and id(node) not in constants and _is_constant_map(node, constants):
             yield f"`{source_text(node)}` has a key that no map can have: use a string"
-        for inner in _find_objects_nested_in_patch_value(node):
-            refused = source_text(inner)
+        for nested in _find_objects_nested_in_patch_value(node):
+            refused = source_text(nested)
             yield f'`{refused}` must not be inside a list or a map of a JSONPatch value: write `{{"field": …}}`'
 
 
@@ -61,9 +61,9 @@ def _find_objects_nested_in_patch_value(node: Node) -> Iterator[Node]:
     while waiting:
         node = waiting.pop()
         if isinstance(node, ListNode | MapNode):
-            inner = node.elements if isinstance(node, ListNode) else [entry.value for entry in node.entries]
-            yield from (each for each in inner if isinstance(each, StructNode) and each.name != _PATCH)
-            waiting += inner
+            values = node.elements if isinstance(node, ListNode) else [entry.value for entry in node.entries]
+            yield from (each for each in values if isinstance(each, StructNode) and each.name != _PATCH)
+            waiting += values
 
 
 def _is_constant_map(node: MapNode, constants: Mapping[int, Any]) -> bool:

@@ -64,16 +64,16 @@ class TypeInference:
             _with_renamed_variables(each, new_variables) for each in overload.parameters
         ), _with_renamed_variables(overload.result, new_variables)
 
-    def fits(self, target: Type, given: Type) -> bool:
-        """Return whether `given` is assignable to `target`. If it is, bind type variables."""
-        return self.all_fit((target,), (given,))
+    def fits(self, target: Type, actual: Type) -> bool:
+        """Return whether `actual` is assignable to `target`. If it is, bind type variables."""
+        return self.all_fit((target,), (actual,))
 
-    def all_fit(self, targets: Sequence[Type], given: Sequence[Type]) -> bool:
+    def all_fit(self, targets: Sequence[Type], types: Sequence[Type]) -> bool:
         """Return whether all types fit their targets. If they fit, bind type variables."""
-        if len(targets) != len(given):
+        if len(targets) != len(types):
             return False
-        for wanted, actual in zip(targets, given, strict=True):
-            if wanted is not actual and not self._is_assignable(wanted, actual):
+        for target, actual in zip(targets, types, strict=True):
+            if target is not actual and not self._is_assignable(target, actual):
                 self._roll_back_bindings()
                 return False
         self._undo.clear()
@@ -93,19 +93,19 @@ class TypeInference:
         A nested type that several types share is replaced only once, because in lists of lists each type contains all
         inner types.
         """
-        known: dict[int, tuple[Type, Type]] = {}
-        return {key: self._final_type(kind, known) for key, kind in kinds.items()}
+        finals: dict[int, tuple[Type, Type]] = {}
+        return {key: self._final_type(kind, finals) for key, kind in kinds.items()}
 
-    def _final_type(self, kind: Type, known: dict[int, tuple[Type, Type]]) -> Type:
+    def _final_type(self, kind: Type, finals: dict[int, tuple[Type, Type]]) -> Type:
         # `known`: the old and the new type by the id of the old type
         if not kind.parameters and kind.kind != "param":
             return kind
-        before = known.get(id(kind))
+        before = finals.get(id(kind))
         if before is None:
             bound = self._bound_type(kind)
-            parameters = tuple(self._final_type(each, known) for each in bound.parameters)
+            parameters = tuple(self._final_type(each, finals) for each in bound.parameters)
             is_same = all(new is old for new, old in zip(parameters, bound.parameters, strict=True))
-            before = known[id(kind)] = kind, bound if is_same else Type(bound.name, parameters, bound.kind)
+            before = finals[id(kind)] = kind, bound if is_same else Type(bound.name, parameters, bound.kind)
         return before[1]
 
     def _bound_type(self, kind: Type) -> Type:

@@ -78,17 +78,19 @@ def _type_of_selected_field(checker: TypeChecker, node: Select | Has, operand: T
 
 
 def _type_of_call(checker: TypeChecker, node: Call) -> Type:
-    given = []
+    argument_types = []
     for argument in node.arguments:
-        given.append(checker.handlers[type(argument)](checker, argument))  # noqa: PERF401
+        argument_types.append(checker.handlers[type(argument)](checker, argument))  # noqa: PERF401
     target = node.target
     if target is not None and not _is_namespace_of_function(checker, node, target):
-        given.insert(0, checker.handlers[type(target)](checker, target))
-        resolved = _type_of_resolved_call(checker, node, node.function, given, member=True)
+        argument_types.insert(0, checker.handlers[type(target)](checker, target))
+        resolved = _type_of_resolved_call(checker, node, node.function, argument_types, member=True)
     elif node.function in ("_&&_", "_||_"):
-        resolved = _type_of_logical_operator(checker, node, given)
+        resolved = _type_of_logical_operator(checker, node, argument_types)
     else:
-        resolved = _type_of_resolved_call(checker, node, checker.references.get(id(node), node.function), given)
+        resolved = _type_of_resolved_call(
+            checker, node, checker.references.get(id(node), node.function), argument_types
+        )
     checker.order.append(node)
     checker.types[id(node)] = resolved
     return resolved
@@ -106,18 +108,18 @@ def _is_namespace_of_function(checker: TypeChecker, node: Call, target: Node) ->
 
 
 def _type_of_resolved_call(
-    checker: TypeChecker, node: Call, function: str, given: Sequence[Type], *, member: bool = False
+    checker: TypeChecker, node: Call, function: str, argument_types: Sequence[Type], *, member: bool = False
 ) -> Type:
     name, overloads = checker.overloads_of(function)
     if not overloads:
-        checker.overloads[id(node)] = (overload_of_unknown_function(function, len(given)),)
+        checker.overloads[id(node)] = (overload_of_unknown_function(function, len(argument_types)),)
         return checker.report_undeclared_name(function, node)
-    return checker.type_of_fitting_overload(node, name, overloads, given, member=member)
+    return checker.type_of_fitting_overload(node, name, overloads, argument_types, member=member)
 
 
-def _type_of_logical_operator(checker: TypeChecker, node: Call, given: Sequence[Type]) -> Type:
+def _type_of_logical_operator(checker: TypeChecker, node: Call, argument_types: Sequence[Type]) -> Type:
     wrong = False
-    for argument, actual in zip(node.arguments, given, strict=True):
+    for argument, actual in zip(node.arguments, argument_types, strict=True):
         if not checker.inference.fits(actual, BOOL):
             checker.report_issue(
                 f"expected type 'bool' but found '{type_text(checker.inference.resolved_type(actual))}'",
@@ -201,14 +203,14 @@ def _type_of_structure(checker: TypeChecker, node: StructNode) -> Type:
         return reference
     result = _type_of_constructed_value(checker, node, reference)
     for entry in node.entries:
-        given = checker.handlers[type(entry.value)](checker, entry.value)
-        wanted = ERROR
+        value_type = checker.handlers[type(entry.value)](checker, entry.value)
+        field_type = ERROR
         if result.kind == "object":
-            wanted = checker.type_of_structure_field(result.name, entry.field, entry.offset)
+            field_type = checker.type_of_structure_field(result.name, entry.field, entry.offset)
         if entry.optional:
-            given = _type_inside_optional_entry(checker, entry.value, given)
-        if not checker.inference.fits(wanted, given):
-            names = type_text(wanted), type_text(given)
+            value_type = _type_inside_optional_entry(checker, entry.value, value_type)
+        if not checker.inference.fits(field_type, value_type):
+            names = type_text(field_type), type_text(value_type)
             text = f"expected type of field '{entry.field}' is '{names[0]}' but provided type is '{names[1]}'"
             checker.report_issue(text, entry.offset)
     checker.types[id(node)] = result
@@ -311,9 +313,9 @@ def _type_of_exists_one(checker: TypeChecker, node: Macro, bodies: Sequence[Type
 
 
 def _type_of_map_or_transform_list(checker: TypeChecker, node: Macro, bodies: Sequence[Type]) -> Type:
-    listed = checker.inference.new_type_variable()
-    checker.inference.fits(listed, bodies[-1])
-    result = checker.inference.resolved_type(list_of(listed))
+    item_type = checker.inference.new_type_variable()
+    checker.inference.fits(item_type, bodies[-1])
+    result = checker.inference.resolved_type(list_of(item_type))
     return _type_after_filter(checker, node, bodies, result)
 
 
@@ -348,8 +350,8 @@ def _type_after_filter(checker: TypeChecker, node: Macro, bodies: Sequence[Type]
 
 def _type_of_conditional(checker: TypeChecker, node: Macro, condition: Type, first: Type, second: Type) -> Type:
     _, overloads = checker.overloads_of("_?_:_")
-    wanted, result = checker.inference.instantiate(overloads[0])
-    if checker.inference.all_fit((condition, first, second), wanted):
+    parameter_types, result = checker.inference.instantiate(overloads[0])
+    if checker.inference.all_fit((condition, first, second), parameter_types):
         return checker.inference.resolved_type(result)
     return checker.report_no_overload(node, "_?_:_", (condition, first, second))
 

@@ -33,8 +33,8 @@ class ReadPaths(Struct, frozen=True):
     def fields_by_variable(self) -> Mapping[str, frozenset[str]]:
         """Return the fields that are selected from each variable: {"a": {"b", "c"}} for `a.b == a.c[0]`."""
         selected: dict[str, set[str]] = {}
-        for name, *inner in self.paths:
-            selected.setdefault(name, set()).add(inner[0] if inner else WHOLE)
+        for name, *steps in self.paths:
+            selected.setdefault(name, set()).add(steps[0] if steps else WHOLE)
         return {name: frozenset(fields) for name, fields in selected.items()}
 
 

@@ -71,12 +71,12 @@ def code_of_has_macro(compiler: ExpressionCompiler, node: Has) -> ValueCode:
             runtime.has_field, term.code, code.constant_node(node.field), place=FailurePlace("call")
         )
         return ValueCode(is_set, BOOL, sure=True)
-    first, again = compiler.first_and_later_use(term)
+    first, later = compiler.first_and_later_use(term)
     test = code.is_comparison_node(
         code.call_node(compiler.reference_to_object(type), first), compiler.reference_to_object(dict)
     )
-    inside = code.comparison_node(code.constant_node(node.field), ast.In(), again)
-    slow = compiler.function_call(is_field_present, again, code.constant_node(node.field), place=FailurePlace("call"))
+    inside = code.comparison_node(code.constant_node(node.field), ast.In(), later)
+    slow = compiler.function_call(is_field_present, later, code.constant_node(node.field), place=FailurePlace("call"))
     return ValueCode(code.if_else_node(test, inside, slow), BOOL, sure=True)
 
 
@@ -151,12 +151,12 @@ def _index_code(compiler: ExpressionCompiler, term: ValueCode, step: Call, stati
                 static,
             )
         if type(value) is int and value >= 0:
-            first, again = compiler.first_and_later_use(term)
+            first, later = compiler.first_and_later_use(term)
             quick = code.subscript_node(
-                again, code.constant_node(value), writer.new_line_number(FailurePlace("element", value))
+                later, code.constant_node(value), writer.new_line_number(FailurePlace("element", value))
             )
             slow = compiler.function_call(
-                runtime.value_at_key, again, code.constant_node(value), place=FailurePlace("call")
+                runtime.value_at_key, later, code.constant_node(value), place=FailurePlace("call")
             )
             is_list = code.is_comparison_node(
                 code.call_node(compiler.reference_to_object(type), first), compiler.reference_to_object(list)

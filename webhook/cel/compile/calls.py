@@ -247,13 +247,13 @@ def _size_call_code(compiler: ExpressionCompiler, argument: Node) -> ValueCode:
         )
     term = compiler.reusable_code(term)
     kind = code.call_node(compiler.reference_to_object(type), term.code)
-    known = code.or_node(
+    is_sized = code.or_node(
         code.is_comparison_node(kind, compiler.reference_to_object(list)),
         code.is_comparison_node(kind, compiler.reference_to_object(str)),
     )
     quick = code.call_node(compiler.reference_to_object(len), term.code)
     slow = compiler.function_call(runtime.size_of, term.code, place=FailurePlace("call", "size"))
-    return ValueCode(code.if_else_node(known, quick, slow), INT, sure=True)
+    return ValueCode(code.if_else_node(is_sized, quick, slow), INT, sure=True)
 
 
 def _matches_call_code(compiler: ExpressionCompiler, node: Call, arguments: list[Node]) -> ValueCode:
@@ -276,9 +276,11 @@ def _matches_call_code(compiler: ExpressionCompiler, node: Call, arguments: list
         length = code.call_node(
             compiler.reference_to_object(len), term.code, line=compiler.writer.new_line_number(failure_place(term))
         )
-        beyond = code.binary_operation_node(length, ast.FloorDiv(), code.constant_node(10))
+        tenth_of_length = code.binary_operation_node(length, ast.FloorDiv(), code.constant_node(10))
         if each:
-            compiler.writer.add_runtime_cost(code.binary_operation_node(beyond, ast.Mult(), code.constant_node(each)))
+            compiler.writer.add_runtime_cost(
+                code.binary_operation_node(tenth_of_length, ast.Mult(), code.constant_node(each))
+            )
     else:
         term = compiler.reusable_code(term)
     is_found_in = compiler.checked.patterns.compiled_pattern(pattern).is_found_in

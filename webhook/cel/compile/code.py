@@ -273,11 +273,11 @@ class CodeWriter(Struct):
         """Return the code that refers to a Python object."""
         if type(value) in _IMMUTABLE:
             return constant_node(value)
-        known = self._bound.get(id(value))
-        if known is None:
-            known = self._bound[id(value)] = f"k{len(self.constants)}"
-            self.constants[known] = value
-        return name_node(known)
+        name = self._bound.get(id(value))
+        if name is None:
+            name = self._bound[id(value)] = f"k{len(self.constants)}"
+            self.constants[name] = value
+        return name_node(name)
 
     def stored_in_variable(self, value: ast.expr) -> ast.Name:
         """Return the value itself if it is a variable, otherwise a new variable with the value."""
@@ -330,12 +330,12 @@ class CodeWriter(Struct):
     def collect_block(self) -> Iterator[list[ast.stmt]]:
         """Collect statements in a new block, which adds its cost at its start."""
         outer, self.body, total, self.total = self.body, [], self.total, 0
-        inner = self.body
+        block = self.body
         try:
-            yield inner
+            yield block
         finally:
             if self.total:
-                inner.insert(0, add_cost_node(constant_node(self.total)))
+                block.insert(0, add_cost_node(constant_node(self.total)))
                 self.moves += 1
                 self.heavy += self.total > LIGHT
             self.body, self.total = outer, total

@@ -117,8 +117,8 @@ def _compile_expression(checked: CheckedTree, source: str, *, exact: bool) -> Co
     if writer.lightest is not None:
         step = max(ITERATIONS * writer.lightest, LEAST_STEP)
         body.insert(0, code.assignment_node(code.STEP, code.constant_node(step)))
-    inner = code.function_node("f", [code.ACTIVATION, code.LIMIT, code.METER], body)
-    built = _build_function(inner, writer.constants)
+    evaluate = code.function_node("f", [code.ACTIVATION, code.LIMIT, code.METER], body)
+    built = _build_function(evaluate, writer.constants)
     built.step = step
     return built
 
@@ -127,8 +127,8 @@ def _attribute_as_target(target: ast.Attribute) -> ast.Attribute:
     return ast.Attribute(target.value, target.attr, ast.Store(), lineno=1, col_offset=0)
 
 
-def _build_function(inner: ast.FunctionDef, constants: Mapping[str, Any]) -> CompiledFunction:
-    outer = code.function_node("g", list(constants), [inner, code.return_node(code.name_node("f"))])
+def _build_function(evaluate: ast.FunctionDef, constants: Mapping[str, Any]) -> CompiledFunction:
+    outer = code.function_node("g", list(constants), [evaluate, code.return_node(code.name_node("f"))])
     namespace: dict[str, Any] = {"__builtins__": {}}
     exec(compile(ast.Module([outer], []), CODE_NAME, "exec", dont_inherit=True), namespace)  # noqa: S102
     built: CompiledFunction = namespace["g"](*constants.values())

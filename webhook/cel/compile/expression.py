@@ -136,8 +136,8 @@ class ExpressionCompiler:
         """Return the code of the Deadline of the evaluation. Without a deadline, return the code of a Deadline that
         never passes.
         """
-        given = code.attribute_node(code.name_node(code.METER), "deadline")
-        return code.or_node(given, self.reference_to_object(self.never))
+        deadline = code.attribute_node(code.name_node(code.METER), "deadline")
+        return code.or_node(deadline, self.reference_to_object(self.never))
 
     def overloads_fitting_static_types(self, node: Node) -> tuple[Overload, ...]:
         return self.checked.overloads.get(id(node), ())

@@ -81,10 +81,10 @@ _NESTED = 8
 def _nested_operand_statements(result: ast.Name, bodies: list[list[ast.stmt]], *, decides: bool) -> list[ast.stmt]:
     # an operand is evaluated only if no earlier operand has decided
     undecided = code.is_not_comparison_node(result, code.constant_node(decides))
-    inner: list[ast.stmt] = []
+    nested: list[ast.stmt] = []
     for body in reversed(bodies):
-        inner = [*body, code.if_node(undecided, inner)] if inner else body
-    return inner
+        nested = [*body, code.if_node(undecided, nested)] if nested else body
+    return nested
 
 
 def _successive_operand_statements(result: ast.Name, bodies: list[list[ast.stmt]], *, decides: bool) -> list[ast.stmt]:

@@ -144,10 +144,10 @@ class _LoopWriter:
 
     def meter_check_statement(self, method: str, *more: ast.stmt) -> ast.stmt:
         """Return a statement that gets a new limit from the meter if the cost exceeds the limit."""
-        over = code.comparison_node(code.name_node(code.COST), ast.Gt(), code.name_node(code.LIMIT))
+        is_over_limit = code.comparison_node(code.name_node(code.COST), ast.Gt(), code.name_node(code.LIMIT))
         arguments = code.name_node(code.COST), code.name_node(code.STEP)
         bound = code.call_node(code.attribute_node(code.name_node(code.METER), method), *arguments)
-        return code.if_node(over, [code.assignment_node(code.LIMIT, bound), *more])
+        return code.if_node(is_over_limit, [code.assignment_node(code.LIMIT, bound), *more])
 
     def early_end_cost_statements(self, each: int, condition: int) -> list[ast.stmt]:
         """Return statements that correct the cost of a loop that ends early.
@@ -393,16 +393,16 @@ def _sort_by_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
     # the keys as in map(), then the sort
     static = compiler.checked.type_of(node)
     sorted_by = list_of(compiler.checked.type_of(node.arguments[-1]))
-    every = tuple(each for each in extended_lists.FUNCTIONS if each.name == "@sortByAssociatedKeys")
-    known = tuple(each for each in every if each.parameters[1] == sorted_by)
+    all_overloads = tuple(each for each in extended_lists.FUNCTIONS if each.name == "@sortByAssociatedKeys")
+    fitting = tuple(each for each in all_overloads if each.parameters[1] == sorted_by)
     compiler.writer.add_fixed_cost(2)
-    with collect_fatal_statements(compiler, panic_for_failed_list) if known else nullcontext():
+    with collect_fatal_statements(compiler, panic_for_failed_list) if fitting else nullcontext():
         items, keys = _write_sort_keys(compiler, node)
     terms = [
         ValueCode(items, static, raises=False, atom=True, sure=True),
         ValueCode(keys, sorted_by, raises=False, atom=True, sure=True),
     ]
-    return signatures_call_code(compiler, CallSignatures(known or every, every), terms, static)
+    return signatures_call_code(compiler, CallSignatures(fitting or all_overloads, all_overloads), terms, static)
 
 
 def _write_sort_keys(compiler: ExpressionCompiler, node: Macro) -> tuple[ast.Name, ast.Name]:

@@ -72,10 +72,10 @@ def _type_comparison_code(compiler: ExpressionCompiler, node: Call, name: str) -
             code.call_node(compiler.reference_to_object(type), term.code), compiler.reference_to_object(_ONLY[name])
         )
         return ValueCode(is_one, BOOL, raises=term.raises, sure=True)
-    first, again = compiler.first_and_later_use(term) if name == "map" else (term.code, term.code)
+    first, later = compiler.first_and_later_use(term) if name == "map" else (term.code, term.code)
     line = compiler.writer.new_line_number(FailurePlace("call"))
     named = code.subscript_node(
-        compiler.reference_to_object(TYPE_NAMES), code.call_node(compiler.reference_to_object(type), again), line
+        compiler.reference_to_object(TYPE_NAMES), code.call_node(compiler.reference_to_object(type), later), line
     )
     test: ast.expr = code.comparison_node(named, ast.Eq(), code.constant_node(name))
     if name == "map":
@@ -172,13 +172,13 @@ def _equals_constant_code(compiler: ExpressionCompiler, term: ValueCode, value: 
     if plain or (kind is int and abs(value) < _EXACT and term.sure and term.type.name == "int"):
         return code.comparison_node(term.code, ast.Eq(), code.constant_node(value))
     if kind is int and abs(value) < _EXACT:
-        first, again = compiler.first_and_later_use(term)
+        first, later = compiler.first_and_later_use(term)
         is_int = code.is_comparison_node(
             code.call_node(compiler.reference_to_object(type), first), compiler.reference_to_object(int)
         )
-        quick = code.comparison_node(again, ast.Eq(), code.constant_node(value))
+        quick = code.comparison_node(later, ast.Eq(), code.constant_node(value))
         return code.if_else_node(
-            is_int, quick, compiler.function_call(equals, again, code.constant_node(value), place=FailurePlace("call"))
+            is_int, quick, compiler.function_call(equals, later, code.constant_node(value), place=FailurePlace("call"))
         )
     return compiler.function_call(equals, term.code, compiler.reference_to_object(value), place=FailurePlace("call"))
 
@@ -250,11 +250,11 @@ def comparison_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
     if len(overloads) == 1 and overloads[0].parameters[0].name in ("string", "bytes"):
         left, right = compiler.reusable_code(left), compiler.reusable_code(right)
         compiler.writer.add_runtime_cost(compiler.function_call(_comparison_cost_less_one, left.code, right.code))
-    known = left.type.name if left.type.name == right.type.name and left.sure and right.sure else ""
-    if known in _ORDERED:
+    common_type = left.type.name if left.type.name == right.type.name and left.sure and right.sure else ""
+    if common_type in _ORDERED:
         raises = left.raises or right.raises
         return ValueCode(code.comparison_node(left.code, operator(), right.code), BOOL, raises=raises, sure=True)
-    if "int" in (left.type.name, right.type.name) and known != "double":
+    if "int" in (left.type.name, right.type.name) and common_type != "double":
         left, right = compiler.reusable_code(left), compiler.reusable_code(right)
         checks = [
             code.is_comparison_node(
@@ -309,8 +309,8 @@ def _int_operation_code(
         lineno=1,
         col_offset=0,
     )
-    over = compiler.function_call(overload.implementation, left.code, right.code, place=FailurePlace("call"))
-    return ValueCode(code.if_else_node(fits, code.name_node(result), over), INT, sure=True)
+    overflow = compiler.function_call(overload.implementation, left.code, right.code, place=FailurePlace("call"))
+    return ValueCode(code.if_else_node(fits, code.name_node(result), overflow), INT, sure=True)
 
 
 def _concatenation_code(compiler: ExpressionCompiler, terms: list[ValueCode], static: Type) -> ValueCode:
@@ -369,13 +369,13 @@ def membership_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
         checks = [code.is_comparison_node(kind, compiler.reference_to_object(each)) for each in classes]
         if list in classes and not is_counted:
             checks[-1] = code.and_node(checks[-1], _short_list_test(compiler, container.code))
-        known = checks[0] if len(checks) == 1 else code.or_node(*checks)
+        is_searchable = checks[0] if len(checks) == 1 else code.or_node(*checks)
         term = compiler.reusable_code(term)
         quick = code.comparison_node(term.code, ast.In(), container.code)
         slow = compiler.function_call(
             standard.contains, compiler.deadline_code(), term.code, container.code, place=FailurePlace("call")
         )
-        return ValueCode(code.if_else_node(known, quick, slow), BOOL, sure=True)
+        return ValueCode(code.if_else_node(is_searchable, quick, slow), BOOL, sure=True)
     answer = compiler.function_call(
         standard.contains, compiler.deadline_code(), term.code, container.code, place=FailurePlace("call")
     )
@@ -401,14 +401,14 @@ def _set_membership_code(compiler: ExpressionCompiler, term: ValueCode, values: 
     raises = term.raises
     if all(type(value) is str for value in values) and not _may_be_opaque(compiler, term):
         members = code.constant_node(frozenset(values))
-        first, again = compiler.first_and_later_use(term)
+        first, later = compiler.first_and_later_use(term)
         if term.sure and term.type.name == "string":
             return ValueCode(code.comparison_node(first, ast.In(), members), BOOL, raises=raises, sure=True)
         is_text = code.is_comparison_node(
             code.call_node(compiler.reference_to_object(type), first), compiler.reference_to_object(str)
         )
         return ValueCode(
-            code.and_node(is_text, code.comparison_node(again, ast.In(), members)), BOOL, raises=raises, sure=True
+            code.and_node(is_text, code.comparison_node(later, ast.In(), members)), BOOL, raises=raises, sure=True
         )
     constants = compiler.reference_to_object(membership_set(values))
     return ValueCode(

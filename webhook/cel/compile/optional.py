@@ -183,17 +183,17 @@ def optional_or_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
     if first.raw is None:
         return _or_code_of_any_value(compiler, node, compiler.reusable_code(first))
     writer = compiler.writer
-    here, absent = _remove_step_costs(compiler, first)
+    if_present, absent = _remove_step_costs(compiler, first)
     with writer.collect_block() as other:
         term = compiler.value_code(node.arguments[0])
         is_raw = node.function == "or" and _is_surely_optional(term)
         value = variable_of_value_or_absent(compiler, term) if is_raw else term.code
     result = code.name_node(writer.new_variable_name())
     preferred = first.raw if is_raw or node.function == "orValue" else first.code
-    if here or absent or other:
-        here.append(code.assignment_node(result.id, preferred))
+    if if_present or absent or other:
+        if_present.append(code.assignment_node(result.id, preferred))
         other = [*absent, *other, code.assignment_node(result.id, value)]
-        writer.append_statement(code.if_node(presence_test(compiler, first.raw), here, other))
+        writer.append_statement(code.if_node(presence_test(compiler, first.raw), if_present, other))
     else:
         writer.append_statement(
             code.assignment_node(result.id, code.if_else_node(presence_test(compiler, first.raw), preferred, value))
@@ -225,11 +225,13 @@ def _or_code_of_any_value(compiler: ExpressionCompiler, node: Call, first: Value
     is_optional = code.is_comparison_node(
         code.call_node(compiler.reference_to_object(type), first.code), compiler.reference_to_object(Optional)
     )
-    here = code.attribute_node(first.code, "value") if node.function == "orValue" else first.code
+    present_value = code.attribute_node(first.code, "value") if node.function == "orValue" else first.code
     with writer.collect_block() as other:
         term = compiler.value_code(node.arguments[0])
         writer.append_statement(code.assignment_node(result, term.code))
-    chosen = code.if_node(code.attribute_node(first.code, "present"), [code.assignment_node(result, here)], other)
+    chosen = code.if_node(
+        code.attribute_node(first.code, "present"), [code.assignment_node(result, present_value)], other
+    )
     plain: ast.expr = first.code
     if overload.since >= (1, 37):
         plain = compiler.function_call(overload.implementation, first.code, first.code, place=FailurePlace("call"))
@@ -253,11 +255,11 @@ def opt_map_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
     removal = [] if changes else _remove_step_costs(compiler, operand)[1]
     steps = 0 if changes else operand.steps
     repeated = writer.total - before + steps
-    again = _variable_of_cost_since(compiler, marker) if changes and uses else None
+    cost_since = _variable_of_cost_since(compiler, marker) if changes and uses else None
     with writer.collect_block() as chosen:
         writer.add_fixed_cost(steps + (repeated if uses else 0))
-        if again is not None:
-            writer.add_runtime_cost(again)
+        if cost_since is not None:
+            writer.add_runtime_cost(cost_since)
         term = _opt_map_body_code(compiler, node, raw, operand.type)
         is_raw = node.name == "optMap" or _is_surely_optional(term)
         named = code.name_node(writer.new_variable_name())

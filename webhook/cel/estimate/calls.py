@@ -400,8 +400,8 @@ _Result: TypeAlias = Callable[[OverloadCall, NodeEstimate], NodeEstimate]
 
 def with_result_size(call: OverloadCall, part: NodeEstimate) -> NodeEstimate:
     """Return the estimate with the size and entries that the arguments imply. An optional has the size of its value."""
-    known = _RESULTS.get(call.function)
-    return part if known is None else known(call, part)
+    result_of_function = _RESULTS.get(call.function)
+    return part if result_of_function is None else result_of_function(call, part)
 
 
 def _with_size_of_first_argument(call: OverloadCall, part: NodeEstimate) -> NodeEstimate:
@@ -418,9 +418,9 @@ def _with_size_of_element(call: OverloadCall, part: NodeEstimate) -> NodeEstimat
 
 
 def _with_size_of_either_argument(call: OverloadCall, part: NodeEstimate) -> NodeEstimate:
-    one, other = call.first, call.arguments[0]
-    size = None if one.size is None or other.size is None else one.size | other.size
-    return replace(part, size=size, entries=combined_entry_sizes(one.entries, other.entries), path=one.path)
+    first, second = call.first, call.arguments[0]
+    size = None if first.size is None or second.size is None else first.size | second.size
+    return replace(part, size=size, entries=combined_entry_sizes(first.entries, second.entries), path=first.path)
 
 
 def _with_size_of_string_conversion(call: OverloadCall, part: NodeEstimate) -> NodeEstimate:

@@ -191,8 +191,8 @@ def _estimate_selection(estimator: CostEstimator, node: Select) -> NodeEstimate:
     if node.optional:
         path = (*operand.path, node.field) if estimator.worst else ()
         return estimator.with_known_size(NodeEstimate(static, operand.cost + ONE, path=path))
-    counts = estimator.worst or operand.type.name == "map" or operand.type.kind == "object"
-    cost = operand.cost + ONE if counts else operand.cost
+    has_cost = estimator.worst or operand.type.name == "map" or operand.type.kind == "object"
+    cost = operand.cost + ONE if has_cost else operand.cost
     cost += _worst_case_path_cost(estimator, node.operand)
     return estimator.with_known_size(NodeEstimate(static, cost, path=(*operand.path, node.field)))
 
@@ -352,8 +352,13 @@ def _estimate_map_or_filter_step(
         value = estimator.estimate_with_variables(Ident(node.offset, node.variables[0]), variables)
     else:
         value = estimator.estimate_with_variables(node.arguments[-1], variables)
-    listed = NodeEstimate(Type("list"), value.cost + _LIST, ONE, EntrySizes("list", ONE, value.size_range))
-    step = NodeEstimate(listed.type, listed.cost + range_of_value(2), ONE, combined_entry_sizes(_EMPTY, listed.entries))
+    list_estimate = NodeEstimate(Type("list"), value.cost + _LIST, ONE, EntrySizes("list", ONE, value.size_range))
+    step = NodeEstimate(
+        list_estimate.type,
+        list_estimate.cost + range_of_value(2),
+        ONE,
+        combined_entry_sizes(_EMPTY, list_estimate.entries),
+    )
     if node.name != "filter" and len(node.arguments) == 1:
         return step
     test = estimator.estimate_with_variables(node.arguments[0], variables)
@@ -421,13 +426,13 @@ def _estimate_opt_map(estimator: CostEstimator, node: Macro) -> NodeEstimate:
 def _estimate_sort_by(estimator: CostEstimator, node: Macro, operand: NodeEstimate) -> NodeEstimate:
     # a binding of the operand, map() for the keys, and the sort
     static = estimator.checked.type_of(node)
-    again = estimator.with_known_size(replace(operand, cost=ONE, constant=None))
-    keys = _estimate_loop(estimator, node, again, "map", Type("list"))
+    of_known_size = estimator.with_known_size(replace(operand, cost=ONE, constant=None))
+    keys = _estimate_loop(estimator, node, of_known_size, "map", Type("list"))
     key = estimator.checked.type_of(node.arguments[-1])
-    every = [each for each in extended_lists.FUNCTIONS if each.name == "@sortByAssociatedKeys"]
+    all_overloads = [each for each in extended_lists.FUNCTIONS if each.name == "@sortByAssociatedKeys"]
     fitting = (DURATION, TIMESTAMP) if key == NULL else (key,)
-    overloads = [each for each in every if each.parameters[1].parameters[0] in fitting] or every
-    sorted_ = estimator.estimate_overloads("@sortByAssociatedKeys", overloads, static, [keys], again)
+    overloads = [each for each in all_overloads if each.parameters[1].parameters[0] in fitting] or all_overloads
+    sorted_ = estimator.estimate_overloads("@sortByAssociatedKeys", overloads, static, [keys], of_known_size)
     return replace(sorted_, cost=operand.cost + _NO_BINDING + sorted_.cost)
 
 

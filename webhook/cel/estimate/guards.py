@@ -51,11 +51,11 @@ class SizeGuards(Struct):
 
     def _number(self, node: Node) -> int:
         # parts with the same text share a number; each node gets its number once
-        known = self._number_of_node.get(id(node))
-        if known is None:
-            what = (type(node), _own_text(node), *[self._number(each) for each in children(node)])
-            known = self._number_of_node[id(node)] = self._numbers.setdefault(what, len(self._numbers))
-        return known
+        number = self._number_of_node.get(id(node))
+        if number is None:
+            identity = (type(node), _own_text(node), *[self._number(each) for each in children(node)])
+            number = self._number_of_node[id(node)] = self._numbers.setdefault(identity, len(self._numbers))
+        return number
 
 
 def _own_text(node: Node) -> object:

@@ -207,10 +207,12 @@ class PausingAuthorizer:
         unanswered: the reasons for missing decisions, each once.
     """
 
-    def __init__(self, known: Mapping[AuthorizationQuestion, AuthorizationDecision | str], most: int) -> None:
+    def __init__(
+        self, known_answers: Mapping[AuthorizationQuestion, AuthorizationDecision | str], max_questions: int
+    ) -> None:
         self.unanswered: dict[str, None] = {}
-        self._known = known
-        self._most = most
+        self._known_answers = known_answers
+        self._max_questions = max_questions
 
     def decide(self, question: AuthorizationQuestion) -> AuthorizationDecision:
         """Return the decision on an answered question.
@@ -219,14 +221,16 @@ class PausingAuthorizer:
             UnansweredQuestion: the question is new.
             EvaluationError: the question has no decision, or the review has asked too many questions.
         """
-        known = self._known.get(question)
-        if known is None:
-            if len(self._known) >= self._most:
-                raise self._note_unanswered(f"a review may ask {self._most} questions, and this review asks more")
+        answer = self._known_answers.get(question)
+        if answer is None:
+            if len(self._known_answers) >= self._max_questions:
+                raise self._note_unanswered(
+                    f"a review may ask {self._max_questions} questions, and this review asks more"
+                )
             raise UnansweredQuestion(question)
-        if isinstance(known, str):
-            raise self._note_unanswered(known)
-        return known
+        if isinstance(answer, str):
+            raise self._note_unanswered(answer)
+        return answer
 
     def _note_unanswered(self, because: str) -> EvaluationError:
         self.unanswered[because] = None

@@ -63,13 +63,13 @@ def traversal_cost(value: Any, deadline: Deadline) -> int:
     return 1
 
 
-def refuse_above_bound(count: int, most: int) -> None:
+def refuse_above_bound(count: int, bound: int) -> None:
     """Stop a call that would produce or compare too much.
 
     Raises:
-        BudgetExceeded: `count` exceeds `most`.
+        BudgetExceeded: `count` exceeds `bound`.
     """
-    if count > most:
+    if count > bound:
         raise BudgetExceeded(EXCEEDED)
 
 

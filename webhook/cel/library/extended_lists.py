@@ -156,13 +156,14 @@ def _go_sort_order_with_nan(deadline: Deadline, keys: list[float]) -> list[int]:
 
 def distinct(deadline: Deadline, values: list[Any]) -> list[Any]:
     """Return the first of each group of equal elements."""
-    seen = ValueSet(deadline, most=costs.MAX_ELEMENTS // 4)  # cel-go counts 2n² for n²/2 comparisons, so 4 for each
-    kept = []
+    # cel-go counts 2n² for n²/2 comparisons, so 4 for each
+    seen = ValueSet(deadline, max_elements=costs.MAX_ELEMENTS // 4)
+    distinct_values = []
     for value in deadline.charge_for_items(values):
         if value not in seen:
             seen.add_value(value)
-            kept.append(value)
-    return kept
+            distinct_values.append(value)
+    return distinct_values
 
 
 def reverse(deadline: Deadline, values: list[Any]) -> list[Any]:
@@ -206,8 +207,8 @@ def _ranks_of_texts(deadline: Deadline, texts: list[Any]) -> list[int]:
     # equal texts are compared once
     each_once = list(dict.fromkeys(deadline.charge_for_items(texts)))
     order = _sorted_indexes(deadline, each_once)
-    numbers = {each_once[place]: number for number, place in enumerate(deadline.charge_for_items(order))}
-    return [numbers[text] for text in deadline.charge_for_items(texts)]
+    ranks = {each_once[place]: number for number, place in enumerate(deadline.charge_for_items(order))}
+    return [ranks[text] for text in deadline.charge_for_items(texts)]
 
 
 def _sorted_indexes(deadline: Deadline, keys: list[Any]) -> list[int]:

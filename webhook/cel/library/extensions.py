@@ -150,17 +150,19 @@ def _as_signed_int64(value: int) -> int:
 
 
 def _min_or_max_overloads(name: str, short: str, pick: Callable[[Any, Any], Any]) -> tuple[Overload, ...]:
-    numbers = []
+    overloads = []
     for kind, number in _NUMBERS.items():
-        numbers.append(Overload(name, f"math_@{short}_{kind}", (number,), number, lambda value: value))
-        listed = list_of(number)
-        numbers.append(
-            Overload(name, f"math_@{short}_list_{kind}", (listed,), number, _create_min_or_max_of_list(short, pick))
+        overloads.append(Overload(name, f"math_@{short}_{kind}", (number,), number, lambda value: value))
+        number_list = list_of(number)
+        overloads.append(
+            Overload(
+                name, f"math_@{short}_list_{kind}", (number_list,), number, _create_min_or_max_of_list(short, pick)
+            )
         )
         for other, second in _NUMBERS.items():
             result = number if kind == other else DYN
-            numbers.append(Overload(name, f"math_@{short}_{kind}_{other}", (number, second), result, pick))
-    return tuple(numbers)
+            overloads.append(Overload(name, f"math_@{short}_{kind}_{other}", (number, second), result, pick))
+    return tuple(overloads)
 
 
 def _double_overload(name: str, result: Type, function: Callable[[float], Any]) -> Overload:

@@ -109,9 +109,9 @@ def _parse_precision(text: str, place: int) -> tuple[int | None, int]:
         raise FormatProblem(f"{prefix}could not find end of precision specifier")
     digits = text[place + 1 : end]
     if not digits or len(digits.lstrip("0")) > 19 or int(digits) >= 2**63:
-        why = "value out of range" if digits else "invalid syntax"
+        reason = "value out of range" if digits else "invalid syntax"
         raise FormatProblem(
-            f'{prefix}error while converting precision to integer: strconv.Atoi: parsing "{digits}": {why}'
+            f'{prefix}error while converting precision to integer: strconv.Atoi: parsing "{digits}": {reason}'
         )
     return int(digits), end
 

@@ -64,8 +64,12 @@ def fixed_notation(value: float, precision: int) -> str:
         return _NO_VERB
     if (special := _text_of_nan_or_infinity(value)) is not None:
         return special
-    kept = precision & 0xFFFF  # x/text stores the precision as int16 for rounding
-    text = f"{value:,.{min(kept, _MOST_DIGITS)}f}" if kept < 0x8000 else f"{_shortest_decimal(value):,}"
+    stored_precision = precision & 0xFFFF  # x/text stores the precision as int16 for rounding
+    text = (
+        f"{value:,.{min(stored_precision, _MOST_DIGITS)}f}"
+        if stored_precision < 0x8000
+        else f"{_shortest_decimal(value):,}"
+    )
     whole, _, fraction = text.partition(".")
     fraction = fraction.rstrip("0").ljust(precision & 0xFF, "0")  # x/text stores the precision as uint8 for padding
     if value == 0:

@@ -72,11 +72,11 @@ class ValueSet:
     cost limit.
     """
 
-    __slots__ = ("_buckets", "_comparisons", "_deadline", "_most")
+    __slots__ = ("_buckets", "_comparisons", "_deadline", "_max_elements")
 
-    def __init__(self, deadline: Deadline, values: Collection[Any] = (), most: int = MAX_ELEMENTS) -> None:
+    def __init__(self, deadline: Deadline, values: Collection[Any] = (), max_elements: int = MAX_ELEMENTS) -> None:
         self._deadline = deadline
-        self._most = most
+        self._max_elements = max_elements
         self._buckets: dict[Any, list[Any]] = {}
         self._comparisons = 0
         for value in deadline.charge_for_items(values):
@@ -92,6 +92,6 @@ class ValueSet:
     def __contains__(self, value: Any) -> bool:
         members = self._buckets.get(hash_bucket(value), ())
         self._comparisons += len(members)
-        refuse_above_bound(self._comparisons, self._most)
+        refuse_above_bound(self._comparisons, self._max_elements)
         deadline = self._deadline
         return any(are_equal_without_error(value, other, deadline) for other in deadline.charge_for_items(members))

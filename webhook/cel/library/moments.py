@@ -124,12 +124,12 @@ def zone_offset(seconds: int, name: str) -> int:
             if not _INTEGER.fullmatch(part):
                 raise EvaluationError(f'strconv.Atoi: parsing "{part}": invalid syntax')
         return (int(hours) * 60 + (-int(minutes) if name.startswith("-") else int(minutes))) * 60
-    where = time_zone(name)
-    if where is None:
+    zone = time_zone(name)
+    if zone is None:
         return 0
     # near the ends of datetime's range, the offset of a zone would overflow
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=max(-62_135_510_400, min(seconds, 253_402_214_400)))
-    offset = moment.astimezone(where).utcoffset()
+    offset = moment.astimezone(zone).utcoffset()
     return 0 if offset is None else offset.days * 86_400 + offset.seconds
 
 
@@ -195,8 +195,8 @@ def _whole_units_function(unit: int) -> Callable[[Duration], int]:
 def _time_part_overloads(
     name: str, words: str, implementation: Callable[..., int], zoned: str = ""
 ) -> tuple[Overload, ...]:
-    def part_in_zone(value: Any, where: Any) -> int:
-        return implementation(value, where)
+    def part_in_zone(value: Any, zone: Any) -> int:
+        return implementation(value, zone)
 
     suffix = zoned or f"timestamp_to_{words}_with_tz"
     return (

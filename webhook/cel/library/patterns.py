@@ -203,10 +203,10 @@ def _compile_within_memory(text: str, most_bytes: int, kind: type[Pattern] = Pat
     options.max_mem = most_bytes
     program = private_api.compiled_re2_program(text.encode("utf-8", "replace"), options)
     if not program.ok():
-        what, _, part = program.error().decode(errors="replace").partition(": ")
-        error = _NoMemoryError if what.startswith(_TOO_LARGE) else ValueError
-        raise error(f"error parsing regexp: {_GO_WORDING.get(what, what)}: `{part}`")
+        mistake, _, part = program.error().decode(errors="replace").partition(": ")
+        error = _NoMemoryError if mistake.startswith(_TOO_LARGE) else ValueError
+        raise error(f"error parsing regexp: {_GO_WORDING.get(mistake, mistake)}: `{part}`")
     if "\\C" in _ESCAPES.findall(text):  # any byte in RE2, unknown in Go
         raise ValueError("error parsing regexp: invalid escape sequence: `\\C`")
-    read = len(text) * _CHARACTER_BYTES + len(_COSTLY.findall(text)) * _COSTLY_BYTES
-    return kind(text, program, private_api.unanchored_flag(), most_bytes + read)
+    bytes_for_parsing = len(text) * _CHARACTER_BYTES + len(_COSTLY.findall(text)) * _COSTLY_BYTES
+    return kind(text, program, private_api.unanchored_flag(), most_bytes + bytes_for_parsing)

@@ -72,8 +72,8 @@ def raise_no_such_overload(name: str, *values: Any) -> NoReturn:
     if operands is None and name not in UNGUARDED:
         raise NoSuchOverload(f"no such overload: {name}({', '.join(map(type_name_in_error, values))})")
     if name == "flatten":  # this error has its own message
-        target, *given = map(_type_with_parameters, values)
-        raise NoSuchOverload(f"no such overload: {target}.flatten({', '.join(given)})")
+        target, *arguments = map(_type_with_parameters, values)
+        raise NoSuchOverload(f"no such overload: {target}.flatten({', '.join(arguments)})")
     raise no_such_overload_error(name, type(values[0]))
 
 

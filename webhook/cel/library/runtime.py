@@ -98,7 +98,7 @@ def _as_plain_map(value: Any) -> Any:
     # objects inside the value also become maps (objects.go ConvertToNative)
     if type(value) is list:
         return [_as_plain_map(each) for each in value]
-    return {field: _as_plain_map(inner) for field, inner in value.items()} if type(value) is Struct else value
+    return {field: _as_plain_map(item) for field, item in value.items()} if type(value) is Struct else value
 
 
 def _raise_no_such_key(key: Any) -> Any:
@@ -150,8 +150,8 @@ def append_optional_element(value: Any, target: list[Any]) -> None:
 def set_optional_entry(key: Any, value: Any, target: list[tuple[Any, Any]]) -> None:
     """Add the entry of {?key: value}, or remove an earlier entry if the optional has no value."""
     if type(value) is not Optional:
-        entry, given = format_key_for_message(key), format_key_for_message(value)
-        raise EvaluationError(f"cannot initialize optional entry '{entry}' from non-optional value {given}")
+        entry, value_text = format_key_for_message(key), format_key_for_message(value)
+        raise EvaluationError(f"cannot initialize optional entry '{entry}' from non-optional value {value_text}")
     if value.present:
         target.append((key, value.value))
     else:

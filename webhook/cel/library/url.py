@@ -299,11 +299,11 @@ def _parse_host(deadline: Deadline, scheme: str, text: str) -> str:
 
 
 def _parse_ip_literal(deadline: Deadline, text: str) -> str:
-    inner, bracket, port = text[1:].rpartition("]")
+    literal, bracket, port = text[1:].rpartition("]")
     if not bracket:
         raise BadUrl("missing ']' in host")
     _check_port(port)
-    address, percent, zone = inner.partition("%25")
+    address, percent, zone = literal.partition("%25")
     host = _decode_host_escapes(deadline, address)
     if percent:
         host += _decode_host_escapes(deadline, percent + zone, zone=True)
@@ -345,9 +345,9 @@ def _decode_escapes(deadline: Deadline, text: str, *, plus: bool = False) -> str
     return a2b_qp(escaped).decode("utf-8", "surrogateescape")
 
 
-def _encode_escapes(deadline: Deadline, text: str, kept: frozenset[str]) -> str:
+def _encode_escapes(deadline: Deadline, text: str, unescaped: frozenset[str]) -> str:
     return "".join(
-        character if character in kept else _percent_encoded(character)
+        character if character in unescaped else _percent_encoded(character)
         for piece in deadline.pieces(text)
         for character in piece
     )
@@ -357,12 +357,12 @@ def _percent_encoded(character: str) -> str:
     return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
-def _escaped_as_written(deadline: Deadline, plain: str, raw: str, kept: frozenset[str]) -> str:
+def _escaped_as_written(deadline: Deadline, plain: str, raw: str, unescaped: frozenset[str]) -> str:
     # `raw` if all its characters are allowed, otherwise `plain` with the usual escapes
-    allowed = kept | _KEPT_AS_WRITTEN
+    allowed = unescaped | _KEPT_AS_WRITTEN
     if raw and allowed.issuperset(chain.from_iterable(map(set, deadline.pieces(raw)))):
         return raw
-    return plain if plain == "*" and kept is _PATH else _encode_escapes(deadline, plain, kept)
+    return plain if plain == "*" and unescaped is _PATH else _encode_escapes(deadline, plain, unescaped)
 
 
 # ---- the library

@@ -33,9 +33,9 @@ class IssueList:
 
     def repeat_since(self, count: int) -> None:
         """Add the issues after the first `count` again."""
-        again = self.count - count
+        added = self.count - count
         self.kept += self.kept[count : count + _MOST_KEPT - len(self.kept)]
-        self.count += again
+        self.count += added
 
     def clear(self) -> None:
         self.count = 0
@@ -46,5 +46,5 @@ class IssueList:
 
     def as_error(self) -> CompileError:
         """Return the error with the kept issues, in order of line and column."""
-        listed = sorted(self.kept, key=lambda issue: (issue.line, issue.column))
-        return CompileError(self._source, tuple(listed), self.count)
+        issues = sorted(self.kept, key=lambda issue: (issue.line, issue.column))
+        return CompileError(self._source, tuple(issues), self.count)

@@ -44,8 +44,8 @@ def expand_macro(offset: int, name: str, target: Node | None, arguments: tuple[N
     if name == "sortBy" and isinstance(target, Literal | MapNode | StructNode):
         text = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
         raise MacroError(text, target.offset)
-    one = name in _ONE_VARIABLE or (len(arguments) == 2 and not name.startswith("transform"))
-    names = tuple(_variable_name(name, argument) for argument in arguments[: 1 if one else 2])
+    has_one_variable = name in _ONE_VARIABLE or (len(arguments) == 2 and not name.startswith("transform"))
+    names = tuple(_variable_name(name, argument) for argument in arguments[: 1 if has_one_variable else 2])
     if len(names) == 2 and names[0] == names[1]:
         raise MacroError(f"duplicate variable name: {names[0]}", arguments[1].offset)
     if name not in ("optMap", "optFlatMap", "bind"):
@@ -70,8 +70,8 @@ def _greatest_or_least_call(offset: int, name: str, target: Node, arguments: tup
     if not arguments:
         raise MacroError(f"math.{name}() requires at least one argument", target.offset)
     if len(arguments) == 1:
-        listed = arguments[0].elements if isinstance(arguments[0], ListNode) else arguments
-        if not listed or not all(map(_may_be_number, listed)):
+        values = arguments[0].elements if isinstance(arguments[0], ListNode) else arguments
+        if not values or not all(map(_may_be_number, values)):
             raise MacroError(f"math.{name}() invalid single argument value", arguments[0].offset)
         return Call(offset, name, target, arguments)
     for argument in arguments:

@@ -247,8 +247,8 @@ class _Parser:
         frame = self._frame
         if frame.is_reading_branch():
             frame.reduce_operators(0)
-            where, condition, _ = frame.conditions[-1]
-            frame.conditions[-1] = (where, condition, frame.operands.pop())
+            question_offset, condition, _ = frame.conditions[-1]
+            frame.conditions[-1] = (question_offset, condition, frame.operands.pop())
             self._depth += 1
             self._check_nesting_depth()
         elif frame.is_reading_key():
@@ -349,9 +349,9 @@ class _Parser:
             self._issues.report_of_all(CompileIssue(f"expression recursion limit exceeded: {DEPTH_LIMIT}", -1, -1))
             raise _SyntaxError
 
-    def _require_optional_syntax(self, what: str, offset: int) -> None:
+    def _require_optional_syntax(self, syntax: str, offset: int) -> None:
         if not self._environment.has_optional_syntax:
-            self._report_issue(f"unsupported syntax {what}", offset)
+            self._report_issue(f"unsupported syntax {syntax}", offset)
 
     def _report_issue(self, message: str, offset: int) -> None:
         self._issues.report(message, offset)
@@ -373,8 +373,8 @@ class _Parser:
         seen = "." if kind == END else self._source[offset : self._offsets[self._next] + len(text)]
         self._fail_at_token(f"no viable alternative at input '{seen}'")
 
-    def _fail_for_missing_token(self, what: str) -> NoReturn:
-        self._fail_at_token(missing_token_error(what, self._kinds[self._next], self._texts[self._next]))
+    def _fail_for_missing_token(self, expected: str) -> NoReturn:
+        self._fail_at_token(missing_token_error(expected, self._kinds[self._next], self._texts[self._next]))
 
     def _fail_for_unexpected_token(self) -> NoReturn:
         frame, kind = self._frame, self._kinds[self._next]
@@ -428,9 +428,9 @@ def operand_expected_error(frame: BracketFrame, text: str, follows: str, *, is_o
     return f"{_token_fault_word(is_extraneous=follows in STARTING)} input '{text}' expecting {{{expected}}}"
 
 
-def missing_token_error(what: str, kind: str, text: str) -> str:
-    """Return the error for a token where `what` is expected."""
-    return f"missing {what} at '{text}'" if kind in STARTING else f"mismatched input '{text}' expecting {what}"
+def missing_token_error(expected: str, kind: str, text: str) -> str:
+    """Return the error for a token in place of the expected token."""
+    return f"missing {expected} at '{text}'" if kind in STARTING else f"mismatched input '{text}' expecting {expected}"
 
 
 def unexpected_token_error(frame: BracketFrame, kind: str, text: str, *, is_extraneous: bool) -> str:

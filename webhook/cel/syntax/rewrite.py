@@ -68,12 +68,12 @@ def macro_bound_names(tree: Node) -> frozenset[str]:
     return frozenset(name for node in all_nodes(tree) if isinstance(node, Macro) for name in node.variables)
 
 
-def replace_nodes(node: Node, given: Callable[[Node], Node | None]) -> Node:
-    """Return a tree in which the results of `given` replace nodes. Nodes inside a replacement are not replaced."""
-    replacement = given(node)
+def replace_nodes(node: Node, replacement_of: Callable[[Node], Node | None]) -> Node:
+    """Return a tree in which results of `replacement_of` replace nodes. Nodes inside a replacement are not replaced."""
+    replacement = replacement_of(node)
     if replacement is not None:
         return replacement
-    return with_children(node, tuple([replace_nodes(child, given) for child in children(node)]))
+    return with_children(node, tuple([replace_nodes(child, replacement_of) for child in children(node)]))
 
 
 def with_children(node: Node, parts: tuple[Node, ...]) -> Node:
@@ -130,29 +130,29 @@ class VariableInliner:
         self._written = 0
         return self._inline_with_bound_names(node, _NONE)
 
-    def _inline_with_bound_names(self, node: Node, known: frozenset[str]) -> Node:
+    def _inline_with_bound_names(self, node: Node, bound: frozenset[str]) -> Node:
         # the variables in `known` are already bound
         self._written += 1
         if self._written > _MOST:
             raise RewriteTooLong
         needed = self._certainly_needed_variables(node)
-        chosen = [name for name in self._definitions if name in needed and name not in known]
+        chosen = [name for name in self._definitions if name in needed and name not in bound]
         values = []
         for name in chosen:
-            values.append(self._inline_children(self._definitions[name], known))
-            known |= {name}
-        body = self._inline_children(node, known)
+            values.append(self._inline_children(self._definitions[name], bound))
+            bound |= {name}
+        body = self._inline_children(node, bound)
         for name, value in zip(reversed(chosen), reversed(values), strict=True):
             body = bind_value_to_name(self._local[name], value, body)
         return body
 
-    def _inline_children(self, node: Node, known: frozenset[str]) -> Node:
+    def _inline_children(self, node: Node, bound: frozenset[str]) -> Node:
         name = variable_read_by(node)
-        if name in known:
+        if name in bound:
             return Ident(node.offset, self._local[name])
         lazy = _lazy_child_indexes(node)
         parts = [
-            self._inline_with_bound_names(child, known) if index in lazy else self._inline_children(child, known)
+            self._inline_with_bound_names(child, bound) if index in lazy else self._inline_children(child, bound)
             for index, child in enumerate(children(node))
         ]
         return with_children(node, tuple(parts))
