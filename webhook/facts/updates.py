@@ -13,9 +13,10 @@ ray-project/kuberay@feeaf72f ray-operator/controllers/ray.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import FieldPath
@@ -26,6 +27,7 @@ from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.nodes.node_offers import (
     CLASS_LOOKUPS,
     NODE_LOOKUPS,
+    PodNeeds,
     PodsAndNodes,
     known_offers,
     needs_of_pod,
@@ -37,7 +39,7 @@ from webhook.facts.pods.node_sources import first_node_without_amounts, source_o
 from webhook.facts.subject import Check, Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
-from webhook.rules.rule import RuleGroup
+from webhook.rules.rule import Rule, RuleGroup
 from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted
 from webhook.typed.autoscaling import HorizontalPodAutoscaler, ScaledObject, ScaledObjectSpec
@@ -135,8 +137,14 @@ _DEFAULT: Final = "25%"
 _HUNDRED: Final = 100
 _SCALED: Final = {"Deployment": Deployment.gvk, "StatefulSet": GroupVersionKind("apps", "v1", "StatefulSet")}
 """The kinds that autoscalers scale and that this module checks (commands/audit_index.py keeps these in audits)."""
+_KEDA_MOST: Final = 100
+"""The default of maxReplicaCount: kedacore/keda apis/keda/v1alpha1/scaledobject_types.go defaultHPAMaxReplicas."""
+_AUTOSCALER_CLASS: Final = "serving.kserve.io/autoscalerClass"
+_NO_AUTOSCALER: Final = ("none", "external")
+"""Classes for which KServe creates no autoscaler."""
 SCALED_LOOKUPS: Final = (
-    *(interest_in_fields(kind, "spec.replicas", "spec.template") for kind in _SCALED.values()),
+    *(interest_in_fields(kind, "spec.replicas", "spec.template") for kind in (*_SCALED.values(), Rollout.gvk)),
+    interest_in_fields(LeaderWorkerSet.gvk, "spec.leaderWorkerTemplate"),
     interest_in_fields(HorizontalPodAutoscaler.gvk, "spec.scaleTargetRef"),
 )
 """The look-ups of audits. A server does not look these kinds up: a cluster has many objects of these kinds, and a
@@ -346,19 +354,118 @@ def _allows_no_eviction(spec: PodDisruptionBudgetSpec, replicas: int) -> bool:
     return least is not None and least >= replicas
 
 
+class Scaling(NamedTuple):
+    """The most replicas that an autoscaler may create.
+
+    Args:
+        most: the number of replicas.
+        at: the field with this number.
+        is_written: whether the field is set; otherwise the number is the default.
+        what: `pod`, or `group` for a LeaderWorkerSet.
+        parts: what each pod of a replica needs, and how many pods of this kind a replica has.
+    """
+
+    most: int
+    at: FieldPath
+    is_written: bool
+    what: str
+    parts: tuple[tuple[PodNeeds, int], ...]
+
+    @property
+    def devices(self) -> Mapping[str, int]:
+        """Return the devices of one replica."""
+        counts = Counter[str]()
+        for needs, count in self.parts:
+            counts.update({name: amount * count for name, amount in needs.devices.items()})
+        return counts
+
+    def problem(self, rule: Rule, but: str, replicas: int, other_fix: str) -> Problem:
+        """Return the problem of an autoscaler that may create more replicas than `replicas`."""
+        value = f"is {self.most}" if self.is_written else f"is not set, so it is {self.most}"
+        message = f"{value}, but {but} {replicas} of these {self.what}s"
+        return rule.problem(self.at, message, f"set {self.at[-1]} {replicas}, or {other_fix}")
+
+
+def scaling_of_autoscaler(subject: Subject) -> Scaling | None:
+    """Return what a HorizontalPodAutoscaler, a ScaledObject of KEDA or an InferenceService may create; None if the
+    scaled pods or the most replicas are not known. Call it through `Subject.once`.
+    """
+    match subject.group_kind:
+        case ("autoscaling", _):
+            of_pods = subject.typed(HorizontalPodAutoscaler).spec
+            kind, name, at = of_pods.scale_target_ref.kind, of_pods.scale_target_ref.name, of_pods.path("maxReplicas")
+            most, is_written = of_pods.max_replicas, True
+        case ("keda.sh", _):
+            scaled = subject.typed(ScaledObject).spec
+            kind, name = scaled.scale_target_ref.kind or "Deployment", scaled.scale_target_ref.name
+            at, most, is_written = scaled.path("maxReplicaCount"), scaled.max_replica_count, True
+            if not (scaled.has("maxReplicaCount") or scaled.is_omitted("maxReplicaCount")):
+                most, is_written = _KEDA_MOST, False
+        case _:
+            return _scaling_of_inference_service(subject)
+    parts = _parts_of_replica(kind, name, subject.cluster_view())
+    what = "group" if kind == LeaderWorkerSet.gvk.kind else "pod"
+    return Scaling(most, at, is_written, what, parts) if most and parts else None
+
+
+def _scaling_of_inference_service(subject: Subject) -> Scaling | None:
+    """Return what the autoscaler may create that KServe makes for the predictor in Standard mode.
+
+    Source: kserve/kserve@0217bdab pkg/controller/v1beta1/inferenceservice/reconcilers/hpa/hpa_reconciler.go.
+    """
+    service = subject.typed(InferenceService)
+    predictor, annotations = service.spec.predictor, service.metadata.annotations
+    mode = service.status.deployment_mode or annotations.get(_MODE, "")
+    if mode not in _STANDARD_MODES or annotations.get(_AUTOSCALER_CLASS) in _NO_AUTOSCALER:
+        return None
+    using = [each for each in subject.once(read_device_workload).device_pods if each.podset.path == predictor.at]
+    if len(using) != 1 or not predictor.max_replicas or predictor.has("workerSpec"):
+        return None
+    needs = needs_of_pod(using[0].spec, subject.cluster_view())
+    return Scaling(predictor.max_replicas, predictor.path("maxReplicas"), True, "pod", ((needs, 1),))
+
+
+def _parts_of_replica(kind: str, name: str, view: ClusterView) -> tuple[tuple[PodNeeds, int], ...]:
+    """Return the needs and the number of the pods of one replica; () if the replicas are not known."""
+    kinds = {**_SCALED, Rollout.gvk.kind: Rollout.gvk, LeaderWorkerSet.gvk.kind: LeaderWorkerSet.gvk}
+    if kind not in kinds:
+        return ()
+    reading = ReadingContext(view.deadline)
+    scaled = view.get_without_noting(kinds[kind], view.namespace, name)
+    if kind != LeaderWorkerSet.gvk.kind:
+        return ((needs_of_pod(Deployment.of(scaled, (), reading).spec.template.spec, view), 1),)
+    group = LeaderWorkerSet.of(scaled, (), reading).spec.leader_worker_template
+    if not group.has_known_size:
+        return ()
+    of_workers = needs_of_pod(group.worker_template.spec, view)
+    if not group.leader_template:
+        return ((of_workers, group.size),)
+    return ((needs_of_pod(group.leader_template.spec, view), 1), (of_workers, group.size - 1))
+
+
 def check_autoscaler(subject: Subject) -> Iterator[Problem]:
-    """Report a HorizontalPodAutoscaler with a maximum above the number of pods that the nodes have devices for."""
-    spec = subject.typed(HorizontalPodAutoscaler).spec
-    target = spec.scale_target_ref
-    return _check_maximum(subject, target.kind, target.name, spec.max_replicas, spec.path("maxReplicas"))
+    """Report an autoscaler with a maximum above the number of replicas that the nodes have devices for."""
+    view, scaling = subject.cluster_view(), subject.once(scaling_of_autoscaler)
+    nodes = view.list_visible_json(Node.gvk) if view.is_whole(Node.gvk) else ()
+    if scaling is None or not scaling.devices or not nodes or source_of_new_nodes(view):
+        return
+    if first_node_without_amounts(IdentityKey(nodes)):
+        return
+    offers, using = known_offers(view), [(needs, count) for needs, count in scaling.parts if needs.devices and count]
+    of_parts = [sum(needs.pods_on(each) for each in offers if needs.fits(each)) // count for needs, count in using]
+    fitting = [each for each in offers if any(needs.fits(each) for needs, _ in using)]
+    of_devices = [
+        sum(each.amounts.get(name, 0) for each in fitting) // amount for name, amount in scaling.devices.items()
+    ]
+    capacity = min((*of_parts, *of_devices))
+    if 0 < capacity < scaling.most:
+        yield scaling.problem(SCALING, "the nodes have devices for", capacity, "add nodes")
 
 
 def check_scaled_object(subject: Subject) -> Iterator[Problem]:
-    """Report a ScaledObject of KEDA with a maximum above the number of pods that the nodes have devices for."""
+    """Report what KEDA refuses in a ScaledObject, and triggers that never act."""
     spec = subject.typed(ScaledObject).spec
-    target, at = spec.scale_target_ref, spec.path("maxReplicaCount")
-    kind = target.kind or "Deployment"
-    yield from _check_maximum(subject, kind, target.name, spec.max_replica_count, at)
+    kind = spec.scale_target_ref.kind or "Deployment"
     yield from _check_triggers(subject, spec, kind)
     yield from _check_least(spec, kind)
     yield from _check_other_autoscaler(subject, spec, kind)
@@ -425,21 +532,6 @@ def _is_counted_without_request(container: Container, resource: str, name: str) 
     return name in ("", container.name) and resource not in resources.requests and resource not in resources.limits
 
 
-def _check_maximum(subject: Subject, kind: str, name: str, most: int | None, at: FieldPath) -> Iterator[Problem]:
-    view = subject.cluster_view()
-    nodes = view.list_visible_json(Node.gvk) if view.is_whole(Node.gvk) else ()
-    if kind not in _SCALED or not most or not nodes or source_of_new_nodes(view):
-        return
-    scaled = view.get_without_noting(_SCALED[kind], view.namespace, name)
-    needs = needs_of_pod(Deployment.of(scaled, (), ReadingContext(view.deadline)).spec.template.spec, view)
-    if not needs.devices or first_node_without_amounts(IdentityKey(nodes)):
-        return
-    capacity = sum(needs.pods_on(offer) for offer in known_offers(view) if needs.fits(offer))
-    if 0 < capacity < most:
-        message = f"is {most}, but the nodes have devices for {capacity} of these pods"
-        yield SCALING.problem(at, message, f"set {at[-1]} {capacity}, or add nodes")
-
-
 _NODES: Final = (*NODE_LOOKUPS, *CLASS_LOOKUPS, *NODE_POOL_LOOKUPS)
 _UPDATED: Final = frozenset(
     (
@@ -451,12 +543,17 @@ _UPDATED: Final = frozenset(
     )
 )
 _BUDGETS: Final = frozenset((("policy", "PodDisruptionBudget"),))
-_AUTOSCALERS: Final = frozenset((("autoscaling", "HorizontalPodAutoscaler"),))
+SCALED_OBJECTS: Final = frozenset((("keda.sh", "ScaledObject"),))
+AUTOSCALERS: Final = SCALED_OBJECTS | {
+    ("autoscaling", "HorizontalPodAutoscaler"),
+    ("serving.kserve.io", "InferenceService"),
+}
+"""Kinds that scale pods. KServe creates an autoscaler for an InferenceService."""
 _check: Final = partial(Check, group="update", lookups_of_audits=SCALED_LOOKUPS)
 
 CHECKS: Final = (
     Check(group="update", run=check_updates, kinds=_UPDATED, lookups=_NODES, of_made_objects=False),
     _check(run=check_budget, kinds=_BUDGETS),
-    _check(run=check_autoscaler, kinds=_AUTOSCALERS, lookups=_NODES),
-    _check(run=check_scaled_object, kinds=frozenset((("keda.sh", "ScaledObject"),)), lookups=_NODES),
+    _check(run=check_autoscaler, kinds=AUTOSCALERS, lookups=_NODES),
+    _check(run=check_scaled_object, kinds=SCALED_OBJECTS, lookups=_NODES),
 )

@@ -50,6 +50,7 @@ from webhook.facts.pods.pod_requests import (
     format_thousandths_with_resource_name,
 )
 from webhook.facts.subject import Check, Subject
+from webhook.facts.updates import AUTOSCALERS, SCALED_LOOKUPS, scaling_of_autoscaler
 from webhook.facts.volcano_objects.types import CronJob, Job
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
@@ -129,6 +130,12 @@ UNSET_AMOUNT: Final = NAMESPACE_QUOTA.rule(
     ),
     function="enforcePodContainerConstraints",
 )
+SCALING: Final = NAMESPACE_QUOTA.rule(
+    "namespace-quota/autoscaler",
+    title="An autoscaler may create more pods than the ResourceQuota allows devices for",
+    why="The API server refuses the additional pods, and the autoscaler still counts them.",
+    level="advice",
+)
 QUOTA_LOOKUPS: Final = (interest_in_fields(ResourceQuota.gvk, "spec.hard", "spec.scopes", "spec.scopeSelector"),)
 _OF_QUOTAS: Final = (PORTABLE_NAME, f"requests.{PORTABLE_NAME}", f"limits.{PORTABLE_NAME}")
 _REQUIRED: Final[Mapping[str, tuple[str, str]]] = {
@@ -188,6 +195,26 @@ def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
     """
     if _pods_with_devices(subject):
         yield from problems_of_quotas(subject)
+
+
+def check_autoscaler_in_quota(subject: Subject) -> Iterator[Problem]:
+    """Report an autoscaler with a maximum above the number of replicas that a ResourceQuota allows devices for."""
+    scaling, view = subject.once(scaling_of_autoscaler), subject.cluster_view()
+    if scaling is None or not scaling.devices or not view.namespace:
+        return
+    allowed = [
+        (amount.value() // count, quota)
+        for quota in view.list_typed(ResourceQuota, view.namespace)
+        for name, count in scaling.devices.items()
+        if not quota.spec.has_scopes
+        and (amount := quantity.read_quantity_or_none(quota.spec.hard.get(f"requests.{name}"))) is not None
+    ]
+    if not allowed:
+        return
+    replicas, quota = min(allowed, key=lambda each: each[0])
+    if 0 < replicas < scaling.most:
+        allows = f"ResourceQuota `{quota.name}`{view.file_of_object_as_text(quota.json)} of the namespace allows"
+        yield scaling.problem(SCALING, f"{allows} devices for", replicas, "ask the administrator to raise the quota")
 
 
 def _pods_with_devices(subject: Subject) -> list[DevicePods]:
@@ -479,6 +506,13 @@ CHECKS: Final = (
         kinds=PLACED,
         lookups=(*LIMIT_RANGE_LOOKUPS, *KUEUE_LOOKUPS),
         of_made_objects=False,
+    ),
+    Check(
+        group="namespace-quota",
+        run=check_autoscaler_in_quota,
+        kinds=AUTOSCALERS,
+        lookups=(*QUOTA_LOOKUPS, *LIMIT_RANGE_LOOKUPS),
+        lookups_of_audits=SCALED_LOOKUPS,
     ),
     Check(group="gpu-quota", run=check_portable_gpu_in_quota, kinds=_QUOTAS),
     Check(group="gpu-quota", run=check_portable_gpu_in_limit_range, kinds=_LIMIT_RANGES),
