@@ -39,6 +39,7 @@ DEVICES_IN_FILES = {
     ("apps", "DaemonSet"),
     ("apps", "StatefulSet"),
     ("autoscaling", "HorizontalPodAutoscaler"),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
 }
 """Objects of files about sharing of devices, classes of nodes, configurations of device plugins and model servers, pods
