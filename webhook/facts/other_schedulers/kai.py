@@ -382,7 +382,7 @@ def _missing_queue_problem(pods: KaiPods, name: str, subject: Subject) -> Proble
     key, path = queue_label(view), pods.locate("metadata", "labels")
     old = labels.get(_OLD_LABEL) or subject.metadata.labels.get(_OLD_LABEL, "")
     if old and name == _DEFAULT_QUEUE:
-        message = f"KAI does not read `{_OLD_LABEL}`, so the pods go to {name}, which does not exist"
+        message = f"KAI does not read `{_OLD_LABEL}` since 0.6, so the pods go to {name}, which does not exist"
         return QUEUE.problem(path, message, f"label the pods `{key}: {old}`")
     of_cron_job = subject.metadata.labels.get(key, "") if subject.group_kind == CRON_JOB else ""
     if of_cron_job and name == _DEFAULT_QUEUE:
