@@ -385,17 +385,22 @@ def _check_node_of_vgpu(pods: DevicePods) -> Iterator[Problem]:
 
 
 def _check_combination(container: Container, names: AbstractSet[str], pods: DevicePods) -> Iterator[Problem]:
-    """Yield GPU resources of Koordinator that no release combines: a whole GPU together with other resources, and
-    cores without memory.
+    """Yield GPU resources of Koordinator that no release combines: a whole GPU together with other resources, two
+    amounts of memory, and cores or shared GPUs without memory.
     """
-    parts = sorted(names & {_KOORDINATOR_CORES, *_KOORDINATOR_MEMORY})
+    memory = sorted(names & {*_KOORDINATOR_MEMORY})
+    parts = sorted(names & {_KOORDINATOR_CORES, _KOORDINATOR_SHARED, *_KOORDINATOR_MEMORY})
     whole = sorted(names & {_HAMI_GPU, _KOORDINATOR[0]})
+    others = names - {*parts, *whole}
     message = ""
     if len(whole) > 1 or (whole and parts):
         message = f"requests {' and '.join((*whole, *parts))}, which Koordinator does not combine"
         fix = "request only one of these"
-    elif parts == [_KOORDINATOR_CORES] and not any(name.startswith("koordinator.sh/gpu") for name in names - {*parts}):
-        message = f"requests {_KOORDINATOR_CORES} without an amount of memory, which Koordinator rejects"
+    elif len(memory) > 1:
+        message = f"requests {' and '.join(memory)}, which Koordinator does not combine"
+        fix = "request only one of these"
+    elif parts and not memory and not any(name.startswith(_KOORDINATOR[0]) for name in others):
+        message = f"requests {' and '.join(parts)} without an amount of memory, which Koordinator rejects"
         fix = f"add {_KOORDINATOR_MEMORY[0]}"
     if message:
         path = pods.locate(path_of_amount(container, (whole or parts)[0]))
