@@ -122,6 +122,7 @@ _PER_NODE, _PROCESSES = "spec.trainer.resourcesPerNode", "spec.trainer.numProcPe
 _GPU_IMAGE: Final = re.compile(r"(^|[-_:/.])(cuda|rocm)")
 NOT_READ: Final = ("jax", "plain", "none")
 """Plugins that do not read numProcPerNode."""
+_WORDS: Final = ("auto", "cpu", "gpu")
 _BY_RUNTIME: Final = ("mpi", "flux")
 """Plugins with their own numProcPerNode in the runtime."""
 
@@ -222,15 +223,21 @@ def _is_process_count_right(job: MergedTrainJob) -> bool:
 
 def check_processes_per_gpu(job: MergedTrainJob, gpus: int) -> Iterator[Problem]:
     """Yield a number of processes that differs from the number of GPUs."""
-    count = job.processes.count
-    if not job.trainer.has("numProcPerNode") or not count or count < 1 or gpus == 0:
+    count, written = job.processes.count, job.trainer.num_proc_per_node
+    if written is None or _is_text_refused(job, written) or not count or count < 1 or gpus == 0:
         return
     if job.plugin not in (*NOT_READ, "xgboost") and count != gpus:
         more = "processes without a GPU of their own fail or share a GPU"
         idle = more if count > gpus else "the other GPUs stay idle"
         gpus_text = f"{gpus} GPUs" if gpus > 1 else "one GPU"
         message = f"differs from the {gpus_text} of a node, so {idle}"
-        yield PROCESSES_PER_GPU.problem(_PROCESSES, message, f"set {gpus}", job.processes.per_node)
+        yield PROCESSES_PER_GPU.problem(_PROCESSES, message, f"set {gpus}", written)
+
+
+def _is_text_refused(job: MergedTrainJob, written: int | str) -> bool:
+    """Return whether numProcPerNode is a text that the release does not accept."""
+    is_word = read_whole_number(written) is None
+    return isinstance(written, str) and (job.release >= NUMBERS_ONLY or (is_word and written not in _WORDS))
 
 
 def check_ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
@@ -319,7 +326,7 @@ def validate_processes(job: MergedTrainJob) -> Iterator[Problem]:
 
 def _check_num_proc_word(job: MergedTrainJob, per_node: str) -> Iterator[Problem]:
     """Yield a word for numProcPerNode that the plugin of 2.0 and 2.1 rejects."""
-    words = {"torch": ("auto", "cpu", "gpu"), "mpi": ()}.get(job.plugin, (per_node,))
+    words = {"torch": _WORDS, "mpi": ()}.get(job.plugin, (per_node,))
     if per_node not in words:
         allowed = "a whole number, auto, cpu or gpu" if words else "a whole number"
         message = f"must be {allowed} for the {job.plugin} plugin of Trainer {release_as_text(job.release)}"
