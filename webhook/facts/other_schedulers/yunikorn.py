@@ -162,11 +162,12 @@ def _check_group_of_pods(
     spec = pods.template.spec
     requests = quota_requests_of_pod(spec, requests_of_containers(spec, NamespaceLimits()), {})
     reserved = amounts_in_thousandths(group.json.get("minResource") or {})
-    for resource, amount in requests.items():
-        if amount > reserved.get(resource, 0):
-            less = f"minResource of group {name} has less `{resource}` than a pod requests"
-            message = f"{less}, so YuniKorn reserves nothing for the pod"
-            yield SMALLER.problem(pods.annotation(_NAME), message, f"add `{resource}` of one pod to minResource")
+    smaller = [f"`{resource}`" for resource, amount in requests.items() if amount > reserved.get(resource, 0)]
+    if smaller:
+        of_pod = " and ".join(smaller)
+        less = f"minResource of group {name} has less {of_pod} than a pod requests"
+        message = f"{less}, so YuniKorn reserves nothing for the pod"
+        yield SMALLER.problem(pods.annotation(_NAME), message, f"add {of_pod} of one pod to minResource")
     missing = [field for field in _PLACEMENT if spec.json.get(field) and not group.json.get(field)]
     if missing:
         message = f"group {name} has no {missing[0]}, so its placeholders {_PLACEMENT[missing[0]]}"
