@@ -190,7 +190,7 @@ def advise_always_pull_of_image_digests(subject: Subject) -> Iterator[Problem]:
 _ADVICE: Final = (
     restarts.advise_job_policies,
     restarts.advise_gang_restarts,
-    restarts.advise_ray_start,
+    restarts.advise_containers_that_end,
     advise_tolerations,
     advise_bare_pods,
     advise_reused_claims_of_single_pods,

@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from webhook.apimachinery.images import parse_image_name
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.facts.command_lines.command import cached_launch_of_container, node_count_range_of_launch
 from webhook.facts.device_failures.types import DEVICE_FAILURES, IS_TEST, RUNS_TEST, VolcanoJobOrTask
@@ -71,6 +72,16 @@ RAY_START: Final = DEVICE_FAILURES.rule(
     ),
     source="ray-project/ray python/ray/scripts/scripts.py",
     function="start",
+    fails="start",
+)
+NO_PROGRAM: Final = DEVICE_FAILURES.rule(
+    "device-failures/no-program",
+    title="The image has only a shell, which ends at once",
+    why=(
+        "The images nvidia/cuda start a shell. The container has no terminal and no input, so the shell ends, and the "
+        "kubelet starts the container again and again."
+    ),
+    source="https://gitlab.com/nvidia/container-images/cuda entrypoint.d and nvidia_entrypoint.sh",
     fails="start",
 )
 FAIL_INDEX: Final = DEVICE_FAILURES.rule(
@@ -135,6 +146,8 @@ _RAY_START: Final = re.compile(
     r"\A(?:(?:/\S{1,40}/)?(?:ba|da)?sh -[a-z]{0,3}c (?:--? )?)?(?:exec )?(?:/\S{1,40}/)?ray start\b"
 )
 """A command line that begins with `ray start`."""
+_WITHOUT_PROGRAM: Final = frozenset(("nvidia/cuda", "nvcr.io/nvidia/cuda"))
+"""Images whose only program is a shell."""
 _STAYS: Final = re.compile(r"--block|[;&|\n`]|\$\(")
 """Texts in a command line after which the container stays, or that may add an option or another command."""
 
@@ -166,13 +179,19 @@ def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
     yield from advise_job_set_restarts(subject) if at is None else _check_missing_event_policies(at, training, subject)
 
 
-def advise_ray_start(subject: Subject) -> Iterator[Problem]:
-    """Warn of a server that only runs `ray start` without --block, so that its container ends at once."""
+def advise_containers_that_end(subject: Subject) -> Iterator[Problem]:
+    """Warn of a server whose container ends at once: after `ray start` without --block, or a shell without a command."""
     for pods in subject.once(read_device_workload).device_pods if subject.group_kind in SERVING else ():
         for container in pods.containers:
             if container.runs(_RAY_START) and not container.runs(_STAYS):
                 message = "runs `ray start` without --block, so the container ends at once and restarts for ever"
                 yield RAY_START.problem(pods.locate(container.at), message, "add --block", words=("start",))
+            name = parse_image_name(container.image).short_name
+            is_waiting = container.has("stdin") or container.has("tty")
+            if name in _WITHOUT_PROGRAM and not container.words and not is_waiting:
+                message = f"runs the shell of {name}, which ends at once without a command, so the container restarts"
+                fix = "set a command that keeps running, such as [sleep, infinity]"
+                yield NO_PROGRAM.problem(pods.locate(container.at), f"{message} for ever", fix)
 
 
 def _trains_as_fixed_group(pods: DevicePods, subject: Subject) -> bool:
