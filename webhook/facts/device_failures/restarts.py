@@ -180,7 +180,7 @@ def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_containers_that_end(subject: Subject) -> Iterator[Problem]:
-    """Warn of a server whose container ends at once: after `ray start` without --block, or a shell without a command."""
+    """Warn of a server whose container ends at once: after `ray start` without --block, or as a shell without input."""
     for pods in subject.once(read_device_workload).device_pods if subject.group_kind in SERVING else ():
         for container in pods.containers:
             if container.runs(_RAY_START) and not container.runs(_STAYS):
