@@ -460,7 +460,10 @@ def findings_in(capsys, *arguments):
 
 
 @pytest.fixture(
-    params=["platform/upstream", "platform/vendor", "third_party", "platform/kustomize", "common", "platform/contrib"]
+    params=[
+        *("platform/upstream", "platform/vendor", "third_party", "platform/kustomize"),
+        *("common", "platform/contrib", "platform/docs"),
+    ]
 )
 def copied(request, tmp_path, monkeypatch):
     """Write a copy of another project with two mistakes, and a file of the user with one of these mistakes."""
@@ -470,7 +473,7 @@ def copied(request, tmp_path, monkeypatch):
     write(tmp_path, a=OLD % "own")
     if request.param.endswith("kustomize"):
         write(tmp_path / "platform", kfctl=KFDEF)
-    if request.param.endswith(("common", "contrib")):
+    if request.param.endswith(("common", "contrib", "docs")):
         roles = tmp_path / request.param / ".." / "common" / "kubeflow-roles"
         roles.mkdir(parents=True)
         write(roles, roles="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: roles}\n")
@@ -482,8 +485,8 @@ def project_of(folder):
     """Return the project of a copy, and the command that shows its mistakes."""
     if folder == "common":
         return "kubeflow/manifests, or run `claimgate audit common`"
-    if folder == "platform/contrib":
-        return "kubeflow/manifests, or run `claimgate audit platform/common platform/contrib`"
+    if folder in ("platform/contrib", "platform/docs"):
+        return f"kubeflow/manifests, or run `claimgate audit platform/common {folder}`"
     return f"the project that `{folder}` copies, or run `claimgate audit {folder}`"
 
 
@@ -512,6 +515,25 @@ def test_the_fix_of_a_single_mistake_of_a_copy_is_named(copied, capsys):
     assert told["findings"][1]["fix"] == (
         f"take a newer release of {project}, or write batch/v1, with the fields of this version"
     )
+
+
+def test_copies_of_projects_that_are_too_old_are_one_finding(tmp_path, monkeypatch, capsys):
+    for name in ("a/upstream", "b/upstream", "c/vendor", "d/upstream"):
+        (tmp_path / name).mkdir(parents=True)
+    write(tmp_path / "a/upstream", job=JOB.format(name="j", field="initializer"), old=OLD % "a")
+    write(tmp_path / "b/upstream", old=OLD % "b")
+    write(tmp_path / "c/vendor", old="apiVersion: policy/v1beta1\nkind: PodSecurityPolicy\nmetadata: {name: c}\n")
+    write(tmp_path / "d/upstream", job=JOB.format(name="d", field="initializer"))
+    monkeypatch.chdir(tmp_path)
+    told = findings_in(capsys, ".")
+    assert [(each["file"], [other["file"] for other in each["alsoIn"]]) for each in told["findings"]] == [
+        ("a/upstream/old.yaml", ["b/upstream/old.yaml", "c/vendor/old.yaml"]),
+        ("d/upstream/job.yaml", []),
+    ]
+    assert told["findings"][0]["fix"] == (
+        "take newer releases of the projects that `a/upstream` and 2 other folders copy"
+    )
+    assert told["summary"]["findings"]["warn"] == 2
 
 
 def test_a_folder_of_a_copy_is_never_an_option_of_the_printed_command():

@@ -11,7 +11,7 @@ These repetitions are one mistake:
 - copies of a pod template in one object
 
 The warnings about a copy of another project, such as a folder `upstream`, are one finding. The owner of the copy
-updates the whole copy, and does not correct single files.
+updates the whole copy, and does not correct single files. All copies that are too old are one finding.
 
 All places of a finding are known only at the end. Findings are kept until then, in a file if there are many (spool).
 """
@@ -70,8 +70,14 @@ class CopiedProject(Struct, frozen=True):
     folders: tuple[str, ...]
     name: str = ""
 
-    def fix(self, others: int, fix: str) -> str:
-        """Return the fix of the first mistake in a copy with other mistakes. `fix` corrects the first mistake alone."""
+    def fix(self, others: int, fix: str, copies: int = 0) -> str:
+        """Return the fix of the first mistake in a copy with other mistakes. `fix` corrects the first mistake alone.
+
+        `copies` is the number of other copies that the same finding reports.
+        """
+        if copies:
+            folders = f"`{self.folders[0]}` and {counted(copies, 'other folder')}"
+            return f"take newer releases of the projects that {folders} copy"
         project = self.name or f"the project that `{self.folders[0]}` copies"
         if others:
             folders = shlex.join(f"./{each}" if each.startswith("-") else each for each in self.folders)
@@ -135,7 +141,7 @@ _OUTPUT_OF_KFCTL: Final = "kustomize"
 _DISTRIBUTION: Final = "kubeflow/manifests"
 _ROLES: Final = "/common/kubeflow-roles/"
 """A folder that only kubeflow/manifests has."""
-_FOLDERS_OF_DISTRIBUTION: Final = ("apps", "applications", "common", "contrib", "experimental")
+_FOLDERS_OF_DISTRIBUTION: Final = ("apps", "applications", "common", "contrib", "docs", "experimental")
 """The folders in which kubeflow/manifests copies the manifests of other projects (v1.3 to v1.10)."""
 _REMOVED: Final = "served-version/removed"
 """The rule that most clearly shows that a copy is too old."""
@@ -211,7 +217,7 @@ class CopiesWriter:
         self._project: CopiedProject | None = None
         self._in_file: Counter[bytes] = Counter()
         self._warnings: dict[CopiedProject, list[int]] = {}
-        self._removed: dict[CopiedProject, int] = {}
+        self._removed: dict[CopiedProject, tuple[int, Copy]] = {}
 
     def use_screen(self, screen: Screen) -> None:
         if isinstance(self._writer, ScreenAwareWriter):
@@ -237,7 +243,7 @@ class CopiesWriter:
             if project is not None:
                 self._warnings.setdefault(project, []).append(number)
                 if entry.rule.id == _REMOVED:
-                    self._removed.setdefault(project, number)
+                    self._removed.setdefault(project, (number, Copy(entry.place, entry.subject)))
             self._kept.append(entry)
             self._next_number += 1
             return ()
@@ -251,10 +257,15 @@ class CopiesWriter:
         copied = self._findings_of_copied_projects()
         others = {number for numbers in copied.values() for number in numbers[1:]}
         shown = {numbers[0]: (project, len(numbers) - 1) for project, numbers in copied.items()}
+        old = [project for project in copied if project in self._removed and not project.name]
+        others.update(self._add_copies_to_first(old))
         for number, finding in enumerate(self._kept):
             if number in self._effects or number in others:
                 continue
-            shown_finding = _finding_of_copied_project(finding, *shown[number]) if number in shown else finding
+            copies_of_first = len(old) - 1 if old and number == self._removed[old[0]][0] else 0
+            shown_finding = (
+                _finding_of_copied_project(finding, *shown[number], copies_of_first) if number in shown else finding
+            )
             copies = self._copies.get(number)
             yield from self._writer.entry(replace(shown_finding, also_in=tuple(copies)) if copies else shown_finding)
         counts = replace(totals.counts, results=totals.counts.results - self._repeated)
@@ -277,10 +288,18 @@ class CopiesWriter:
         for project, warnings in self._warnings.items():
             numbers_of_warnings = [number for number in warnings if number not in self._effects]
             if numbers_of_warnings:
-                first = self._removed.get(project, numbers_of_warnings[0])
+                first = self._removed[project][0] if project in self._removed else numbers_of_warnings[0]
                 copied[project] = [first, *(number for number in numbers_of_warnings if number != first)]
                 self._repeated[Result.WARN] += len(numbers_of_warnings) - 1
         return copied
+
+    def _add_copies_to_first(self, projects: Sequence[CopiedProject]) -> Iterator[int]:
+        """Add the finding of each later project as a place of the finding of the first, and yield its number."""
+        for project in projects[1:]:
+            number, place = self._removed[project]
+            self._copies.setdefault(self._removed[projects[0]][0], []).append(place)
+            self._repeated[Result.WARN] += 1
+            yield number
 
     def _number_of_first(self, finding: Finding, project: CopiedProject | None) -> int | None:
         """Return the number of the earlier finding with the same mistake in a project; None if this is the first.
@@ -331,11 +350,13 @@ class CopiesWriter:
         return first
 
 
-def _finding_of_copied_project(finding: Finding, project: CopiedProject, others: int) -> Finding:
-    """Return a finding of a copy of another project, with the fix of the whole copy."""
+def _finding_of_copied_project(finding: Finding, project: CopiedProject, others: int, copies: int) -> Finding:
+    """Return a finding of a copy of another project, with the fix of the whole copy or of several copies."""
     problem = finding.problem
     return (
-        finding if problem is None else replace(finding, problem=replace(problem, fix=project.fix(others, problem.fix)))
+        finding
+        if problem is None
+        else replace(finding, problem=replace(problem, fix=project.fix(others, problem.fix, copies)))
     )
 
 
