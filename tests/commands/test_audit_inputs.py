@@ -233,6 +233,23 @@ def test_in_a_folder_of_tests_warnings_about_long_runs_are_advice(
     assert [each for each in ("fail", "warn", "advice") if f" {each}  " in text.split("\n\n")[0]] == results
 
 
+@pytest.mark.parametrize(
+    ("path", "options", "results"),
+    [
+        pytest.param("deploy/map.json", [], ["fail"], id="an object to apply"),
+        pytest.param("tests/data/map.json", [], [], id="a recorded or broken object of a test"),
+        pytest.param("tests/data/map.json", ["--advice"], ["advice"], id="on request it is advice"),
+    ],
+)
+def test_in_a_folder_of_tests_wrong_types_are_advice(path, options, results, tmp_path, monkeypatch, capsys):
+    written(tmp_path, {path: '{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a","annotations":{"count":1}}}'})
+    monkeypatch.chdir(tmp_path)
+    code = run_command_line(["audit", ".", *options])
+    text = capsys.readouterr().out
+    assert [each for each in ("fail", "warn", "advice") if f" {each}  " in text.split("\n\n")[0]] == results
+    assert code == int("fail" in results)
+
+
 def test_a_service_that_is_defined_twice_does_not_hide_what_is_wrong_with_another(tmp_path, monkeypatch, capsys):
     service = "apiVersion: v1\nkind: Service\nmetadata: {{name: {0}}}\nspec: {{selector: {{app: {1}}}, ports: [{{port: {2}}}]}}\n"
     server = MODEL_SERVER.replace("GPUS", "1")

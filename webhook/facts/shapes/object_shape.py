@@ -110,6 +110,7 @@ OBJECT_SHAPE_WRONG_TYPE: Final = OBJECT_SHAPE.rule(
     "object-shape/wrong-type",
     title="A value has the wrong type",
     why="The API server refuses the object. Other rules are not evaluated for the object.",
+    level_in_tests="advice",
 )
 POD_KIND: Final = frozenset({("", "Pod")})
 _MOST_NAMED: Final = 4
