@@ -68,6 +68,11 @@ _OF_NODE: Final = ("/dev", "/dev/infiniband")
 """Folders of a node with its EFA devices."""
 _LOOKED_AT: Final = frozenset(("NCCL_IB_DISABLE", "NCCL_TOPO_FILE", _PROVIDER))
 _INTERFACE: Final = "NCCL_SOCKET_IFNAME"
+_PUBLISHED: Final = (
+    *("nvcr.io/nvidia/", "nvidia/", "pytorch/", "tensorflow/", "rayproject/", "vllm/", "lmsysorg/", "huggingface/"),
+    *("ghcr.io/huggingface/", "mosaicml/"),
+)
+"""The beginnings of images for all clusters, which have no file about the devices of one kind of node."""
 _CONFIGURATION: Final = "nccl.conf"
 
 
@@ -139,8 +144,9 @@ def _is_rdma_resource(name: str) -> bool:
 
 
 def _check_nccl_topology_file(pods: DevicePods, container: Container, variable: Variable) -> Iterator[Problem]:
-    value = variable.value
-    if not value.startswith("/") or is_placeholder(value):
+    """Warn of a topology file in an image that others publish. Owners put such files into images that they build."""
+    value, image = variable.value, container.image.removeprefix("docker.io/")
+    if not value.startswith("/") or is_placeholder(value) or not image.startswith(_PUBLISHED):
         return
     targets = [mount.mount_path for mount in container.volume_mounts if mount.mount_path]
     if not any(PurePosixPath(value).is_relative_to(target) for target in targets):
