@@ -536,6 +536,25 @@ def test_copies_of_projects_that_are_too_old_are_one_finding(tmp_path, monkeypat
     assert told["summary"]["findings"]["warn"] == 2
 
 
+def test_a_generator_may_change_the_line_of_a_container_without_a_port(tmp_path, monkeypatch, capsys):
+    service = "apiVersion: v1\nkind: Service\nmetadata: {{name: {}}}\nspec: {{selector: {{app: a}}, ports: [{{port: 1, targetPort: {}}}]}}\n"
+    web = (
+        "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  selector: {matchLabels: {app: a}}\n"
+    )
+    pods = "  template: {metadata: {labels: {app: a}}, spec: {containers: [{%s}]}}\n"
+    first, second = "name: c, image: x", "image: x, name: c"
+    for folder, text in (("config", first), ("dist", second), ("other", second)):
+        (tmp_path / folder).mkdir()
+        named = service.format("s", "http" if folder == "other" else "https")
+        write(tmp_path / folder, all=named + web + pods % text)
+    monkeypatch.chdir(tmp_path)
+    told = findings_in(capsys, ".", "--rule", "manifest-shape/target-port")
+    assert [(each["file"], [other["file"] for other in each["alsoIn"]]) for each in told["findings"]] == [
+        ("config/all.yaml", ["dist/all.yaml"]),
+        ("other/all.yaml", []),
+    ]
+
+
 def test_a_folder_of_a_copy_is_never_an_option_of_the_printed_command():
     project = copies.CopiedFolders(["."]).copy_of("--config=a/vendor/b.yaml")
     assert "run `claimgate audit ./--config=a/vendor` to see" in project.fix(2, "")

@@ -176,6 +176,8 @@ _OF_TYPES: Final = frozenset(("manifest-shape/unknown-field",))
 """Habits that are the same mistake in all kinds, because their messages name the type that lacks the field."""
 _OF_VALUES: Final = frozenset(("manifest-shape/image-name",))
 """Habits that are the same mistake with other values."""
+_NAMING: Final = frozenset(("manifest-shape/target-port",))
+"""Rules whose message names another object. Their place is the first line of a container, which a generator changes."""
 _NAMES: Final = re.compile(
     r" because image `[^`]*`| of namespace [^ ]{1,99}|in container [^ ]{1,99}"
     r"|the container that trains \([^()]{1,999}\)"
@@ -363,15 +365,15 @@ def _finding_of_copied_project(finding: Finding, project: CopiedProject, others:
 def _digest_of_mistake(finding: Finding, affixes: Sequence[str], template: str) -> bytes:
     """Return a digest of a mistake as a reader recognizes it, without file and namespace.
 
-    The source line distinguishes objects of the same name. One template may make objects with many names, so the
-    digest of its objects has the template instead of the name.
+    The source line distinguishes objects of the same name, except for a rule whose message already has a name. One
+    template may make objects with many names, so the digest of its objects has the template instead of the name.
     """
     subject = finding.subject
     added = (subject.name, *affixes) if template else affixes
     texts = (
         f"{finding.place.file} {template}" if template else subject.name,
         finding.message,
-        finding.line.text if finding.line else "",
+        finding.line.text if finding.line and finding.rule.id not in _NAMING else "",
     )
     return _digest(
         *_parts_of_mistake(finding), subject.kind, *(_text_of_base(text, subject.namespace, added) for text in texts)
