@@ -9,7 +9,7 @@ and the bounds of config/components/crd/bases.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.apimachinery.names import (
@@ -26,7 +26,7 @@ from webhook.facts.kueue.quota_tree import read_quota_trees
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
-from webhook.text.wording import counted, did_you_mean
+from webhook.text.wording import counted, did_you_mean, some_of
 from webhook.typed.kueue import (
     ClusterQueue,
     ClusterQueueSpec,
@@ -106,6 +106,8 @@ FLAVOR_UNUSED: Final = KUEUE_QUEUE_ADVICE.rule(
 _RAW_GPU: Final = "gpu"
 _MOST: Final = 256
 """The largest number of flavors, and of covered resources, in all resource groups together."""
+_MOST_NAMED: Final = 4
+"""The most resources that a message names in addition to the first."""
 _MOST_PAIRS: Final = 512
 _MOST_GROUPS: Final = 16
 _MOST_IN_GROUP: Final = 64
@@ -114,18 +116,19 @@ _MOST_IN_GROUP: Final = 64
 def validate_resource_groups(subject: Subject) -> Iterator[Problem]:
     """Yield the problems that validateResourceGroups would report: covered resources, flavors and their order."""
     spec = cluster_queue_or_cohort(subject).spec
-    covered: set[str] = set()
+    covered = {name for group in spec.resource_groups for name in group.covered_resources}
     flavors: set[str] = set()
     count, path = len(spec.resource_groups), spec.path("resourceGroups")
     if count > _MOST_GROUPS:
         message = f"are more than the {_MOST_GROUPS} that are allowed"
         yield too_many_entries_problem(path, message, "join some groups", counted(count, "group"))
     for group in spec.resource_groups:
-        yield from validate_covered_resources(group, covered)
+        yield from _validate_covered_names(group)
         for flavor in group.flavors:
             yield from _validate_flavor_name(flavor, flavors)
             yield from _validate_resource_order(flavor, group)
         yield from _validate_size(group)
+    yield from _check_covered_twice(spec.resource_groups)
     for count, what in ((len(flavors), "flavors"), (len(covered), "resources")):
         if count > _MOST:
             message = f"in all groups are more than the {_MOST} that are allowed"
@@ -232,17 +235,29 @@ def advise_raw_gpu(group: ResourceGroup) -> Iterator[Problem]:
         yield RAW_GPU.problem(group.path("coveredResources"), message, fix)
 
 
-def validate_covered_resources(group: ResourceGroup, before: set[str]) -> Iterator[Problem]:
-    """Yield invalid names of covered resources, and resources that two groups cover."""
+def _validate_covered_names(group: ResourceGroup) -> Iterator[Problem]:
+    """Yield invalid names of covered resources."""
     for index, name in enumerate(group.covered_resources):
-        path = group.path("coveredResources", index)
         if qualified_name_errors(name) and not is_placeholder(name):
             message = f"cannot be the name of a resource because {qualified_name_fault(name)}"
-            yield RESOURCE_NAME.problem(path, message, USE_KEY, name)
-        if name in before:
-            message = "is covered twice, but a resource can have quota in only one group"
-            yield COVERED_TWICE.problem(path, message, f"remove one `{name}`", name)
-        before.add(name)
+            yield RESOURCE_NAME.problem(group.path("coveredResources", index), message, USE_KEY, name)
+
+
+def _check_covered_twice(groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
+    """Yield one problem for all resources that several groups cover, at the first resource."""
+    covered: set[str] = set()
+    twice: dict[str, FieldPath] = {}
+    for group in groups:
+        for index, name in enumerate(group.covered_resources):
+            if name in covered:
+                twice.setdefault(name, group.path("coveredResources", index))
+            covered.add(name)
+    if twice:
+        first, *others = twice
+        likewise = f" (likewise {some_of([f'`{name}`' for name in others], _MOST_NAMED)})" if others else ""
+        message = f"is covered twice{likewise}, but a resource can have quota in only one group"
+        fix = "cover these resources in only one group" if others else f"remove one `{first}`"
+        yield COVERED_TWICE.problem(twice[first], message, fix, first)
 
 
 def advise_no_resources(spec: ClusterQueueSpec) -> Iterator[Problem]:
