@@ -23,6 +23,8 @@ from webhook.yamltext.placeholders import (
             "PLACEHOLDER_NUM_GPU",
             "REPLACEME",
             "CHANGEME-gpu",
+            "placeholder_service_account",
+            "replicas_placeholder",
             "<queue>",
             "<ADD LUN ID Here>",
             "gs://<bucket>/a",
@@ -41,7 +43,7 @@ def test_a_placeholder_is_recognized(text: str) -> None:
     "text",
     [
         *("", "gpu-1", "nvidia.com/gpu", "{n}", "500m"),
-        *("a__b", "__init__", "a < b", "<", "->", "a...b", "v1.2", "placeholder"),
+        *("a__b", "__init__", "a < b", "<", "->", "a...b", "v1.2", "placeholder", "image-placeholder"),
         *("[" * 1000 + "]]", "(" * 1000 + "))", "[[[a [[ b]", "((a (( b)"),
         *("a[0]", "[[ -f x ]]", "img@sha256:ab", "50%", "a@b@c", "((1+2))", "[[1, 2]]"),
     ],

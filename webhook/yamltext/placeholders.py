@@ -39,7 +39,7 @@ _KIND_OF_VALUE: Final = re.compile(r"[A-Z][A-Za-z_]{0,99}(?:I[dD]|N(?:ame|AME)|A
 """Matches a word for a kind of value, such as `FileSystemId`. No field has such a word as its final value."""
 _OF_VALS: Final = "ref+"
 """The beginning of a reference to a secret that vals replaces: `ref+vault://...`."""
-_WORDS: Final = ("PLACEHOLDER", "REPLACEME", "CHANGEME")
+_WORDS: Final = ("PLACEHOLDER", "REPLACEME", "CHANGEME", "placeholder_", "_placeholder")
 _DOTS: Final = frozenset(("...", "…"))
 _SIGN: Final = re.compile("|".join(map(re.escape, ("$", "{{", *(sign for sign, _ in _BLANKS), *_WORDS, *_DOTS))))
 """Matches a sign or word that every placeholder has, and few other texts."""
@@ -48,7 +48,8 @@ _SIGN: Final = re.compile("|".join(map(re.escape, ("$", "{{", *(sign for sign, _
 def is_placeholder(text: str) -> bool:
     """Return whether a text is or contains a placeholder.
 
-    Placeholders are `gpu-${N}`, `<queue>`, `[[queue]]`, `__NUM_NODES__`, `@NODES@`, `PLACEHOLDER_QUEUE` and `...`.
+    Placeholders are `gpu-${N}`, `<queue>`, `[[queue]]`, `__NUM_NODES__`, `@NODES@`, `PLACEHOLDER_QUEUE`,
+    `queue_placeholder` and `...`.
     Names and amounts that Kubernetes accepts have none of these signs, so `gpu-1` is not a placeholder.
     """
     return _SIGN.search(text) is not None and ("$" in text or "{{" in text or _is_blank_to_fill_in(text))
