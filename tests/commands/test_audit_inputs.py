@@ -242,7 +242,9 @@ def test_in_a_folder_of_tests_warnings_about_long_runs_are_advice(
     ],
 )
 def test_in_a_folder_of_tests_wrong_types_are_advice(path, options, results, tmp_path, monkeypatch, capsys):
-    written(tmp_path, {path: '{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a","annotations":{"count":1}}}'})
+    written(
+        tmp_path, {path: '{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a","annotations":{"count":1}}}'}
+    )
     monkeypatch.chdir(tmp_path)
     code = run_command_line(["audit", ".", *options])
     text = capsys.readouterr().out
