@@ -3,6 +3,7 @@
 import pytest
 
 from tests.simulation.answers import EXAMPLES, NEEDING, NODE, NODES, WHOLE, against, problems_and_questions, simulated
+from webhook.cli import run_command_line
 
 
 def test_the_queue_and_the_counted_requests_are_reported(capsys):
@@ -170,3 +171,20 @@ def test_an_admission_check_in_a_file_has_no_conditions(controller, code, whats,
     (tmp_path / "job.yaml").write_text(CHECK.replace("CONTROLLER", controller) + job)
     got, [told] = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
     assert (got, [each["what"] for each in told["unknown"] if each["rules"]], against(told)) == (code, whats, {})
+    check = f"AdmissionCheck `budget` of {controller} must let the job pass before its pods start"
+    assert check in [each["what"] for each in told["unknown"]]
+
+
+def test_a_job_whose_queue_has_an_admission_check_waits(tmp_path, capsys):
+    job = NODE.replace("GPUS", '"1"').replace("{name: job}", "{name: job, namespace: team, labels: {LABEL: main}}")
+    job = job.replace("LABEL", "kueue.x-k8s.io/queue-name")
+    check = CHECK.replace("CONTROLLER", "example.com/budget").replace("budget}]}", "budget, onFlavors: [a, b]}]}")
+    active = "status: {conditions: [{type: Active, status: 'True'}]}"
+    text = check.replace("spec: {controllerName: example.com/budget}", f"spec: {{controllerName: x.io/b}}\n{active}")
+    (tmp_path / "job.yaml").write_text(text + job)
+    got, [told] = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
+    assert (got, told["answer"], told["starts"]) == (0, "waits", None)
+    what = "AdmissionCheck `budget` of x.io/b must let the job pass in flavor a or b before its pods start"
+    assert [each["what"] for each in told["unknown"] if each["aspects"] == ["queue"]] == [what]
+    run_command_line(["simulate", str(tmp_path / "job.yaml"), "--context-is-whole"])
+    assert f"Job team/job waits; {what}" in " ".join(capsys.readouterr().out.split())

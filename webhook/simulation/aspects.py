@@ -88,6 +88,7 @@ class OpenQuestion:
         what: a sentence about the unknown thing, without a full stop. For nodes that were not compared, the sentence
             begins with the word "nodes", which `what` lacks.
         is_obstacle: whether something keeps the pods from all current nodes.
+        is_wait: whether the job certainly waits, and only the end of the wait is not known.
         problem: the problem that the question is about, if a rule is certainly broken and no policy reported it;
             otherwise None.
     """
@@ -95,6 +96,7 @@ class OpenQuestion:
     aspects: tuple[Aspect, ...]
     what: str
     is_obstacle: bool = False
+    is_wait: bool = False
     problem: Problem | None = None
 
     @property

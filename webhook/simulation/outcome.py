@@ -116,9 +116,15 @@ class Simulation:
         pods = [each.pods for each in self.request.pod_sets]
         if self.answer == "unknown" and pods and not any(each != 0 for each in pods):
             return "asks for no pod"
+        if self.answer == "waits" and not self._waits_for_jobs:
+            said = "waits"
         if self.answer in ("waits", "nothing-found"):
             return "; ".join((said, *(each.sentence for each in self.questions)))
         return said
+
+    @property
+    def _waits_for_jobs(self) -> bool:
+        return any(finding.rule.id in WAITS for listed in self.against.values() for finding in listed)
 
     def unknowns_about(self, aspect: Aspect) -> tuple[str, ...]:
         """Return the reasons why rules about an aspect were not evaluated."""
@@ -180,7 +186,7 @@ def simulation(
             besides.append(finding)
         answers.update(() if answer is None else (answer,))
     for question in questions:
-        answers.add("nothing-found" if question.is_about_nodes_alone else "unknown")
+        answers.add("waits" if question.is_wait else "nothing-found" if question.is_about_nodes_alone else "unknown")
     return Simulation(
         about=about,
         place=place,

@@ -12,12 +12,16 @@ from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import FieldPath, get, path_as_text
 from webhook.apimachinery.quantity import read_whole_number_or_none
 from webhook.facts.dra.types import PodGroup
+from webhook.facts.kueue.admission_checks import checks_of_jobs
+from webhook.facts.kueue.managed import how_kueue_manages, queue_place_of_job
 from webhook.facts.kueue.objects import QUEUE_NAME
+from webhook.facts.namespace_quota.limit_ranges import is_managed_by_kueue
 from webhook.facts.nodes.node_offers import pods_and_nodes
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.simulation.asked import VOLCANO, scheduler_names
 from webhook.simulation.aspects import OpenQuestion
+from webhook.text.wording import either
 
 _KNOWN_SCHEDULERS: Final = frozenset(("default-scheduler", VOLCANO))
 _SUSPENSIONS: Final = (("spec", "suspend"), ("spec", "runPolicy", "suspend"), ("spec", "paused"))
@@ -39,9 +43,10 @@ def queue_questions(subject: Subject) -> Iterator[OpenQuestion]:
 
 
 def starting_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield questions about an object that is suspended, or that asks for no pod."""
+    """Yield questions about an object that is suspended, asks for no pod, or must pass AdmissionChecks of Kueue."""
     yield from _suspension_questions(subject)
     yield from _questions_of_no_pods(subject)
+    yield from _questions_of_admission_checks(subject)
 
 
 def _suspension_questions(subject: Subject) -> Iterator[OpenQuestion]:
@@ -64,6 +69,19 @@ def _questions_of_no_pods(subject: Subject) -> Iterator[OpenQuestion]:
     spec = subject.object.get("spec") or {}
     field = next((f"spec.{name} is 0" for name in _COUNTS if spec.get(name) == 0), "the number of pods is 0")
     yield OpenQuestion(aspects=("queue",), what=f"{field}, so no pod starts before someone changes it")
+
+
+def _questions_of_admission_checks(subject: Subject) -> Iterator[OpenQuestion]:
+    """Yield a question about each AdmissionCheck of the ClusterQueue. A check can end only for a Workload that has
+    quota, so its result for a new job is never known.
+    """
+    if not subject.once(is_managed_by_kueue):
+        return
+    queue = queue_place_of_job(subject, subject.once(how_kueue_manages)).queue
+    for check in checks_of_jobs(queue, subject.cluster_view()) if queue is not None else ():
+        flavors = f" in flavor {either(sorted(check.flavors))}" if check.flavors else ""
+        what = f"AdmissionCheck `{check.name}` of {check.controller} must let the job pass{flavors}"
+        yield OpenQuestion(aspects=("queue",), what=f"{what} before its pods start", is_wait=True)
 
 
 def _scheduler_questions(subject: Subject) -> Iterator[OpenQuestion]:

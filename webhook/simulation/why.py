@@ -1,7 +1,8 @@
 """Explains why a job of a cluster does not run: with the statements of controllers, and the findings of rules about
 its next start.
 
-Findings about waiting for other jobs are left out, because the queue itself reports this about an existing job.
+Findings about waiting for other jobs, and questions about admission checks, are left out: the queue itself reports such
+a wait of an existing job.
 """
 
 from __future__ import annotations
@@ -70,16 +71,17 @@ class Why(Struct, frozen=True, kw_only=True):
 
 
 def without_waiting(simulation: Simulation) -> Simulation:
-    """Return the simulation without findings about waiting for other jobs."""
+    """Return the simulation without findings and questions about waiting for other jobs or for Kueue."""
     against = {
         aspect: remaining
         for aspect, findings in simulation.against.items()
         if (remaining := tuple(each for each in findings if each.rule.id not in WAITS))
     }
+    questions = tuple(each for each in simulation.questions if not each.is_wait)
     answer: Answer = simulation.answer
     if answer == "waits":
-        answer = "nothing-found" if any(each.is_about_nodes_alone for each in simulation.questions) else "can-start"
-    return replace(simulation, against=against, answer=answer)
+        answer = "nothing-found" if any(each.is_about_nodes_alone for each in questions) else "can-start"
+    return replace(simulation, against=against, questions=questions, answer=answer)
 
 
 def why_as_text(why: Why, screen: Screen) -> str:

@@ -8,7 +8,7 @@ pkg/scheduler/flavorassigner/tas_flavorassigner.go podSetTopologyRequest.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -141,6 +141,24 @@ def _multi_kueue_conflicts(remote: list[str], per_flavor: list[str], provisionin
         yield f"its {checks} of MultiKueue {must} (MultiKueueAdmissionCheckAppliedPerFlavor)"
     if remote and provisioning:
         yield "it has AdmissionChecks of MultiKueue and of ProvisioningRequests (MultiKueueWithProvisioningRequest)"
+
+
+class CheckOfJob(NamedTuple):
+    """An AdmissionCheck that each job of a ClusterQueue passes before its pods start. Without `flavors`, the check is
+    for all flavors.
+    """
+
+    name: str
+    controller: str
+    flavors: frozenset[str]
+
+
+def checks_of_jobs(queue: QueueFields, view: ClusterView) -> Iterator[CheckOfJob]:
+    """Yield the known AdmissionChecks of a ClusterQueue, except checks of MultiKueue, which chooses a cluster."""
+    for name, flavors in _admission_checks_of_queue(queue, view).items():
+        controller = _controller_of_check(name, view)
+        if controller not in ("", _MULTI_KUEUE):
+            yield CheckOfJob(name, controller, frozenset() if flavors == queue.flavor_names() else flavors)
 
 
 def may_run_in_other_cluster(queue: QueueFields | None, view: ClusterView) -> bool:
