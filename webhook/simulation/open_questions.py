@@ -94,11 +94,11 @@ def open_questions(subject: Subject, cluster: Cluster, reported_rules: Collectio
             *_questions_of_amounts(subject, cluster),
         )
     if may_run_elsewhere(subject):
-        what = "AdmissionChecks may run the job in another cluster, where objects and nodes are not known"
+        sentence = "AdmissionChecks may run the job in another cluster, where objects and nodes are not known"
         return (
             *starting_questions(subject),
             *_server_questions(subject),
-            OpenQuestion(aspects=OF_OTHER_CLUSTER, what=what),
+            OpenQuestion(aspects=OF_OTHER_CLUSTER, what=sentence),
         )
     return (
         *queue_questions(subject),
@@ -133,11 +133,15 @@ def _part_questions(subject: Subject) -> Iterator[OpenQuestion]:
         return
     for _, template in subject.once(located_templates):
         containers = template.spec.containers
-        lacking = next((each for each in containers if not each.image), None)
-        if not template.spec.is_omitted("containers") and (not containers or lacking is not None):
-            lack = "the pods have no container" if lacking is None else f"container {lacking.name} has no image"
-            what = f"{lack}, as in a patch: the API server refuses a Pod without it"
-            yield OpenQuestion(aspects=("admission",), what=what)
+        without_image = next((each for each in containers if not each.image), None)
+        if not template.spec.is_omitted("containers") and (not containers or without_image is not None):
+            lack = (
+                "the pods have no container"
+                if without_image is None
+                else f"container {without_image.name} has no image"
+            )
+            sentence = f"{lack}, as in a patch: the API server refuses a Pod without it"
+            yield OpenQuestion(aspects=("admission",), what=sentence)
             return
 
 
@@ -161,8 +165,8 @@ def _pod_security_questions(subject: Subject, reported_rules: Collection[str]) -
         return
     templates = (template_of(each, subject) for each in subject.once(pod_sets).all)
     if subject.group_kind not in WORKLOADS or any(breaches_of_pods(each, enforced) for each in templates):
-        what = f"Pod Security `{enforced.level}` of namespace {subject.namespace} is not compared with the pods"
-        yield OpenQuestion(aspects=("admission",), what=what)
+        sentence = f"Pod Security `{enforced.level}` of namespace {subject.namespace} is not compared with the pods"
+        yield OpenQuestion(aspects=("admission",), what=sentence)
 
 
 def _prerequisite_questions(subject: Subject, reported_rules: Collection[str]) -> Iterator[OpenQuestion]:
@@ -177,8 +181,8 @@ def _prerequisite_questions(subject: Subject, reported_rules: Collection[str]) -
     yield from _questions_of_named_node(subject, reported_rules)
     if names := configuration_in_no_file(subject):
         told_names = some_of(names, _MOST_NAMES)
-        what = f"the files have other objects of namespace {subject.namespace}, but not {told_names}"
-        yield OpenQuestion(aspects=("launcher",), what=what)
+        sentence = f"the files have other objects of namespace {subject.namespace}, but not {told_names}"
+        yield OpenQuestion(aspects=("launcher",), what=sentence)
 
 
 def _questions_of_named_node(subject: Subject, reported_rules: Collection[str]) -> Iterator[OpenQuestion]:
@@ -195,11 +199,13 @@ def _questions_of_named_node(subject: Subject, reported_rules: Collection[str]) 
 
 def _question_of_problem(problem: Problem, *, is_obstacle: bool = False) -> OpenQuestion:
     """Return the question about a problem that no policy reported, or could not check because of missing objects."""
-    what = ", ".join(map(str, problem.missing))
-    if not what:
-        what = ": ".join(filter(None, (problem.path, problem.found_and_message)))
-    known = None if problem.missing else problem
-    return OpenQuestion(aspects=(aspect_of(problem.code),), what=what, is_obstacle=is_obstacle, problem=known)
+    sentence = ", ".join(map(str, problem.missing))
+    if not sentence:
+        sentence = ": ".join(filter(None, (problem.path, problem.found_and_message)))
+    known_problem = None if problem.missing else problem
+    return OpenQuestion(
+        aspects=(aspect_of(problem.code),), what=sentence, is_obstacle=is_obstacle, problem=known_problem
+    )
 
 
 def _server_questions(subject: Subject) -> Iterator[OpenQuestion]:
@@ -216,8 +222,8 @@ def _server_questions(subject: Subject) -> Iterator[OpenQuestion]:
         if processes.unknown and gpus is not None and not is_one_group:
             yield OpenQuestion(aspects=("launcher",), what=processes.unknown)
         elif processes.is_advice and gpus is not None and (processes.here or 0) > gpus:
-            what = f"{member.server.name} starts {processes.here} processes on {counted(gpus, 'GPU')}"
-            yield OpenQuestion(aspects=("launcher",), what=f"{what}, and may {processes.outcome}")
+            sentence = f"{member.server.name} starts {processes.here} processes on {counted(gpus, 'GPU')}"
+            yield OpenQuestion(aspects=("launcher",), what=f"{sentence}, and may {processes.outcome}")
 
 
 def _claim_questions(subject: Subject) -> Iterator[OpenQuestion]:
@@ -234,10 +240,10 @@ def _claim_questions(subject: Subject) -> Iterator[OpenQuestion]:
         if kind is not None and claim.is_found:
             pods = claim.pods or 1 if are_together and kind is ResourceClaimTemplate else 1
             claims.setdefault(claim.pod_set, []).append(ClaimOfPods(view.find(kind, claim.reference), pods))
-    for name, listed in claims.items():
+    for name, claims_of_pod in claims.items():
         offers = fitting.get(name, [])
-        reason = lacking_devices_of_claims(listed, view, {each.name for each in offers} or None)
-        if reason or (reason := _claim_on_other_nodes(listed, offers)):
+        reason = lacking_devices_of_claims(claims_of_pod, view, {each.name for each in offers} or None)
+        if reason or (reason := _claim_on_other_nodes(claims_of_pod, offers)):
             yield OpenQuestion(aspects=("claims",), what=reason)
             return
 
@@ -260,13 +266,13 @@ def _quota_questions(subject: Subject, reported_rules: Collection[str]) -> Itera
     for problem in (*problems_of_quotas(subject), *problems_of_limit_ranges(subject)):
         if problem.code not in reported_rules:
             yield _question_of_problem(problem)
-    for what in (*quotas_in_use(subject), *quotas_not_compared(subject)):
-        yield OpenQuestion(aspects=("quota",), what=what)
+    for sentence in (*quotas_in_use(subject), *quotas_not_compared(subject)):
+        yield OpenQuestion(aspects=("quota",), what=sentence)
     ranges = view.list_typed(LimitRange, view.namespace) if view.namespace else ()
     for limits in ranges:
         if _has_ratios(limits):
-            what = f"maxLimitRequestRatio of LimitRange `{limits.name}` is not compared with the pods"
-            yield OpenQuestion(aspects=("quota",), what=what)
+            sentence = f"maxLimitRequestRatio of LimitRange `{limits.name}` is not compared with the pods"
+            yield OpenQuestion(aspects=("quota",), what=sentence)
             return
 
 
@@ -283,10 +289,10 @@ def _volume_questions(subject: Subject) -> Iterator[OpenQuestion]:
         claim = view.find(PersistentVolumeClaim, name)
         volume = claim.spec.json.get("volumeName")
         if isinstance(volume, str) and view.is_of_file(claim.json) and _is_on_other_nodes(volume, subject):
-            what = (
+            sentence = (
                 f"the nodeAffinity of PersistentVolume `{volume}` of claim `{name}` selects no node that fits the pods"
             )
-            yield OpenQuestion(aspects=("storage",), what=what)
+            yield OpenQuestion(aspects=("storage",), what=sentence)
             return
 
 
@@ -303,23 +309,23 @@ def _node_questions(subject: Subject, cluster: Cluster, reported_rules: Collecti
     """Yield a question about requirements of the pods that are not compared with nodes."""
     nodes = _objects_of_cluster(cluster, NODE)
     if not nodes:
-        what = "not compared: no node was read"
+        sentence = "not compared: no node was read"
     elif not cluster.is_whole():
-        what = f"not compared: the cluster may have more than the {counted(len(nodes), 'node')} of the files"
+        sentence = f"not compared: the cluster may have more than the {counted(len(nodes), 'node')} of the files"
     elif name := first_node_without_amounts(IdentityKey(nodes)):
-        what = f"not compared: node {name} has no status.allocatable"
+        sentence = f"not compared: node {name} has no status.allocatable"
     elif subject.group_kind[0] == _KAITO:
-        what = "not compared: KAITO adds nodes for the pods"
+        sentence = "not compared: KAITO adds nodes for the pods"
     elif subject.group_kind in _OTHER_RULES or any(each.partial for each in subject.once(pod_sets).all):
-        what = f"not compared with pods of {_with_article(subject.attributes.kind.kind)}"
+        sentence = f"not compared with pods of {_with_article(subject.attributes.kind.kind)}"
     else:
         yield from _obstacles_of_nodes(subject, reported_rules)
         yield from _flavor_questions(subject)
         yield from _capacity_questions(subject, reported_rules)
         left = dict.fromkeys(_requirements_not_compared(subject, cluster))
-        what = f"not compared for {', '.join(left)}" if left else ""
-    if what:
-        yield OpenQuestion(aspects=("nodes",), what=what)
+        sentence = f"not compared for {', '.join(left)}" if left else ""
+    if sentence:
+        yield OpenQuestion(aspects=("nodes",), what=sentence)
 
 
 def _with_article(noun: str) -> str:
@@ -339,8 +345,8 @@ def _questions_of_amounts(subject: Subject, cluster: Cluster) -> Iterator[OpenQu
             amount = parse_amount_in_kueue_units(name, written)
             if amount and amount > largest.get(name, 0) and is_offered_by_device_plugin(name, view):
                 request = f"{path_as_text(field.path)}: requests {amount} `{name}` for one pod"
-                what = f"{request}, but the largest node has {largest.get(name, 0)}"
-                yield OpenQuestion(aspects=("nodes",), what=what, is_obstacle=True)
+                sentence = f"{request}, but the largest node has {largest.get(name, 0)}"
+                yield OpenQuestion(aspects=("nodes",), what=sentence, is_obstacle=True)
                 return
 
 
@@ -348,34 +354,34 @@ def _obstacles_of_nodes(subject: Subject, reported_rules: Collection[str]) -> It
     """Yield why no existing node takes the pods, if no rule reports the reason. Rules skip Pods without extended
     resources, Pods with nodeName, kinds of some other projects, and temporary states of nodes.
     """
-    said: dict[OpenQuestion, None] = {}
+    obstacles: dict[OpenQuestion, None] = {}
     for each in subject.once(all_pods_and_nodes):
         if each.needs.spec.node_name:
-            said.update((_obstacle(reason), None) for reason in _problems_of_named_node(each))
+            obstacles.update((_obstacle(reason), None) for reason in _problems_of_named_node(each))
         elif not each.fits_a_node:
             problems = [*without_repeated_problems(problems_without_node(each), subject)]
-            said.update(
-                (_question_of_problem(one, is_obstacle=True), None)
-                for one in problems
-                if one.code not in reported_rules
+            obstacles.update(
+                (_question_of_problem(problem, is_obstacle=True), None)
+                for problem in problems
+                if problem.code not in reported_rules
             )
             if not problems and not any(rule.startswith(f"{NODE_POOL.name}/") for rule in reported_rules):
-                said[_obstacle("no node of today takes the pods, and no NodePool adds a node for them")] = None
+                obstacles[_obstacle("no node of today takes the pods, and no NodePool adds a node for them")] = None
         elif states := each.states_of_nodes_today:
-            said[_obstacle(f"no node of today takes the pods: {some_of(states, _MOST_NAMES)}")] = None
-    yield from said
+            obstacles[_obstacle(f"no node of today takes the pods: {some_of(states, _MOST_NAMES)}")] = None
+    yield from obstacles
 
 
-def _obstacle(what: str) -> OpenQuestion:
-    return OpenQuestion(aspects=("nodes",), what=what, is_obstacle=True)
+def _obstacle(sentence: str) -> OpenQuestion:
+    return OpenQuestion(aspects=("nodes",), what=sentence, is_obstacle=True)
 
 
 def _capacity_questions(subject: Subject, reported_rules: Collection[str]) -> Iterator[OpenQuestion]:
     """Yield a question about pods that run at the same time, if the nodes have too little room for all of them."""
     for each in () if ALL_PODS.id in reported_rules else subject.once(all_pods_and_nodes):
-        count, most = each.pods.pod_count, each.most_pods
-        if each.fitting and most < count:
-            yield OpenQuestion(aspects=("nodes",), what=f"have room for {most} of {count} pods at the same time")
+        count, most_pods = each.pods.pod_count, each.most_pods
+        if each.fitting and most_pods < count:
+            yield OpenQuestion(aspects=("nodes",), what=f"have room for {most_pods} of {count} pods at the same time")
             return
 
 
@@ -389,14 +395,14 @@ def _flavor_questions(subject: Subject) -> Iterator[OpenQuestion]:
         labels.setdefault(flavor.group, []).append(flavor.labels)
     for each in subject.once(all_pods_and_nodes) if labels else ():
         for of_group in labels.values():
-            fits = any(_has_labels(offer, wanted) for offer in each.fitting for wanted in of_group)
+            fits = any(_has_labels(offer, labels_of_flavor) for offer in each.fitting for labels_of_flavor in of_group)
             if each.fitting and not fits:
                 yield _obstacle("no node that fits the pods has the labels of a ResourceFlavor of the ClusterQueue")
                 return
 
 
-def _has_labels(offer: NodeOffer, wanted: Mapping[str, str]) -> bool:
-    return all(offer.labels.get(key) == value for key, value in wanted.items())
+def _has_labels(offer: NodeOffer, labels: Mapping[str, str]) -> bool:
+    return all(offer.labels.get(key) == value for key, value in labels.items())
 
 
 def _problems_of_named_node(each: PodsAndNodes) -> Iterator[str]:
@@ -421,9 +427,9 @@ def _requirements_not_compared(subject: Subject, cluster: Cluster) -> Iterator[s
             yield "affinity"
         if each.fits_a_node and not (each.fits_a_node_today or each.states_of_nodes_today or spec.node_name):
             yield "taints"
-        known = (*each.needs.devices, *_COMPARED)
+        compared = (*each.needs.devices, *_COMPARED)
         names = {name: None for container in spec.running_containers() for name in _requested_names(container)}
-        yield from (name for name in names if name not in known)
+        yield from (name for name in names if name not in compared)
         yield from _placement_not_compared(each.pods.template, each.pods.podset.pods, subject)
         if spec.has("resourceClaims") and not _objects_of_cluster(cluster, RESOURCE_SLICE):
             yield "claims (no ResourceSlice is known)"

@@ -110,17 +110,17 @@ class Simulation:
     @property
     def headline(self) -> str:
         """Return the answer as a sentence about the job, with the open questions."""
-        said = ANSWERS[self.answer]
+        answer = ANSWERS[self.answer]
         if self.answer == "refused":
-            return f"{said} {_WHEN.get(self.operation, _WHEN['CREATE'])}"
+            return f"{answer} {_WHEN.get(self.operation, _WHEN['CREATE'])}"
         pods = [each.pods for each in self.request.pod_sets]
         if self.answer == "unknown" and pods and not any(each != 0 for each in pods):
             return "asks for no pod"
         if self.answer == "waits" and not self._waits_for_jobs:
             said = "waits"
         if self.answer in ("waits", "nothing-found"):
-            return "; ".join((said, *(each.sentence for each in self.questions)))
-        return said
+            return "; ".join((answer, *(each.sentence for each in self.questions)))
+        return answer
 
     @property
     def _waits_for_jobs(self) -> bool:
@@ -129,8 +129,10 @@ class Simulation:
     def unknowns_about(self, aspect: Aspect) -> tuple[str, ...]:
         """Return the reasons why rules about an aspect were not evaluated."""
         return tuple(
-            what
-            for what, _ in missing_things_with_rules(each for each in self.unknown if aspect_of(each.rule.id) == aspect)
+            unknown
+            for unknown, _ in missing_things_with_rules(
+                each for each in self.unknown if aspect_of(each.rule.id) == aspect
+            )
         )
 
     def questions_about(self, aspect: Aspect) -> tuple[OpenQuestion, ...]:
@@ -172,8 +174,8 @@ def simulation(
         questions: open questions on which the start depends.
         looked_at: the view that recorded the look-ups.
     """
-    against: dict[Aspect, list[Finding]] = {}
-    besides: list[Finding] = []
+    obstacles: dict[Aspect, list[Finding]] = {}
+    other_findings: list[Finding] = []
     unknown: list[Finding] = []
     answers: set[Answer] = set()
     for finding in findings:
@@ -181,9 +183,9 @@ def simulation(
         if answer == "unknown" and finding.result is not Result.WARN:
             unknown.append(finding)
         elif answer is not None:
-            against.setdefault(aspect_of(finding.rule.id), []).append(finding)
+            obstacles.setdefault(aspect_of(finding.rule.id), []).append(finding)
         elif finding.result in (Result.FAIL, Result.WARN):
-            besides.append(finding)
+            other_findings.append(finding)
         answers.update(() if answer is None else (answer,))
     for question in questions:
         answers.add("waits" if question.is_wait else "nothing-found" if question.is_about_nodes_alone else "unknown")
@@ -192,8 +194,8 @@ def simulation(
         place=place,
         operation=operation,
         answer=next((each for each in ANSWERS if each in answers), "can-start"),
-        against={aspect: tuple(against[aspect]) for aspect in ASPECTS if aspect in against},
-        besides=tuple(besides),
+        against={aspect: tuple(obstacles[aspect]) for aspect in ASPECTS if aspect in obstacles},
+        besides=tuple(other_findings),
         unknown=tuple(unknown),
         questions=questions,
         request=request,
@@ -246,7 +248,7 @@ def _is_of_this_cluster(finding: Finding) -> bool:
 
 
 def _findings_of_questions(
-    questions: Iterable[OpenQuestion], about: Subject, locate: Locate, policies: PolicySet, when: Moments
+    questions: Iterable[OpenQuestion], subject: Subject, locate: Locate, policies: PolicySet, when: Moments
 ) -> Iterator[Finding]:
     """Yield a warning for each problem of a question that affects the answer, as a finding of the problem's rule."""
     rules = RulesOfPolicies(policies)
@@ -260,7 +262,7 @@ def _findings_of_questions(
                 actions=(ValidationAction.WARN,),
                 problems=(problem,),
             )
-            yield from findings_of_object(((Phase.VALIDATE, warning),), about, locate, rules)
+            yield from findings_of_object(((Phase.VALIDATE, warning),), subject, locate, rules)
 
 
 class ObjectPlace(Struct, frozen=True):
@@ -285,20 +287,20 @@ def simulate_job(
     when = partial(failure_moment_of_rule, policies)
     answerer = LocalAnswerer(policies=policies, cluster=cluster, options=replace(options, sees_all_namespaces=True))
     outcome = run_phases(attributes, "auto", answerer)
-    about = subject_of_request(attributes)
+    job = subject_of_request(attributes)
     decisions = (*outcome.decisions, *outcome.further)
-    findings = findings_of_object(decisions, about, located.locate, RulesOfPolicies(policies))
+    findings = findings_of_object(decisions, job, located.locate, RulesOfPolicies(policies))
     obj = outcome.patched_object if outcome.verdict.allowed else attributes.object
     subject = subject_of_job(attributes, obj, cluster, policies)
     if isinstance(subject.object, dict) and may_run_elsewhere(subject):
         findings = tuple(each for each in findings if not _is_of_this_cluster(each))
     questions = open_questions(subject, cluster, {each.rule.id for each in findings})
-    further = tuple(_findings_of_questions(questions, about, located.locate, policies, when))
+    further = tuple(_findings_of_questions(questions, job, located.locate, policies, when))
     reported = {each.problem for each in further}
     made_simulation = simulation(
         (*findings, *further),
         when,
-        about=about,
+        about=job,
         place=located.place,
         operation=attributes.operation,
         request=read_job_request(subject),

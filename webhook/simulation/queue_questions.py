@@ -54,17 +54,17 @@ def _suspension_questions(subject: Subject) -> Iterator[OpenQuestion]:
     name = subject.metadata.labels.get(QUEUE_NAME)
     path = next((each for each in _SUSPENSIONS if get(subject.object, each) is True), None)
     if path is not None and not name:
-        what = f"{'.'.join(path)} is true, so no pod starts before someone changes it"
-        yield OpenQuestion(aspects=("queue",), what=what)
+        sentence = f"{'.'.join(path)} is true, so no pod starts before someone changes it"
+        yield OpenQuestion(aspects=("queue",), what=sentence)
     elif not name and any(get(each.template, ("spec", "schedulingGates")) for each in subject.once(pod_sets).all):
-        what = "schedulingGates keep the pods from the scheduler until someone removes the gates"
-        yield OpenQuestion(aspects=("queue",), what=what)
+        sentence = "schedulingGates keep the pods from the scheduler until someone removes the gates"
+        yield OpenQuestion(aspects=("queue",), what=sentence)
 
 
 def _questions_of_no_pods(subject: Subject) -> Iterator[OpenQuestion]:
     """Yield a question about an object that asks for no pod, such as a Deployment of 0 replicas."""
-    listed = subject.once(pod_sets).all
-    if not listed or any(each.pods != 0 for each in listed):
+    all_pod_sets = subject.once(pod_sets).all
+    if not all_pod_sets or any(each.pods != 0 for each in all_pod_sets):
         return
     spec = subject.object.get("spec") or {}
     field = next((f"spec.{name} is 0" for name in _COUNTS if spec.get(name) == 0), "the number of pods is 0")
@@ -87,8 +87,8 @@ def _questions_of_admission_checks(subject: Subject) -> Iterator[OpenQuestion]:
 def _scheduler_questions(subject: Subject) -> Iterator[OpenQuestion]:
     names = [each for each in scheduler_names(subject) if each not in _KNOWN_SCHEDULERS]
     if names:
-        said = f"scheduler {names[0]} is" if len(names) == 1 else f"schedulers {', '.join(names)} are"
-        yield OpenQuestion(aspects=("queue", "quota"), what=f"{said} not known to claimgate")
+        schedulers = f"scheduler {names[0]} is" if len(names) == 1 else f"schedulers {', '.join(names)} are"
+        yield OpenQuestion(aspects=("queue", "quota"), what=f"{schedulers} not known to claimgate")
 
 
 def _gang_questions(subject: Subject) -> Iterator[OpenQuestion]:
@@ -98,8 +98,8 @@ def _gang_questions(subject: Subject) -> Iterator[OpenQuestion]:
     for more pods than the job has, or than the nodes have room for.
     """
     for gang in _gangs_of_pods(subject):
-        if what := _question_of_gang(gang, subject):
-            yield OpenQuestion(aspects=("queue",), what=what)
+        if sentence := _question_of_gang(gang, subject):
+            yield OpenQuestion(aspects=("queue",), what=sentence)
 
 
 def _question_of_gang(gang: _JoinedGang, subject: Subject) -> str:
@@ -111,8 +111,8 @@ def _question_of_gang(gang: _JoinedGang, subject: Subject) -> str:
     if not gang.is_of_kubernetes:
         return f"{gang.name} is not compared with the pods"
     for each in subject.once(pods_and_nodes) if gang.least else ():
-        if each.pods.template.json is gang.template and (most := each.most_pods) < (gang.least or 0):
-            has = f"the nodes have room for {most} of {each.pods.pod_count} pods"
+        if each.pods.template.json is gang.template and (most_pods := each.most_pods) < (gang.least or 0):
+            has = f"the nodes have room for {most_pods} of {each.pods.pod_count} pods"
             return f"{gang.name} starts no pod before {gang.least} pods fit ({gang.field}), and {has}"
     return ""
 
@@ -167,11 +167,11 @@ class _NamedGang(NamedTuple):
 
     def of_pods(self, template: JSON, pods: int | None) -> _JoinedGang:
         """Return the gang with the pods of a template."""
-        least = get(self.gang_object, self.path) if self.gang_object else None
+        min_pods = get(self.gang_object, self.path) if self.gang_object else None
         return _JoinedGang(
             name=f"{self.name} of {self.source}",
             pods=pods,
-            least=least if isinstance(least, int) and not isinstance(least, bool) else None,
+            least=min_pods if isinstance(min_pods, int) and not isinstance(min_pods, bool) else None,
             field=path_as_text(self.path),
             is_known=self.gang_object is not None,
             is_of_kubernetes=self.source.startswith("spec."),
@@ -190,9 +190,9 @@ def _gangs_of_template(template: JSON, subject: Subject) -> Iterator[_NamedGang]
         path = ("spec", "schedulingPolicy", "gang", "minCount")
         yield _NamedGang(f"PodGroup `{group}`", "spec.schedulingGroup", gang_object, path)
     if workload := _text_at(template, "spec", "workloadRef", "name"):
-        listed = get(_object_with_gang(_WORKLOAD, workload, subject), ("spec", "podGroups"), ())
+        pod_groups = get(_object_with_gang(_WORKLOAD, workload, subject), ("spec", "podGroups"), ())
         own = _text_at(template, "spec", "workloadRef", "podGroup")
-        groups = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+        groups = [each for each in pod_groups if isinstance(each, dict)] if isinstance(pod_groups, list) else []
         gang_object = next((each for each in groups if each.get("name") == own), None)
         yield _NamedGang(f"Workload `{workload}`", "spec.workloadRef", gang_object, ("policy", "gang", "minCount"))
     for label, kind in _LABELS_OF_GANGS.items():

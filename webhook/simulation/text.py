@@ -42,13 +42,13 @@ def _lines(simulation: Simulation, screen: Screen) -> Iterator[str]:
     yield ""
     yield from lines_of_aspects(simulation, screen)
     yield ""
-    for title, said in titled_details(simulation):
-        yield from screen.wrapped(terminal.one_line(f"{title}: {said}"), "", "  ")
+    for title, text in titled_details(simulation):
+        yield from screen.wrapped(terminal.one_line(f"{title}: {text}"), "", "  ")
 
 
-def lines_of_headline(sign: str, about: str, headline: str, screen: Screen) -> Iterator[str]:
+def lines_of_headline(sign: str, title: str, headline: str, screen: Screen) -> Iterator[str]:
     """Yield the symbol of a result, the object in bold, and the headline, in lines that fit."""
-    named = terminal.one_line(about)
+    named = terminal.one_line(title)
     first, *others = screen.wrapped(terminal.one_line(f"{named}{headline}"), _AFTER_SIGN)
     styled = first.removeprefix(_AFTER_SIGN).replace(named, screen.styled(named, "bold"), 1)
     yield f"{screen.symbol_of_result(sign)} {styled}"
@@ -69,9 +69,9 @@ def _aspect(simulation: Simulation, aspect: Aspect, screen: Screen) -> Iterator[
             head = f"  {screen.symbol_of_result(sign)} {aspect:<{_WIDEST}}  " if number == 0 else ""
             yield from _problem(finding, head, screen)
         return
-    label, said, is_known = _statement_about_aspect(simulation, aspect)
-    if said:
-        first, *others = screen.wrapped(terminal.one_line(said), _MARGIN)
+    label, sentence, is_known = _statement_about_aspect(simulation, aspect)
+    if sentence:
+        first, *others = screen.wrapped(terminal.one_line(sentence), _MARGIN)
         yield f"  {screen.symbol_of_result('pass' if is_known else 'skip')} {label:<{_WIDEST}}  {first.lstrip()}"
         yield from others
 
@@ -91,8 +91,8 @@ def _statement_about_aspect(simulation: Simulation, aspect: Aspect) -> tuple[str
         return "pods", "; ".join(each.what for each in simulation.questions), False
     questions = simulation.questions_about(aspect)
     is_partly_known = _is_partly_known(simulation, aspect) and not any(each.is_obstacle for each in questions)
-    known = _sentence_about_fine_aspect(simulation, aspect) if is_partly_known else ""
-    return aspect, "; ".join(filter(None, (known, *(each.what for each in questions)))), False
+    known_part = _sentence_about_fine_aspect(simulation, aspect) if is_partly_known else ""
+    return aspect, "; ".join(filter(None, (known_part, *(each.what for each in questions)))), False
 
 
 def _is_partly_known(simulation: Simulation, aspect: Aspect) -> bool:
@@ -104,8 +104,8 @@ def _is_partly_known(simulation: Simulation, aspect: Aspect) -> bool:
 
 def _problem(finding: Finding, head: str, screen: Screen) -> Iterator[str]:
     problem = finding.problem
-    said = problem_as_sentence(replace(problem, fix="")) if problem else " ".join(finding.message.split())
-    first, *others = screen.wrapped(terminal.one_line(f"{said} ({finding.rule.id})"), _MARGIN)
+    sentence = problem_as_sentence(replace(problem, fix="")) if problem else " ".join(finding.message.split())
+    first, *others = screen.wrapped(terminal.one_line(f"{sentence} ({finding.rule.id})"), _MARGIN)
     yield head + first.lstrip() if head else first
     yield from others
     if problem and problem.fix:
@@ -154,16 +154,16 @@ def titled_details(simulation: Simulation) -> Iterator[tuple[str, str]]:
         yield "assuming", simulation.request.assumed
     if looked_at := looked_at_names(simulation):
         yield "looked at", _first_names_as_text(looked_at)
-    for said, rules in missing_things_with_rules(simulation.unknown):
-        yield "not known", f"{said} ({_first_names_as_text(rules)})"
+    for text, rules in missing_things_with_rules(simulation.unknown):
+        yield "not known", f"{text} ({_first_names_as_text(rules)})"
     is_absent = any(each.is_absent for finding in simulation.unknown for each in finding.missing)
     if is_absent and not simulation.looked_at.is_whole():
         yield "fix", "add the files of these objects to --context, or use --context-is-whole if it has everything"
     if simulation.left_out:
-        title, _, said = str(simulation.left_out).partition(": ")
-        yield title, said
-    for said in dict.fromkeys(f"{each.rule.id}: {each.exception_reason}" for each in simulation.excepted):
-        yield "excepted", said
+        title, _, text = str(simulation.left_out).partition(": ")
+        yield title, text
+    for text in dict.fromkeys(f"{each.rule.id}: {each.exception_reason}" for each in simulation.excepted):
+        yield "excepted", text
     for finding in simulation.besides:
         yield "besides", f"{' '.join(finding.message.split())} ({finding.rule.id})"
 
@@ -185,8 +185,8 @@ def looked_at_names(simulation: Simulation) -> tuple[str, ...]:
     """Return the names of the objects that were found, and the length of each list with more objects than were
     named.
     """
-    seen, about = simulation.looked_at, simulation.about
-    own = about.kind, about.namespace, about.name
+    seen, job = simulation.looked_at, simulation.about
+    own = job.kind, job.namespace, job.name
     named = [
         object_as_text(gvk.kind, namespace, name)
         for gvk, namespace, name in seen.objects
@@ -241,8 +241,8 @@ def simulation_as_json(simulation: Simulation) -> dict[str, Any]:
         "unknown": [
             *({"what": each.sentence, "aspects": list(each.aspects), "rules": []} for each in simulation.questions),
             *(
-                {"what": what, "aspects": sorted({aspect_of(rule) for rule in rules}), "rules": list(rules)}
-                for what, rules in missing_things_with_rules(simulation.unknown)
+                {"what": unknown, "aspects": sorted({aspect_of(rule) for rule in rules}), "rules": list(rules)}
+                for unknown, rules in missing_things_with_rules(simulation.unknown)
             ),
         ],
     }

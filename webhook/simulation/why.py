@@ -72,7 +72,7 @@ class Why(Struct, frozen=True, kw_only=True):
 
 def without_waiting(simulation: Simulation) -> Simulation:
     """Return the simulation without findings and questions about waiting for other jobs or for Kueue."""
-    against = {
+    obstacles = {
         aspect: remaining
         for aspect, findings in simulation.against.items()
         if (remaining := tuple(each for each in findings if each.rule.id not in WAITS))
@@ -81,7 +81,7 @@ def without_waiting(simulation: Simulation) -> Simulation:
     answer: Answer = simulation.answer
     if answer == "waits":
         answer = "nothing-found" if any(each.is_about_nodes_alone for each in questions) else "can-start"
-    return replace(simulation, against=against, questions=questions, answer=answer)
+    return replace(simulation, against=obstacles, questions=questions, answer=answer)
 
 
 def why_as_text(why: Why, screen: Screen) -> str:
@@ -105,14 +105,14 @@ def _lines(why: Why, screen: Screen) -> Iterator[str]:
         yield from screen.wrapped(terminal.one_line(f"next, {_next_sentence(why.next)}"), "", "  ")
         yield from lines_of_aspects(why.next, screen)
     yield ""
-    for title, said in _titled_lines(why):
-        yield from screen.wrapped(terminal.one_line(f"{title}: {said}"), "", "  ")
+    for title, text in _titled_lines(why):
+        yield from screen.wrapped(terminal.one_line(f"{title}: {text}"), "", "  ")
 
 
 def _statement(statement: Statement, label: str, screen: Screen) -> Iterator[str]:
-    alike = f" and {counted(statement.alike, 'other')}" if statement.alike else ""
-    said = terminal.one_line(f"{statement.about}{alike}: {statement.says}")
-    first, *others = screen.wrapped(said, _MARGIN)
+    others_with_statement = f" and {counted(statement.alike, 'other')}" if statement.alike else ""
+    text = terminal.one_line(f"{statement.about}{others_with_statement}: {statement.sentence}")
+    first, *others = screen.wrapped(text, _MARGIN)
     yield f"  {label:<{len(_MARGIN) - 2}}{first.lstrip()}"
     yield from others
     if statement.words:
@@ -124,16 +124,16 @@ def _statement(statement: Statement, label: str, screen: Screen) -> Iterator[str
 
 
 def _next_sentence(simulation: Simulation) -> str:
-    about = simulation.about
-    return f"if {about.kind} {about.name} were created now: {ANSWERS[simulation.answer]}"
+    job = simulation.about
+    return f"if {job.kind} {job.name} were created now: {ANSWERS[simulation.answer]}"
 
 
 def _titled_lines(why: Why) -> Iterator[tuple[str, str]]:
     explanation = why.explanation
     if explanation.made:
-        made = ", ".join(f"{count} {_kind_in_plural(kind, count)}" for kind, count in explanation.made.items())
+        created = ", ".join(f"{count} {_kind_in_plural(kind, count)}" for kind, count in explanation.made.items())
         count, ready = explanation.pods
-        yield "created for it", f"{made}; {ready} of {counted(count, 'pod')} ready" if count else made
+        yield "created for it", f"{created}; {ready} of {counted(count, 'pod')} ready" if count else created
     if len(explanation.statements) > _MOST_STATEMENTS:
         yield "left out", f"{len(explanation.statements) - _MOST_STATEMENTS} more statements, which -o json has"
     for each in explanation.unknown:
@@ -170,11 +170,11 @@ def _statement_as_json(statement: Statement) -> dict[str, Any]:
         "object": _object_as_json(statement.about),
         "alike": statement.alike,
         "standing": statement.standing,
-        "says": statement.says,
+        "says": statement.sentence,
         "words": statement.words,
         "fix": statement.fix,
     }
 
 
-def _object_as_json(about: ObjectName) -> dict[str, str]:
-    return {"kind": about.kind, "namespace": about.namespace, "name": about.name}
+def _object_as_json(name: ObjectName) -> dict[str, str]:
+    return {"kind": name.kind, "namespace": name.namespace, "name": name.name}

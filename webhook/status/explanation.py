@@ -85,14 +85,14 @@ class Explanation(Struct, frozen=True, kw_only=True):
     def headline(self) -> str:
         """Return a sentence with the state of the object and its cause. A failed job also says how a pod failed."""
         count, ready = self.pods
-        said = _IN_PART if self.state == "stuck" and ready else STATES[self.state]
+        state = _IN_PART if self.state == "stuck" and ready else STATES[self.state]
         if self.statements and self.state not in ("running", "done"):
             first, *others = self.statements
             cause = next(filter(_is_cause_of_end, others), None) if first.turn is Turn.ENDED else None
-            return f"{said}: {first.says}{f'; {cause.says}' if cause else ''}"
+            return f"{state}: {first.sentence}{f'; {cause.sentence}' if cause else ''}"
         if self.state == "running":
-            return f"{said}: {ready} of {counted(count, 'pod')} {'is' if ready == 1 else 'are'} ready"
-        return f"{said}, and nothing that was read says why" if self.state == "unknown" else said
+            return f"{state}: {ready} of {counted(count, 'pod')} {'is' if ready == 1 else 'are'} ready"
+        return f"{state}, and nothing that was read says why" if self.state == "unknown" else state
 
 
 def _is_cause_of_end(statement: Statement) -> bool:
@@ -113,7 +113,7 @@ def explain(root: JSON, reading: ClusterReading) -> tuple[Explanation, OwnedObje
         *(replace(each, turn=Turn.SILENCE) for each in _statements_of_pods(replaced, reading)),
     ]
     ordered = _statements_in_deciding_order(root, statements, tree)
-    made = Counter(text_at(each, ("kind",)) for each in tree.objects)
+    created = Counter(text_at(each, ("kind",)) for each in tree.objects)
     cut = (f"only {MOST_OBJECTS} of the objects that controllers created for it are read",) if tree.is_cut else ()
     pods_ready = len(current), sum(map(is_ready, current))
     explanation = Explanation(
@@ -121,7 +121,7 @@ def explain(root: JSON, reading: ClusterReading) -> tuple[Explanation, OwnedObje
         made_by=tuple(map(name_of, tree.owners)),
         state=_state(ordered, pods_ready),
         statements=tuple(ordered),
-        made=dict(sorted(made.items())),
+        made=dict(sorted(created.items())),
         pods=pods_ready,
         unknown=(*reading.missing, *cut),
     )
@@ -153,7 +153,7 @@ def _statements_of_claim(claim: JSON) -> Iterator[Statement]:
         about=name_of(claim),
         standing="waits",
         turn=Turn.SILENCE,
-        says=f"no devices are allocated to its claim{f' of class {of_class}' if of_class else ''}",
+        sentence=f"no devices are allocated to its claim{f' of class {of_class}' if of_class else ''}",
         fix="compare the selectors of the claim and of its class with the devices in ResourceSlices",
     )
 
@@ -163,30 +163,30 @@ def _statements_of_pods(pods: Sequence[JSON], reading: ClusterReading) -> Iterat
     groups: dict[tuple[Standing, Turn, str], list[tuple[JSON, Statement]]] = {}
     for pod in pods:
         if statement := read_pod(pod):
-            key = statement.standing, statement.turn, statement.says
+            key = statement.standing, statement.turn, statement.sentence
             groups.setdefault(key, []).append((pod, statement))
-    for alike in sorted(groups.values(), key=len, reverse=True)[:_MOST_KINDS_OF_PODS]:
-        pod, statement = alike[0]
+    for same_pods in sorted(groups.values(), key=len, reverse=True)[:_MOST_KINDS_OF_PODS]:
+        pod, statement = same_pods[0]
         for each in explain_pod(pod, statement, reading):
-            yield replace(each, alike=len(alike) - 1) if each.about == statement.about else each
+            yield replace(each, alike=len(same_pods) - 1) if each.about == statement.about else each
 
 
 def _statements_in_deciding_order(root: JSON, statements: Sequence[Statement], tree: OwnedObjects) -> list[Statement]:
     """Return the statements in the order in which they decide. Old and redundant statements are left out."""
-    about = name_of(root)
-    above = {about, *map(name_of, tree.owners)}
+    root_name = name_of(root)
+    above = {root_name, *map(name_of, tree.owners)}
     has_workload = any(text_at(each, ("kind",)) == "Workload" for each in tree.objects)
     newest = _newest_objects(tree)
     by_text: dict[tuple[ObjectName, str], Statement] = {}
     for each in statements:
         if each.turn is Turn.SUSPENDED and (each.about not in above or has_workload):
             continue
-        if each.standing == "done" and each.about != about:
+        if each.standing == "done" and each.about != root_name:
             continue
         if each.last_seen and each.last_seen < newest.get(each.about, ""):
             continue  # out of date, because the controller created an object after this event
         is_part = each.turn is Turn.ENDED and each.about not in above
-        by_text[each.about, each.says] = replace(each, turn=Turn.CONTAINER) if is_part else each
+        by_text[each.about, each.sentence] = replace(each, turn=Turn.CONTAINER) if is_part else each
     return sorted(by_text.values(), key=lambda each: (each.turn, each.about.kind == "Pod"))
 
 

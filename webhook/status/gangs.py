@@ -65,15 +65,15 @@ def read_volcano_group(group: JSON, reading: ClusterReading) -> Iterator[Stateme
     name = text_at(group, ("spec", "queue")) or "default"
     queue = reading.get(_QUEUE, "", name)
     state = text_at(queue, ("status", "state"))
-    about = name_of(group)
+    group_name = name_of(group)
     if state in _CLOSED:
-        says = f"Volcano's queue {name} is {state.lower()} and starts nothing"
+        sentence = f"Volcano's queue {name} is {state.lower()} and starts nothing"
         fix = "use another queue, or ask the administrator to open it"
         yield Statement(
-            about=about,
+            about=group_name,
             standing="stuck",
             turn=Turn.GANG,
-            says=says,
+            sentence=sentence,
             fix=fix,
             words=f"status.state of Queue {name} is {state}",
         )
@@ -82,35 +82,44 @@ def read_volcano_group(group: JSON, reading: ClusterReading) -> Iterator[Stateme
     events = [each for each in reading.events(group, _UNSCHEDULABLE) if text_at(each, ("reason",)) == _UNSCHEDULABLE]
     message = unschedulable.message if unschedulable else text_at(next(iter(events), None), ("message",))
     words = unschedulable.words if unschedulable else next(map(event_words, events), "")
-    least = number_at(group, ("spec", "minMember"))
+    min_member = number_at(group, ("spec", "minMember"))
     refusal = next((each for each in _NOT_ENQUEUED if each[0] in message), None)
     if refusal is not None:
-        _, says, fix = refusal
+        _, sentence, fix = refusal
         scarce = " and ".join(dict.fromkeys(_SCARCE.findall(message))) or "room"
-        says = says.format(scarce=scarce, queue=name)
-        yield Statement(about=about, standing="waits", turn=Turn.GANG, says=says, fix=fix, words=words)
+        sentence = sentence.format(scarce=scarce, queue=name)
+        yield Statement(about=group_name, standing="waits", turn=Turn.GANG, sentence=sentence, fix=fix, words=words)
     elif message:
-        why = gang_reason(message)
-        says = f"Volcano cannot start {counted(least, 'pod')} of the gang together{f': {why}' if why else ''}"
+        reason = gang_reason(message)
+        sentence = (
+            f"Volcano cannot start {counted(min_member, 'pod')} of the gang together{f': {reason}' if reason else ''}"
+        )
         fix = "wait until nodes have room for all of them, or lower minAvailable of the job"
-        yield Statement(about=about, standing="waits", turn=Turn.GANG, says=says, fix=fix, words=words)
+        yield Statement(about=group_name, standing="waits", turn=Turn.GANG, sentence=sentence, fix=fix, words=words)
     elif phase == "Pending":
-        says = f"Volcano has not let the gang into queue {name} yet"
+        sentence = f"Volcano has not let the gang into queue {name} yet"
         fix = "wait, or check whether the cluster has room for its minResources, and whether Volcano's scheduler runs"
         yield Statement(
-            about=about, standing="waits", turn=Turn.GANG, says=says, fix=fix, words="status.phase is Pending"
+            about=group_name,
+            standing="waits",
+            turn=Turn.GANG,
+            sentence=sentence,
+            fix=fix,
+            words="status.phase is Pending",
         )
 
 
 def read_plugin_group(group: JSON, reading: ClusterReading) -> Iterator[Statement]:
     """Yield why the coscheduling plugin delays a gang."""
-    phase, least = text_at(group, ("status", "phase")), number_at(group, ("spec", "minMember"))
+    phase, min_member = text_at(group, ("status", "phase")), number_at(group, ("spec", "minMember"))
     if phase in ("Pending", "PreScheduling", "Scheduling", ""):
         event = next(iter(reading.events(group)), None)
-        says = f"the coscheduling plugin waits until {counted(least, 'pod')} of the gang can start together"
+        sentence = f"the coscheduling plugin waits until {counted(min_member, 'pod')} of the gang can start together"
         fix = "look at its pods, and compare their number with minMember"
         words = event_words(event) if event else f"status.phase is {phase or 'not set'}"
-        yield Statement(about=name_of(group), standing="waits", turn=Turn.SILENCE, says=says, fix=fix, words=words)
+        yield Statement(
+            about=name_of(group), standing="waits", turn=Turn.SILENCE, sentence=sentence, fix=fix, words=words
+        )
 
 
 def read_kai_group(group: JSON, reading: ClusterReading) -> Iterator[Statement]:
@@ -120,9 +129,11 @@ def read_kai_group(group: JSON, reading: ClusterReading) -> Iterator[Statement]:
     for each in items_at(group, ("status", "schedulingConditions")):
         reasons = [text_at(explained, ("reason",)) for explained in items_at(each, ("reasons",))]
         message = text_at(each, ("message",)).strip()
-        standing, says, fix = _why_kai_waits(reasons, message, queue)
+        standing, sentence, fix = _why_kai_waits(reasons, message, queue)
         words = ": ".join(filter(None, (", ".join(reasons) or text_at(each, ("reason",)), message)))
-        yield Statement(about=name_of(group), standing=standing, turn=Turn.GANG, says=says, fix=fix, words=words)
+        yield Statement(
+            about=name_of(group), standing=standing, turn=Turn.GANG, sentence=sentence, fix=fix, words=words
+        )
         return
 
 
@@ -132,19 +143,19 @@ def _why_kai_waits(reasons: Sequence[str], message: str, queue: str) -> tuple[St
         fix = "name a queue that exists in the label kai.scheduler/queue, or create it with its parent"
         return "stuck", f"queue {queue} of KAI does not exist", fix
     if "NonPreemptibleOverQuota" in reasons:
-        over = _OVER_QUOTA.search(message)
-        is_never = over is not None and float(over[1]) > float(over[2])
-        says = f"KAI runs the gang as non-preemptible, and queue {queue} has too little quota"
+        exceeded = _OVER_QUOTA.search(message)
+        is_never = exceeded is not None and float(exceeded[1]) > float(exceeded[2])
+        sentence = f"KAI runs the gang as non-preemptible, and queue {queue} has too little quota"
         fix = "raise the quota of the queue, or label the pod template kai.scheduler/preemptibility: preemptible"
-        return "stuck" if is_never else "waits", f"{says}{f': {message}' if message else ''}", fix
+        return "stuck" if is_never else "waits", f"{sentence}{f': {message}' if message else ''}", fix
     if "OverLimit" in reasons:
-        over = _OVER_LIMIT.search(message)
-        is_never = over is not None and float(over[2]) > float(over[1])
-        says = f"KAI does not start the gang, because queue {queue} would be over its limit"
+        exceeded = _OVER_LIMIT.search(message)
+        is_never = exceeded is not None and float(exceeded[2]) > float(exceeded[1])
+        sentence = f"KAI does not start the gang, because queue {queue} would be over its limit"
         fix = "ask for less, wait until other jobs of the queue end, or ask the administrator to raise the limit"
-        return "stuck" if is_never else "waits", f"{says}{f': {message}' if message else ''}", fix
-    says = f"KAI does not start the gang in queue {queue}{f': {message}' if message else ''}"
-    return "waits", says, "wait until nodes have room, or ask for less"
+        return "stuck" if is_never else "waits", f"{sentence}{f': {message}' if message else ''}", fix
+    sentence = f"KAI does not start the gang in queue {queue}{f': {message}' if message else ''}"
+    return "waits", sentence, "wait until nodes have room, or ask for less"
 
 
 def read_volcano_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
@@ -153,31 +164,31 @@ def read_volcano_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
     message = ": ".join(
         filter(None, (text_at(job, ("status", "state", each)).strip() for each in ("reason", "message")))
     )
-    about = name_of(job)
+    job_name = name_of(job)
     if phase == "Completed":
-        yield Statement(about=about, standing="done", turn=Turn.ENDED, says="it is complete")
+        yield Statement(about=job_name, standing="done", turn=Turn.ENDED, sentence="it is complete")
     elif phase in ("Failed", "Terminated", "Aborted"):
-        says = {
+        sentence = {
             "Failed": "the job failed",
             "Terminated": "the job was terminated",
             "Aborted": "the job was aborted, by a command or by a policy of the job",
         }[phase]
         fix = "resume it with a Command ResumeJob" if phase == "Aborted" else "look at its pods, then create it again"
         yield Statement(
-            about=about,
+            about=job_name,
             standing="failed",
             turn=Turn.ENDED,
-            says=says,
+            sentence=sentence,
             fix=fix,
             words=message or f"status.state.phase is {phase}",
         )
     elif phase in ("", "Pending") and not _has_group(job, reading):
-        says = "Volcano has made no PodGroup of the job"
+        sentence = "Volcano has made no PodGroup of the job"
         yield Statement(
-            about=about,
+            about=job_name,
             standing="waits",
             turn=Turn.SILENCE,
-            says=says,
+            sentence=sentence,
             fix="check whether Volcano's controller runs",
             words=message,
         )

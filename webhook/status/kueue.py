@@ -149,8 +149,10 @@ def read_workload(workload: JSON, reading: ClusterReading) -> Iterator[Statement
         yield _statement_about_deactivated_workload(workload, conditions)
     elif true_condition(conditions, "Admitted"):
         if evicted := true_condition(conditions, "Evicted"):
-            says = f"{_why_evicted(evicted)}, and its pods are being stopped"
-            yield Statement(about=name_of(workload), standing="waits", turn=Turn.QUEUE, says=says, words=evicted.words)
+            sentence = f"{_why_evicted(evicted)}, and its pods are being stopped"
+            yield Statement(
+                about=name_of(workload), standing="waits", turn=Turn.QUEUE, sentence=sentence, words=evicted.words
+            )
     elif true_condition(conditions, "QuotaReserved"):
         yield _statement_about_admission_checks(workload)
     else:
@@ -165,22 +167,22 @@ def is_admitted(workload: JSON) -> bool:
 def _statement_about_deactivated_workload(workload: JSON, conditions: Mapping[str, Condition]) -> Statement:
     evicted = true_condition(conditions, "Evicted", "DeactivationTarget")
     reason = evicted.reason if evicted else ""
-    said = "Kueue deactivated it"
+    deactivated = "Kueue deactivated it"
     if reason in ("", "Deactivated"):
-        said = "spec.active of its Workload was set to false"
+        deactivated = "spec.active of its Workload was set to false"
     elif "RequeuingLimitExceeded" in reason:
-        said += " because its pods were not ready in time too often"
+        deactivated += " because its pods were not ready in time too often"
     elif "MaximumExecutionTime" in reason:
-        said += " because it ran longer than its maximum execution time"
+        deactivated += " because it ran longer than its maximum execution time"
     elif "AdmissionCheck" in reason:
         before, after = _REJECTED
         checks, is_named, _ = (evicted.message if evicted else "").partition(before)[2].partition(after)
-        said += f" because {f'admission check {checks}' if is_named else 'an admission check'} rejected it"
+        deactivated += f" because {f'admission check {checks}' if is_named else 'an admission check'} rejected it"
     return Statement(
         about=name_of(workload),
         standing="stuck" if reason in ("", "Deactivated") else "failed",
         turn=Turn.QUEUE,
-        says=said,
+        sentence=deactivated,
         fix=f"find why, then set spec.active to true on {name_of(workload)}",
         words=evicted.words if evicted else "spec.active is false",
     )
@@ -198,7 +200,7 @@ def _statement_about_admission_checks(workload: JSON) -> Statement:
                     about=name_of(workload),
                     standing="stuck" if state == "Rejected" else "waits",
                     turn=Turn.QUEUE,
-                    says=f"Kueue has quota for it, but admission check {name} {verb}",
+                    sentence=f"Kueue has quota for it, but admission check {name} {verb}",
                     fix=_CHECK,
                     words=f"admission check {name} is {state}{f': {message}' if message else ''}",
                 )
@@ -206,7 +208,7 @@ def _statement_about_admission_checks(workload: JSON) -> Statement:
         about=name_of(workload),
         standing="starting",
         turn=Turn.QUEUE,
-        says="Kueue has quota for it and is about to admit it",
+        sentence="Kueue has quota for it and is about to admit it",
     )
 
 
@@ -214,19 +216,21 @@ def _statement_about_missing_quota(
     workload: JSON, conditions: Mapping[str, Condition], reading: ClusterReading
 ) -> Statement:
     quota = conditions.get("QuotaReserved")
-    standing, says, fix = _why_without_quota(workload, quota, reading)
+    standing, sentence, fix = _why_without_quota(workload, quota, reading)
     evicted = true_condition(conditions, "Evicted")
     words = quota.words if quota else ""
     if evicted is not None:
         # after an eviction, Kueue first copies the message of the eviction into this condition
         is_new = quota is not None and quota.message != evicted.message
-        says = f"{_why_evicted(evicted)}, and it waits again{f': {says}' if is_new else ''}"
+        sentence = f"{_why_evicted(evicted)}, and it waits again{f': {sentence}' if is_new else ''}"
         words = "; ".join(filter(None, (evicted.words, words if is_new else "")))
-        again = text_at(workload, ("status", "requeueState", "requeueAt"))
-        says += f"; Kueue tries it again at {again}" if again else ""
+        next_try = text_at(workload, ("status", "requeueState", "requeueAt"))
+        sentence += f"; Kueue tries it again at {next_try}" if next_try else ""
         if evicted.reason == "PodsReadyTimeout":
             fix = "find why its pods are not ready, such as a slow image, a missing node or a container that fails"
-    return Statement(about=name_of(workload), standing=standing, turn=Turn.QUEUE, says=says, fix=fix, words=words)
+    return Statement(
+        about=name_of(workload), standing=standing, turn=Turn.QUEUE, sentence=sentence, fix=fix, words=words
+    )
 
 
 def _why_evicted(evicted: Condition) -> str:
@@ -248,18 +252,18 @@ def _why_without_quota(workload: JSON, quota: Condition | None, reading: Cluster
         )
     for absent, does_not_exist in _ABSENT.items():
         if absent in quota.message:
-            what, _, _ = quota.message.partition(absent)
-            is_local = what.startswith("LocalQueue ")
+            missing_queue, _, _ = quota.message.partition(absent)
+            is_local = missing_queue.startswith("LocalQueue ")
             fix = f"name a LocalQueue of the namespace in the label {QUEUE_LABEL}" if is_local else _NO_CLUSTER_QUEUE
-            return "stuck", f"{what}{does_not_exist}", fix
+            return "stuck", f"{missing_queue}{does_not_exist}", fix
     if "is inactive" in quota.message or "is stopped" in quota.message:
         return _inactive_queue(workload, reading)
     if "namespace doesn't match ClusterQueue selector" in quota.message:
         return _unselected_namespace(workload, reading)
     if (reason := _reason(quota)) in _REASONS:
-        standing, says, fix = _REASONS[reason]
-        why = _why_no_flavor(quota.message) or quota.message
-        return standing, f"{says}: {why}" if why else says, fix
+        standing, sentence, fix = _REASONS[reason]
+        reason_of_flavors = _why_no_flavor(quota.message) or quota.message
+        return standing, f"{sentence}: {reason_of_flavors}" if reason_of_flavors else sentence, fix
     if quota.reason in ("Inadmissible", "Pending", "Waiting") and quota.message:
         standing = "stuck" if quota.reason == "Inadmissible" else "waits"
         return standing, f"Kueue does not admit it: {quota.message}", f"look at LocalQueue {name} and its ClusterQueue"
@@ -277,8 +281,8 @@ def _reason(quota: Condition) -> str:
 
 def _why_no_flavor(message: str) -> str:
     """Return what Kueue says about each flavor in plain words, or ""."""
-    said = (says.format(*each.groups()) for says, form in _NO_FLAVOR for each in form.finditer(message))
-    return "; ".join(dict.fromkeys(said)).replace("=:", ":")
+    sentences = (sentence.format(*each.groups()) for sentence, form in _NO_FLAVOR for each in form.finditer(message))
+    return "; ".join(dict.fromkeys(sentences)).replace("=:", ":")
 
 
 def _unselected_namespace(workload: JSON, reading: ClusterReading) -> tuple[Standing, str, str]:
@@ -300,8 +304,12 @@ def _behind_others(workload: JSON, reading: ClusterReading) -> tuple[Standing, s
     if not _is_active(queue):
         return _inactive_queue(workload, reading)
     if strategy == "StrictFIFO":
-        said = f"an earlier job goes first, because ClusterQueue {name} admits jobs in strict order"
-        return "waits", said, "look at the jobs before it with `claimgate queues --live` and `kubectl get workloads -A`"
+        reason = f"an earlier job goes first, because ClusterQueue {name} admits jobs in strict order"
+        return (
+            "waits",
+            reason,
+            "look at the jobs before it with `claimgate queues --live` and `kubectl get workloads -A`",
+        )
     return "waits", "Kueue has not said why it waits", "check whether Kueue's controller runs"
 
 
@@ -310,15 +318,15 @@ def _inactive_queue(workload: JSON, reading: ClusterReading) -> tuple[Standing, 
     queue = _cluster_queue(workload, reading)
     active = conditions_of(queue).get("Active")
     if active is not None and active.status == "False":
-        why = _INACTIVE.get(active.reason, active.message or active.reason)
+        cause = _INACTIVE.get(active.reason, active.message or active.reason)
         more = f" ({active.message})" if active.reason in _INACTIVE and active.message else ""
-        said = f"ClusterQueue {name_of(queue).name} admits nothing: {why}{more}"
-        return "stuck", said, "ask the administrator of the queue to fix this, or use another queue"
+        reason = f"ClusterQueue {name_of(queue).name} admits nothing: {cause}{more}"
+        return "stuck", reason, "ask the administrator of the queue to fix this, or use another queue"
     local = reading.get(_LOCAL_QUEUE, namespace, local_name)
     stop = text_at(local, ("spec", "stopPolicy")) or text_at(queue, ("spec", "stopPolicy"))
-    why = f": it was stopped with stopPolicy {stop}" if stop not in ("", "None") else ""
+    cause = f": it was stopped with stopPolicy {stop}" if stop not in ("", "None") else ""
     which = f"LocalQueue {local_name}" if text_at(local, ("spec", "stopPolicy")) not in ("", "None") else "its queue"
-    return "stuck", f"{which} admits nothing{why}", "ask the administrator of the queue, or use another queue"
+    return "stuck", f"{which} admits nothing{cause}", "ask the administrator of the queue, or use another queue"
 
 
 def _is_active(queue: JSON) -> bool:
@@ -335,9 +343,9 @@ def _cluster_queue(workload: JSON, reading: ClusterReading) -> JSON | None:
 def _used_quota(workload: JSON, more: list[re.Match[str]], reading: ClusterReading) -> str:
     """Name the missing quota of the flavor that Kueue tried last, and the jobs that use this quota."""
     resource, flavor, amount = more[-1].groups()
-    wanted = _requested_amount(workload, resource)
-    amount_text = f"{wanted} of {resource}" if wanted else resource
-    said = f"Kueue has no free quota for {amount_text} in flavor {flavor}: {amount} more needed"
+    requested = _requested_amount(workload, resource)
+    amount_text = f"{requested} of {resource}" if requested else resource
+    reason = f"Kueue has no free quota for {amount_text} in flavor {flavor}: {amount} more needed"
     queue = name_of(_cluster_queue(workload, reading)).name
     users = sorted(
         _workloads_using_quota(workload, queue, resource, flavor, reading),
@@ -345,14 +353,14 @@ def _used_quota(workload: JSON, more: list[re.Match[str]], reading: ClusterReadi
         key=lambda user: (user[0], user[1]),
     )
     if not users:
-        return said
+        return reason
     total = users[0][0]
     for used, _ in users[1:]:
         total = total.add(used)
     named = ", ".join(f"{name} ({used})" for used, name in users[:_MOST_NAMED])
     left = len(users) - _MOST_NAMED
     others = f" and {counted(left, 'other job')}" if left > 0 else ""
-    return f"{said}, {total} in use by {named}{others}"
+    return f"{reason}, {total} in use by {named}{others}"
 
 
 def _requested_amount(workload: JSON, resource: str) -> str:
@@ -372,8 +380,8 @@ def _workloads_using_quota(
     """
     own = name_of(workload)
     for other in reading.list(WORKLOAD, ""):
-        about, admission = name_of(other), map_at(other, ("status", "admission"))
-        if about == own or (queue and text_at(admission, ("clusterQueue",)) not in ("", queue)):
+        workload_name, admission = name_of(other), map_at(other, ("status", "admission"))
+        if workload_name == own or (queue and text_at(admission, ("clusterQueue",)) not in ("", queue)):
             continue
         if true_condition(conditions_of(other), "Finished"):
             continue
@@ -383,4 +391,4 @@ def _workloads_using_quota(
                 amount = read_quantity_or_none(map_at(each, ("resourceUsage",)).get(resource))
                 used = used.add(amount) if amount is not None else used
         if used:
-            yield used, name_in_namespace(about)
+            yield used, name_in_namespace(workload_name)

@@ -168,7 +168,7 @@ def _key_of_reference(reference: Mapping[str, JSON]) -> object:
 
 
 def _owners(root: JSON, reading: ClusterReading) -> Sequence[JSON]:
-    """Return the controllers of an object, the nearest first."""
+    """Return the controllers of an object, the nearest first. Without a controller, the first owner counts."""
     owners: list[JSON] = []
     below, namespace = root, name_of(root).namespace
     while len(owners) < MOST_LEVELS:
@@ -253,8 +253,8 @@ def find_named_object(text: str, namespace: str, reading: ClusterReading, table:
     kind_text, name = split_object_name(text)
     kinds = list(_kinds_of_text(kind_text.lower(), table))
     if not kinds:
-        known = nearest_name(kind_text.lower(), {each.kind.lower() for each in _known_kinds(table)}) or ""
-        fix = did_you_mean(known, "name a kind that makes pods, or a kind that Kueue or a scheduler creates")
+        similar = nearest_name(kind_text.lower(), {each.kind.lower() for each in _known_kinds(table)}) or ""
+        fix = did_you_mean(similar, "name a kind that makes pods, or a kind that Kueue or a scheduler creates")
         raise ConfigurationError(f"why: kind `{kind_text}` is not known: {fix}")
     for kind in kinds:
         obj = reading.get(kind, namespace, name)
@@ -270,8 +270,8 @@ def _kinds_of_text(text: str, table: Table) -> Iterator[GroupVersionKind]:
     """Yield the kinds that a text may mean. As in kubectl, kinds of Kubernetes come first."""
     text = _SHORT_NAMES.get(text, text)
     name, _, group = text.partition(".")
-    meant = [each for each in _known_kinds(table) if name in (each.kind.lower(), plural_of_kind(each.kind))]
-    of_group = [each for each in meant if not group or each.group == group or each.group.startswith(f"{group}.")]
+    kinds = [each for each in _known_kinds(table) if name in (each.kind.lower(), plural_of_kind(each.kind))]
+    of_group = [each for each in kinds if not group or each.group == group or each.group.startswith(f"{group}.")]
     yield from sorted(of_group, key=lambda each: "." in each.group)
 
 

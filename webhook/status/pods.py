@@ -176,8 +176,8 @@ def _pod_without_node(pod: JSON) -> Statement:
             f"scheduler {scheduler} has not said anything about the pod",
             f"check whether a scheduler named {scheduler} runs",
         )
-    standing, says, fix = why_unschedulable(scheduled.message)
-    return statement_about(pod, standing, Turn.NODE, says, fix, words=scheduled.words)
+    standing, sentence, fix = why_unschedulable(scheduled.message)
+    return statement_about(pod, standing, Turn.NODE, sentence, fix, words=scheduled.words)
 
 
 def _how_it_starts(pod: JSON) -> str:
@@ -191,8 +191,8 @@ def _how_it_starts(pod: JSON) -> str:
 def _statement_about_deleted_pod(pod: JSON) -> Statement:
     finalizers = get(pod, ("metadata", "finalizers"), None)
     by = next((each for each in finalizers if isinstance(each, str)), "") if isinstance(finalizers, list) else ""
-    says = f"the pod is being deleted{f', and waits for finalizer {by}' if by else ''}"
-    return statement_about(pod, "starting", Turn.PROGRESS, says)
+    sentence = f"the pod is being deleted{f', and waits for finalizer {by}' if by else ''}"
+    return statement_about(pod, "starting", Turn.PROGRESS, sentence)
 
 
 def _statement_about_lost_node(pod: JSON, reading: ClusterReading) -> Statement | None:
@@ -203,9 +203,9 @@ def _statement_about_lost_node(pod: JSON, reading: ClusterReading) -> Statement 
     ready = conditions_of(reading.get(_NODE, "", name)).get("Ready") if name else None
     if ready is None or ready.status == "True":
         return None
-    says = f"node {name} does not answer, so the pod there is not deleted, and no new pod replaces it"
+    sentence = f"node {name} does not answer, so the pod there is not deleted, and no new pod replaces it"
     fix = "repair or delete the node; if it is shut down for good, delete the pod with --force"
-    return statement_about(pod, "stuck", Turn.NODE, says, fix, words=f"Node {name}: {ready.words}")
+    return statement_about(pod, "stuck", Turn.NODE, sentence, fix, words=f"Node {name}: {ready.words}")
 
 
 def _statement_about_silent_node(pod: JSON, reading: ClusterReading) -> Statement | None:
@@ -214,9 +214,9 @@ def _statement_about_silent_node(pod: JSON, reading: ClusterReading) -> Statemen
     ready = conditions_of(reading.get(_NODE, "", name)).get("Ready") if name else None
     if ready is None or ready.status == "True":
         return None
-    says = f"node {name} of the pod is not Ready, so nothing is known of its containers"
+    sentence = f"node {name} of the pod is not Ready, so nothing is known of its containers"
     fix = "repair or delete the node"
-    return statement_about(pod, "stuck", Turn.CONTAINER, says, fix, words=f"Node {name}: {ready.words}")
+    return statement_about(pod, "stuck", Turn.CONTAINER, sentence, fix, words=f"Node {name}: {ready.words}")
 
 
 def _statement_about_failed_pod(pod: JSON) -> Statement:
@@ -224,19 +224,19 @@ def _statement_about_failed_pod(pod: JSON) -> Statement:
     words = ": ".join(filter(None, (reason, message)))
     disrupted = true_condition(conditions_of(pod), "DisruptionTarget")
     if disrupted is not None and reason not in _FAILED:
-        says = _DISRUPTED.get(disrupted.reason, f"it was ended ({disrupted.reason})")
-        return statement_about(pod, "failed", Turn.CONTAINER, f"the pod failed: {says}", "", words=disrupted.words)
+        sentence = _DISRUPTED.get(disrupted.reason, f"it was ended ({disrupted.reason})")
+        return statement_about(pod, "failed", Turn.CONTAINER, f"the pod failed: {sentence}", "", words=disrupted.words)
     if _ONE_SHARE in message:
-        says = "the pod failed: the GPUs of its node are shared, and one container may have only 1 share"
+        sentence = "the pod failed: the GPUs of its node are shared, and one container may have only 1 share"
         fix = "ask for 1, or select nodes with GPUs that are not shared"
-        return statement_about(pod, "failed", Turn.CONTAINER, says, fix, words=words)
+        return statement_about(pod, "failed", Turn.CONTAINER, sentence, fix, words=words)
     if reason in _FAILED:
-        says, fix = _FAILED[reason]
-        return statement_about(pod, "failed", Turn.CONTAINER, f"the pod failed: {says}", fix, words=words)
+        sentence, fix = _FAILED[reason]
+        return statement_about(pod, "failed", Turn.CONTAINER, f"the pod failed: {sentence}", fix, words=words)
     if reason.startswith("OutOf"):
-        what = reason.removeprefix("OutOf")
-        says = f"the pod failed: its node had too little {what} when the pod arrived"
-        return statement_about(pod, "failed", Turn.CONTAINER, says, "create it again", words=words)
+        resource = reason.removeprefix("OutOf")
+        sentence = f"the pod failed: its node had too little {resource} when the pod arrived"
+        return statement_about(pod, "failed", Turn.CONTAINER, sentence, "create it again", words=words)
     ended = _container_statement(pod)
     return ended or statement_about(pod, "failed", Turn.CONTAINER, "the pod failed", "look at its logs", words=words)
 
@@ -256,22 +256,22 @@ def _statement_about_container(pod: JSON, status: Mapping[str, JSON]) -> Stateme
     reason, message = text_at(waiting, ("reason",)), text_at(waiting, ("message",)).strip()
     if reason == "CrashLoopBackOff":
         ended = map_at(status, ("lastState", "terminated"))
-        says, fix, words = _why_ended(pod, name, ended, was_restarted=True)
+        sentence, fix, words = _why_ended(pod, name, ended, was_restarted=True)
         count = number_at(status, ("restartCount",))
-        said = f"container {name} ends again and again, {count} times so far: {says}"
-        return statement_about(pod, "stuck", Turn.CONTAINER, said, fix, words=words)
+        statement_text = f"container {name} ends again and again, {count} times so far: {sentence}"
+        return statement_about(pod, "stuck", Turn.CONTAINER, statement_text, fix, words=words)
     if reason in _WAITING:
-        says, fix = _WAITING[reason]
+        sentence, fix = _WAITING[reason]
         image = text_at(status, ("image",))
-        of_image = f" {image}" if image and "image" in says and says.endswith("its image") else ""
+        of_image = f" {image}" if image and "image" in sentence and sentence.endswith("its image") else ""
         words = f"{reason}: {message}" if message else reason
-        return statement_about(pod, "stuck", Turn.CONTAINER, f"container {name} {says}{of_image}", fix, words=words)
+        return statement_about(pod, "stuck", Turn.CONTAINER, f"container {name} {sentence}{of_image}", fix, words=words)
     ended = map_at(status, ("state", "terminated"))
     if ended and number_at(ended, ("exitCode",)):
-        says, fix, words = _why_ended(pod, name, ended, was_restarted=False)
+        sentence, fix, words = _why_ended(pod, name, ended, was_restarted=False)
         phase = text_at(pod, ("status", "phase"))
         standing: Standing = "failed" if phase == "Failed" else "stuck"
-        return statement_about(pod, standing, Turn.CONTAINER, f"container {name} failed: {says}", fix, words=words)
+        return statement_about(pod, standing, Turn.CONTAINER, f"container {name} failed: {sentence}", fix, words=words)
     return None
 
 
@@ -288,8 +288,8 @@ def _why_ended(pod: JSON, name: str, ended: Mapping[str, JSON], *, was_restarted
         return f"it used more memory than {than} and was killed", "raise the memory limit, or use less memory", words
     if reason in ("ContainerCannotRun", "StartError"):
         return "it cannot be started", "fix its command, or what the message names", words
-    said = f"exit code {code}"
-    return (f"{said}, {_EXITS[code]}" if code in _EXITS else said), logs, words
+    exit_text = f"exit code {code}"
+    return (f"{exit_text}, {_EXITS[code]}" if code in _EXITS else exit_text), logs, words
 
 
 def _memory_limit(pod: JSON, name: str) -> str:
@@ -308,11 +308,11 @@ def _statement_about_unready_pod(pod: JSON) -> Statement | None:
         return None
     late = next((each for each in items_at(pod, ("status", "containerStatuses")) if not each.get("ready")), None)
     name, ended = text_at(late, ("name",)), map_at(late, ("lastState", "terminated"))
-    said = f"container {name} runs and is not ready yet" if late else "the pod runs and is not ready yet"
+    unready_text = f"container {name} runs and is not ready yet" if late else "the pod runs and is not ready yet"
     if ended and (count := number_at(late, ("restartCount",))):
-        says, _, _ = _why_ended(pod, name, ended, was_restarted=True)
-        said += f", after it ended {counted(count, 'time')}; the last time: {says}"
-    return statement_about(pod, "starting", Turn.PROGRESS, said, "", words=ready.words)
+        sentence, _, _ = _why_ended(pod, name, ended, was_restarted=True)
+        unready_text += f", after it ended {counted(count, 'time')}; the last time: {sentence}"
+    return statement_about(pod, "starting", Turn.PROGRESS, unready_text, "", words=ready.words)
 
 
 def _statement_about_failing_probe(pod: JSON, reading: ClusterReading) -> Statement | None:
@@ -332,10 +332,10 @@ def _statement_about_failing_probe(pod: JSON, reading: ClusterReading) -> Statem
             killing = next((each for each in events if text_at(each, ("message",)).startswith(message)), None)
             if killing is not None:
                 count = counted(number_at(status, ("restartCount",)), "time")
-                says = f"the kubelet kills container {name}, because its {probe} probe fails; it restarted {count}"
+                sentence = f"the kubelet kills container {name}, because its {probe} probe fails; it restarted {count}"
                 failures = (each for each in events if text_at(each, ("message",)).lower().startswith(f"{probe} probe"))
                 words = event_words(next(failures, killing))
-                return statement_about(pod, "stuck", Turn.CONTAINER, says, fix, words=words)
+                return statement_about(pod, "stuck", Turn.CONTAINER, sentence, fix, words=words)
     return None
 
 
@@ -344,32 +344,32 @@ def _problem_of_start(pod: JSON, reading: ClusterReading) -> Statement | None:
     for event in reading.events(pod):
         reason, words = text_at(event, ("reason",)), event_words(event)
         if reason in _NOT_MOUNTED:
-            says, fix = (
+            sentence, fix = (
                 "a volume of the pod cannot be mounted",
                 "create or correct the volume, ConfigMap or Secret that the message names",
             )
             if _ATTACHED in words:
-                says = "a volume of the pod is attached to another node"
+                sentence = "a volume of the pod is attached to another node"
                 fix = "end the pod that uses the volume, or use a volume with the access mode ReadWriteMany"
-            return statement_about(pod, "stuck", Turn.CONTAINER, says, fix, words=words)
+            return statement_about(pod, "stuck", Turn.CONTAINER, sentence, fix, words=words)
         if reason in _NOT_PREPARED:
-            says, fix = "the node cannot prepare the pod", "look at the driver or the network of the node"
-            return statement_about(pod, "stuck", Turn.CONTAINER, says, fix, words=words)
+            sentence, fix = "the node cannot prepare the pod", "look at the driver or the network of the node"
+            return statement_about(pod, "stuck", Turn.CONTAINER, sentence, fix, words=words)
         if reason == "Unhealthy":
-            says = "a probe of the pod fails"
+            sentence = "a probe of the pod fails"
             fix = "fix the probe or the endpoint that it calls; if a model loads slowly, set a startupProbe"
-            return statement_about(pod, "starting", Turn.PROGRESS, says, fix, words=words)
+            return statement_about(pod, "starting", Turn.PROGRESS, sentence, fix, words=words)
     return None
 
 
 def _unbound_claims(pod: JSON, reading: ClusterReading) -> Iterator[Statement]:
     """Yield why PersistentVolumeClaims of a pod are not bound."""
-    about = name_of(pod)
+    pod_name = name_of(pod)
     for volume in items_at(pod, ("spec", "volumes")):
         name = text_at(volume, ("persistentVolumeClaim", "claimName"))
         if "ephemeral" in volume:
-            name = f"{about.name}-{text_at(volume, ('name',))}"
-        claim = reading.get(_CLAIM, about.namespace, name) if name else None
+            name = f"{pod_name.name}-{text_at(volume, ('name',))}"
+        claim = reading.get(_CLAIM, pod_name.namespace, name) if name else None
         if claim is not None and (statement := read_volume_claim(claim, reading)) and statement.turn is Turn.CLAIM:
             yield statement
 
@@ -378,28 +378,34 @@ def read_volume_claim(claim: JSON, reading: ClusterReading) -> Statement | None:
     """Return why a PersistentVolumeClaim is not bound; None if it is bound."""
     phase, name = text_at(claim, ("status", "phase")), name_of(claim).name
     if phase == "Lost":
-        says, fix = f"the volume of PersistentVolumeClaim {name} is gone", "restore the volume, or create another claim"
-        return statement_about(claim, "stuck", Turn.CLAIM, says, fix)
+        sentence, fix = (
+            f"the volume of PersistentVolumeClaim {name} is gone",
+            "restore the volume, or create another claim",
+        )
+        return statement_about(claim, "stuck", Turn.CLAIM, sentence, fix)
     if phase != "Pending":
         return None
     for event in reading.events(claim):
         reason, message = text_at(event, ("reason",)), text_at(event, ("message",))
         if reason in ("ProvisioningFailed", "FailedBinding"):
             if "no storage class is set" in message:
-                says = f"PersistentVolumeClaim {name} has no StorageClass, and no volume fits it"
+                sentence = f"PersistentVolumeClaim {name} has no StorageClass, and no volume fits it"
                 fix = "name a StorageClass in spec.storageClassName"
             elif "storageclass" in message.lower() and "not found" in message:
-                says = f"StorageClass {text_at(claim, ('spec', 'storageClassName'))} does not exist"
+                sentence = f"StorageClass {text_at(claim, ('spec', 'storageClassName'))} does not exist"
                 fix = f"name another class in PersistentVolumeClaim {name}, or create it"
             else:
-                says, fix = f"PersistentVolumeClaim {name} gets no volume", "ask the administrator of the StorageClass"
-            return statement_about(claim, "stuck", Turn.CLAIM, says, fix, words=event_words(event))
+                sentence, fix = (
+                    f"PersistentVolumeClaim {name} gets no volume",
+                    "ask the administrator of the StorageClass",
+                )
+            return statement_about(claim, "stuck", Turn.CLAIM, sentence, fix, words=event_words(event))
     storage_class = reading.get(_STORAGE_CLASS, "", text_at(claim, ("spec", "storageClassName")))
     if text_at(storage_class, ("volumeBindingMode",)) == "WaitForFirstConsumer":
-        says = f"PersistentVolumeClaim {name} gets a volume once a pod that uses it has a node"
-        return statement_about(claim, "waits", Turn.SILENCE, says)
-    says = f"PersistentVolumeClaim {name} is not bound to a volume"
-    return statement_about(claim, "waits", Turn.CLAIM, says, "look at its StorageClass and its provisioner")
+        sentence = f"PersistentVolumeClaim {name} gets a volume once a pod that uses it has a node"
+        return statement_about(claim, "waits", Turn.SILENCE, sentence)
+    sentence = f"PersistentVolumeClaim {name} is not bound to a volume"
+    return statement_about(claim, "waits", Turn.CLAIM, sentence, "look at its StorageClass and its provisioner")
 
 
 def makes_pods_again(pod: JSON) -> bool:
@@ -432,8 +438,8 @@ def _wanted_pods(owner: JSON) -> int:
         return max(number_at(owner, ("status", "active")), 1)
     if group_kind(owner) == _PER_NODE:
         return max(number_at(owner, ("status", "desiredNumberScheduled")), 1)
-    wanted = get(owner, ("spec", "replicas"), 1)
-    return max(wanted, 1) if isinstance(wanted, int) else 1
+    replicas = get(owner, ("spec", "replicas"), 1)
+    return max(replicas, 1) if isinstance(replicas, int) else 1
 
 
 def _is_active(pod: JSON) -> bool:

@@ -53,17 +53,17 @@ def read_ray_cluster(cluster: JSON, reading: ClusterReading) -> Iterator[Stateme
             words=reason,
         )
     elif provisioned is not None and provisioned.status == "False":
-        says = "not all pods of the Ray cluster are ready yet"
-        yield statement_about(cluster, "starting", Turn.SILENCE, says, "", words=provisioned.words)
+        sentence = "not all pods of the Ray cluster are ready yet"
+        yield statement_about(cluster, "starting", Turn.SILENCE, sentence, "", words=provisioned.words)
 
 
 def read_ray_service(service: JSON, reading: ClusterReading) -> Iterator[Statement]:
     """Yield statements about applications that Ray Serve cannot deploy, and about the readiness of a RayService."""
     yield from read_refused_creation(service, reading)
     if get(service, ("spec", "suspend"), False) is True:
-        says = "it is suspended by spec.suspend"
+        sentence = "it is suspended by spec.suspend"
         yield statement_about(
-            service, "stuck", Turn.SUSPENDED, says, "set spec.suspend to false", words="spec.suspend is true"
+            service, "stuck", Turn.SUSPENDED, sentence, "set spec.suspend to false", words="spec.suspend is true"
         )
         return
     for status in ("pendingServiceStatus", "activeServiceStatus"):
@@ -73,8 +73,8 @@ def read_ray_service(service: JSON, reading: ClusterReading) -> Iterator[Stateme
                 yield _failed_application(service, name, application)
     ready = conditions_of(service).get("Ready")
     if ready is not None and ready.status == "False":
-        says = f"it is not ready yet{f': {ready.message}' if ready.message else ''}"
-        yield statement_about(service, "starting", Turn.READINESS, says, words=ready.words)
+        sentence = f"it is not ready yet{f': {ready.message}' if ready.message else ''}"
+        yield statement_about(service, "starting", Turn.READINESS, sentence, words=ready.words)
 
 
 def _failed_application(service: JSON, name: str, application: JSON) -> Statement:
@@ -85,9 +85,11 @@ def _failed_application(service: JSON, name: str, application: JSON) -> Statemen
         if text_at(each, ("status",)) in _NOT_DEPLOYED
     )
     words = "; ".join(filter(None, (message, *islice(deployments, _MOST_APPLICATIONS))))
-    says = f"Ray Serve {_NOT_DEPLOYED[status]} application {name}"
+    sentence = f"Ray Serve {_NOT_DEPLOYED[status]} application {name}"
     fix = "fix what the message names in spec.serveConfigV2 or in the code of the application"
-    return statement_about(service, "stuck", Turn.PROGRESS, says, fix, words=f"{status}: {words}" if words else status)
+    return statement_about(
+        service, "stuck", Turn.PROGRESS, sentence, fix, words=f"{status}: {words}" if words else status
+    )
 
 
 def read_ray_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
@@ -98,15 +100,15 @@ def read_ray_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
     if status == "Complete":
         yield statement_about(job, "done", Turn.ENDED, "it is complete", "", words=words)
     elif status in ("Failed", "ValidationFailed"):
-        why = _ENDED.get(reason or status, "")
+        reason_text = _ENDED.get(reason or status, "")
         fix = "fix this, then create it again"
         yield statement_about(
-            job, "failed", Turn.ENDED, f"the RayJob failed{f': {why}' if why else ''}", fix, words=words
+            job, "failed", Turn.ENDED, f"the RayJob failed{f': {reason_text}' if reason_text else ''}", fix, words=words
         )
     elif get(job, ("spec", "suspend"), False) is True:
-        says = "it is suspended by spec.suspend"
+        sentence = "it is suspended by spec.suspend"
         yield statement_about(
-            job, "stuck", Turn.SUSPENDED, says, "set spec.suspend to false", words="spec.suspend is true"
+            job, "stuck", Turn.SUSPENDED, sentence, "set spec.suspend to false", words="spec.suspend is true"
         )
     else:
         yield from read_refused_creation(job, reading)

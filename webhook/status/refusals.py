@@ -49,14 +49,14 @@ def read_refused_creation(owner: JSON, reading: ClusterReading) -> Iterator[Stat
                 last_seen = time_of_event(event)
                 break
     if message:
-        says, fix = why_refused(message)
+        sentence, fix = why_refused(message)
         if number_at(owner, ("status", "replicas")):
-            says = says.replace("its pods are not created", "no more of its pods are created", 1)
+            sentence = sentence.replace("its pods are not created", "no more of its pods are created", 1)
         yield Statement(
             about=name_of(owner),
             standing="stuck",
             turn=Turn.NOT_MADE,
-            says=says,
+            sentence=sentence,
             fix=fix,
             words=words,
             last_seen=last_seen,
@@ -67,24 +67,24 @@ def why_refused(message: str) -> tuple[str, str]:
     """Return a sentence and a fix for the message of a refused creation."""
     if "exceeded quota: " in message:
         name = message.partition("exceeded quota: ")[2].partition(",")[0].strip()
-        says = f"its pods are not created, because ResourceQuota {name} of the namespace is used up"
-        return says, "ask for less, end other jobs of the namespace, or ask the administrator to raise the quota"
+        sentence = f"its pods are not created, because ResourceQuota {name} of the namespace is used up"
+        return sentence, "ask for less, end other jobs of the namespace, or ask the administrator to raise the quota"
     if "failed quota: " in message:
         name = message.partition("failed quota: ")[2].partition(":")[0].strip()
-        says = f"its pods are not created, because ResourceQuota {name} demands requests or limits that they lack"
-        return says, "set what the message names for every container"
+        sentence = f"its pods are not created, because ResourceQuota {name} demands requests or limits that they lack"
+        return sentence, "set what the message names for every container"
     if 'violates PodSecurity "' in message:
         level = message.partition('violates PodSecurity "')[2].partition('"')[0]
-        says = f"its pods are not created, because they break Pod Security `{level}` of the namespace"
-        return says, "change the fields that the message names, or use a namespace with a wider level"
+        sentence = f"its pods are not created, because they break Pod Security `{level}` of the namespace"
+        return sentence, "change the fields that the message names, or use a namespace with a wider level"
     if "failed calling webhook" in message:
         name = _quoted(message, "failed calling webhook ")
-        says = f"its pods are not created, because admission webhook {name} does not answer"
-        return says, "ask the administrator of that webhook: its pods, its Service or its certificate are at fault"
+        sentence = f"its pods are not created, because admission webhook {name} does not answer"
+        return sentence, "ask the administrator of that webhook: its pods, its Service or its certificate are at fault"
     if "admission webhook" in message and "denied the request" in message:
         name = _quoted(message, "admission webhook ")
-        says = f"its pods are not created, because admission webhook {name} denies them"
-        return says, "change what the message names"
+        sentence = f"its pods are not created, because admission webhook {name} denies them"
+        return sentence, "change what the message names"
     if "ValidatingAdmissionPolicy" in message:
         name = _quoted(message, "ValidatingAdmissionPolicy ")
         return f"its pods are not created, because policy {name} denies them", "change what the message names"
@@ -186,9 +186,9 @@ def gang_reason(message: str) -> str:
 
 
 def _sentence_about_nodes(reasons: list[tuple[int, str, str]], total: str | None) -> str:
-    said = ", ".join(f"{count} {_in_number(text, count)}" if count else text for count, text, _ in reasons)
-    of = f"of {counted(int(total), 'node')} " if total else ""
-    return f"no node accepts the pod: {of}{said}"
+    reasons_as_text = ", ".join(f"{count} {_in_number(text, count)}" if count else text for count, text, _ in reasons)
+    of_total = f"of {counted(int(total), 'node')} " if total else ""
+    return f"no node accepts the pod: {of_total}{reasons_as_text}"
 
 
 def _in_number(text: str, count: int) -> str:
@@ -216,11 +216,11 @@ def _reason(reason: str) -> tuple[str, str]:
     name = _text_between(reason, "Insufficient ", " ") or reason.removeprefix("Insufficient ")
     if reason.startswith("Insufficient "):
         return f"has too little free {name}", _LESS
-    for words, says, fix in _REASONS:
+    for words, sentence, fix in _REASONS:
         if words in reason:
             inside = _text_between(reason, "{", "}")
             is_known_text = not inside or inside.startswith(_OF_NODE)
-            return (says if is_known_text else f"{says} ({inside.rstrip(': ')})"), fix
+            return (sentence if is_known_text else f"{sentence} ({inside.rstrip(': ')})"), fix
     return reason, ""
 
 

@@ -61,12 +61,12 @@ class FileSource:
 
     def events(self, obj: JSON) -> Iterable[JSON]:
         """Return the events about an object."""
-        about, uid = name_of(obj), text_at(obj, ("metadata", "uid"))
-        for event in self._cluster.list(EVENT, about.namespace or None):
+        obj_name, uid = name_of(obj), text_at(obj, ("metadata", "uid"))
+        for event in self._cluster.list(EVENT, obj_name.namespace or None):
             involved = get(event, ("involvedObject",), {})
             named = text_at(involved, ("kind",)), text_at(involved, ("name",))
             other = text_at(involved, ("uid",))
-            if named == (about.kind, about.name) and (not uid or not other or uid == other):
+            if named == (obj_name.kind, obj_name.name) and (not uid or not other or uid == other):
                 yield event
 
 
@@ -117,8 +117,8 @@ class ClusterReading:
             source = iter(self._source.list(kind, namespace, selector))
             yield from (each for each in islice(source, MOST_LISTED) if isinstance(each, dict))
             if next(source, None) is not None:
-                said = f"only {MOST_LISTED} objects of kind {kind.kind} were read{_in_namespace(namespace)}"
-                self.missing[said] = None
+                limit_note = f"only {MOST_LISTED} objects of kind {kind.kind} were read{_in_namespace(namespace)}"
+                self.missing[limit_note] = None
         except LookupFailed as error:
             self._note("list", kind, namespace, error)
 
@@ -136,9 +136,9 @@ def event_words(event: JSON) -> str:
     return f"{text_at(event, ('reason',))}: {text_at(event, ('message',)).strip()}"
 
 
-def name_in_namespace(about: ObjectName) -> str:
+def name_in_namespace(name: ObjectName) -> str:
     """Return `namespace/name`, or the name of an object without a namespace."""
-    return f"{about.namespace}/{about.name}" if about.namespace else about.name
+    return f"{name.namespace}/{name.name}" if name.namespace else name.name
 
 
 def _in_namespace(namespace: str) -> str:

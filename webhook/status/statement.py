@@ -61,7 +61,7 @@ class Statement(Struct, frozen=True, kw_only=True):
         about: the object that says this.
         standing: the meaning of the statement for the job.
         turn: the step in the life of the job.
-        says: the sentence, without a full stop.
+        sentence: the sentence, without a full stop.
         fix: what to do; "" if nothing can be done.
         words: the text of the controller, or "".
         alike: the number of other objects of the kind with the same statement.
@@ -71,7 +71,7 @@ class Statement(Struct, frozen=True, kw_only=True):
     about: ObjectName
     standing: Standing
     turn: Turn
-    says: str
+    sentence: str
     fix: str = ""
     words: str = ""
     alike: int = 0
@@ -103,10 +103,10 @@ def name_of(obj: JSON) -> ObjectName:
 
 
 def statement_about(
-    obj: JSON, standing: Standing, turn: Turn, says: str, fix: str = "", *, words: str = ""
+    obj: JSON, standing: Standing, turn: Turn, sentence: str, fix: str = "", *, words: str = ""
 ) -> Statement:
     """Return the statement of an object."""
-    return Statement(about=name_of(obj), standing=standing, turn=turn, says=says, fix=fix, words=words)
+    return Statement(about=name_of(obj), standing=standing, turn=turn, sentence=sentence, fix=fix, words=words)
 
 
 def text_at(obj: JSON, path: FieldPath) -> str:
@@ -138,13 +138,13 @@ def conditions_of(obj: JSON, path: FieldPath = ("status", "conditions")) -> Mapp
     """Return the conditions of an object by their types."""
     conditions: dict[str, Condition] = {}
     for each in items_at(obj, path):
-        made = Condition(
+        condition = Condition(
             type=text_at(each, ("type",)),
             status=text_at(each, ("status",)),
             reason=text_at(each, ("reason",)),
             message=text_at(each, ("message",)).strip(),
         )
-        conditions[made.type] = made
+        conditions[condition.type] = condition
     return conditions
 
 

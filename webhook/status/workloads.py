@@ -69,8 +69,8 @@ def read_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
     """Yield the statements from the status of a Job."""
     conditions = conditions_of(job)
     if failed := true_condition(conditions, "Failed", "FailureTarget"):
-        says, fix = _FAILED_JOB.get(failed.reason, ("the job failed", "look at its pods, then create it again"))
-        yield _statement_about_failed_job(job, failed, says, fix)
+        sentence, fix = _FAILED_JOB.get(failed.reason, ("the job failed", "look at its pods, then create it again"))
+        yield _statement_about_failed_job(job, failed, sentence, fix)
     elif done := true_condition(conditions, "Complete", "SuccessCriteriaMet"):
         yield _statement_about_complete_job(job, done)
     else:
@@ -83,11 +83,11 @@ def read_job_set(job_set: JSON, reading: ClusterReading) -> Iterator[Statement]:
     """Yield the statements from the status of a JobSet."""
     conditions = conditions_of(job_set)
     if failed := true_condition(conditions, "Failed"):
-        says = _FAILED_JOB_SET.get(failed.reason, "the JobSet failed")
+        sentence = _FAILED_JOB_SET.get(failed.reason, "the JobSet failed")
         if failed.reason == "ReachedMaxRestarts" and not number_at(job_set, ("spec", "failurePolicy", "maxRestarts")):
-            says = f"{_FAILED_JOB_SET['FailedJobs']}, and maxRestarts allows no restart"
+            sentence = f"{_FAILED_JOB_SET['FailedJobs']}, and maxRestarts allows no restart"
         yield _statement_about_failed_job(
-            job_set, failed, says, "fix the cause of its failed pods, then create it again"
+            job_set, failed, sentence, "fix the cause of its failed pods, then create it again"
         )
     elif done := true_condition(conditions, "Completed"):
         yield _statement_about_complete_job(job_set, done)
@@ -98,23 +98,23 @@ def read_job_set(job_set: JSON, reading: ClusterReading) -> Iterator[Statement]:
 
 def read_train_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
     """Yield the statements from the status of a TrainJob."""
-    conditions, about = conditions_of(job), name_of(job)
+    conditions, job_name = conditions_of(job), name_of(job)
     runtime = f"{text_at(job, ('spec', 'runtimeRef', 'kind')) or _DEFAULT_RUNTIME} "
     runtime += text_at(job, ("spec", "runtimeRef", "name"))
     if failed := true_condition(conditions, "Failed"):
-        says, fix = _FAILED_TRAIN_JOB.get(
+        sentence, fix = _FAILED_TRAIN_JOB.get(
             failed.reason, ("the TrainJob failed", "fix the cause of its failed pods, then create it again")
         )
-        yield _statement_about_failed_job(job, failed, says.format(runtime=runtime), fix)
+        yield _statement_about_failed_job(job, failed, sentence.format(runtime=runtime), fix)
     elif done := true_condition(conditions, "Complete"):
         yield _statement_about_complete_job(job, done)
     elif without_runtime := next(filter(_says_no_runtime, reading.events(job)), None):
         fix = "name a runtime that exists in spec.runtimeRef, or create this one"
         yield Statement(
-            about=about,
+            about=job_name,
             standing="stuck",
             turn=Turn.NO_RUNTIME,
-            says=f"{runtime} does not exist",
+            sentence=f"{runtime} does not exist",
             fix=fix,
             words=event_words(without_runtime),
             last_seen=time_of_event(without_runtime),
@@ -145,18 +145,22 @@ def read_training_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]
         yield from _statement_about_suspended_job(job, ("spec", "runPolicy", "suspend"))
         yield from read_refused_creation(job, reading)
         if restarting := true_condition(conditions, "Restarting"):
-            says = "the job starts its pods again, because some of them failed"
+            sentence = "the job starts its pods again, because some of them failed"
             yield Statement(
-                about=name_of(job), standing="starting", turn=Turn.PROGRESS, says=says, words=restarting.words
+                about=name_of(job), standing="starting", turn=Turn.PROGRESS, sentence=sentence, words=restarting.words
             )
 
 
-def _statement_about_failed_job(job: JSON, condition: Condition, says: str, fix: str) -> Statement:
-    return Statement(about=name_of(job), standing="failed", turn=Turn.ENDED, says=says, fix=fix, words=condition.words)
+def _statement_about_failed_job(job: JSON, condition: Condition, sentence: str, fix: str) -> Statement:
+    return Statement(
+        about=name_of(job), standing="failed", turn=Turn.ENDED, sentence=sentence, fix=fix, words=condition.words
+    )
 
 
 def _statement_about_complete_job(job: JSON, condition: Condition) -> Statement:
-    return Statement(about=name_of(job), standing="done", turn=Turn.ENDED, says="it is complete", words=condition.words)
+    return Statement(
+        about=name_of(job), standing="done", turn=Turn.ENDED, sentence="it is complete", words=condition.words
+    )
 
 
 def _statement_about_suspended_job(job: JSON, path: tuple[str, ...]) -> Iterator[Statement]:
@@ -167,38 +171,54 @@ def _statement_about_suspended_job(job: JSON, path: tuple[str, ...]) -> Iterator
         return
     field, queue = ".".join(path), text_at(job, ("metadata", "labels", QUEUE_LABEL))
     if queue:
-        says = f"Kueue keeps it suspended in LocalQueue {queue}, and has made no Workload for it"
+        sentence = f"Kueue keeps it suspended in LocalQueue {queue}, and has made no Workload for it"
         fix = "check whether Kueue's controller runs, and whether its PriorityClass and WorkloadPriorityClass exist"
     else:
-        says, fix = f"it is suspended by {field}", f"set {field} to false"
+        sentence, fix = f"it is suspended by {field}", f"set {field} to false"
     yield Statement(
-        about=name_of(job), standing="stuck", turn=Turn.SUSPENDED, says=says, fix=fix, words=f"{field} is true"
+        about=name_of(job), standing="stuck", turn=Turn.SUSPENDED, sentence=sentence, fix=fix, words=f"{field} is true"
     )
 
 
 def read_pods_of_set(owner: JSON, reading: ClusterReading) -> Iterator[Statement]:
     """Yield statements about why a ReplicaSet, StatefulSet or DaemonSet lacks pods."""
-    wanted = get(owner, ("spec", "replicas"), get(owner, ("status", "desiredNumberScheduled"), 1))
+    replicas = get(owner, ("spec", "replicas"), get(owner, ("status", "desiredNumberScheduled"), 1))
     current = number_at(owner, ("status", "replicas")) or number_at(owner, ("status", "currentNumberScheduled"))
-    if wanted != current:
+    if replicas != current:
         yield from read_refused_creation(owner, reading)
 
 
 def read_deployment(deployment: JSON, reading: ClusterReading) -> Iterator[Statement]:
     """Yield the statements about the rollout from the status of a Deployment."""
     yield from read_refused_creation(deployment, reading)
-    about, conditions = name_of(deployment), conditions_of(deployment)
+    deployment_name, conditions = name_of(deployment), conditions_of(deployment)
     if get(deployment, ("spec", "replicas"), 1) == 0:
-        says, fix = "spec.replicas is 0, so it has no pod", "set spec.replicas, or correct the autoscaler that set it"
-        yield Statement(about=about, standing="stuck", turn=Turn.SUSPENDED, says=says, fix=fix)
+        sentence, fix = (
+            "spec.replicas is 0, so it has no pod",
+            "set spec.replicas, or correct the autoscaler that set it",
+        )
+        yield Statement(about=deployment_name, standing="stuck", turn=Turn.SUSPENDED, sentence=sentence, fix=fix)
     progressing = conditions.get("Progressing")
     if progressing is not None and progressing.status == "False":
-        says = "the rollout made no progress within progressDeadlineSeconds"
+        sentence = "the rollout made no progress within progressDeadlineSeconds"
         fix = "find out why its pods are not ready, and fix it"
-        yield Statement(about=about, standing="stuck", turn=Turn.PROGRESS, says=says, fix=fix, words=progressing.words)
+        yield Statement(
+            about=deployment_name,
+            standing="stuck",
+            turn=Turn.PROGRESS,
+            sentence=sentence,
+            fix=fix,
+            words=progressing.words,
+        )
     if get(deployment, ("spec", "paused"), False) is True:
-        says = "the rollout is paused by spec.paused, so a changed template makes no pods"
-        yield Statement(about=about, standing="stuck", turn=Turn.PROGRESS, says=says, fix="set spec.paused to false")
+        sentence = "the rollout is paused by spec.paused, so a changed template makes no pods"
+        yield Statement(
+            about=deployment_name,
+            standing="stuck",
+            turn=Turn.PROGRESS,
+            sentence=sentence,
+            fix="set spec.paused to false",
+        )
 
 
 def read_conditions_of_server(server: JSON, reading: ClusterReading) -> Iterator[Statement]:
@@ -206,19 +226,23 @@ def read_conditions_of_server(server: JSON, reading: ClusterReading) -> Iterator
     yield from read_refused_creation(server, reading)
     conditions = conditions_of(server)
     if failed := true_condition(conditions, "Failed"):
-        says, about = f"the {text_at(server, ('kind',))} failed", name_of(server)
-        yield Statement(about=about, standing="failed", turn=Turn.ENDED, says=says, words=failed.words)
+        sentence, server_name = f"the {text_at(server, ('kind',))} failed", name_of(server)
+        yield Statement(about=server_name, standing="failed", turn=Turn.ENDED, sentence=sentence, words=failed.words)
         return
     if done := true_condition(conditions, "Complete", "Completed", "Succeeded"):
         yield Statement(
-            about=name_of(server), standing="done", turn=Turn.ENDED, says="it is complete", words=done.words
+            about=name_of(server), standing="done", turn=Turn.ENDED, sentence="it is complete", words=done.words
         )
         return
     for name in ("Ready", "Available"):
         condition = conditions.get(name)
         if condition is not None and condition.status == "False":
-            says = f"it is not ready yet{f': {condition.message}' if condition.message else ''}"
+            sentence = f"it is not ready yet{f': {condition.message}' if condition.message else ''}"
             yield Statement(
-                about=name_of(server), standing="starting", turn=Turn.READINESS, says=says, words=condition.words
+                about=name_of(server),
+                standing="starting",
+                turn=Turn.READINESS,
+                sentence=sentence,
+                words=condition.words,
             )
             return
