@@ -228,12 +228,12 @@ def _resource_rules(resources: Mapping[str, Any], path: FieldPath, table: Table)
         group, version, resource = _group_version_resource(str(kind), (*path, "kinds"), table)
         added = [resource, "pods/ephemeralcontainers"] if resource == "pods" else [resource]
         plurals.setdefault((group, version), []).extend(added)
-    for (group, version), listed in plurals.items():
+    for (group, version), plurals_of_group in plurals.items():
         yield {
             "apiGroups": [group],
             "apiVersions": [version],
             "operations": list(list_at(resources, ("operations",))) or list(_ALL_OPERATIONS),
-            "resources": listed,
+            "resources": plurals_of_group,
             **({"resourceNames": names} if names else {}),
         }
 
@@ -250,8 +250,10 @@ def _group_version_resource(selector: str, path: FieldPath, table: Table) -> tup
         version, *parts = parts
     if not 1 <= len(parts) <= 2 or not re.fullmatch(r"[A-Z][A-Za-z0-9]*", parts[0]):
         raise NotConverted(path, f"kind `{selector}` is a pattern")
-    known = next((row.resource for row in table.rows if row.kind == parts[0] and group in ("*", row.group)), "")
-    resource = known or plural_of_kind(parts[0])
+    resource_of_table = next(
+        (row.resource for row in table.rows if row.kind == parts[0] and group in ("*", row.group)), ""
+    )
+    resource = resource_of_table or plural_of_kind(parts[0])
     return group, version, "/".join((resource, *parts[1:]))
 
 
@@ -292,13 +294,13 @@ def _is_about_pods_or_controllers(rules: Sequence[Mapping[str, Any]]) -> bool:
             return False
         if len(kinds) > 1 and any(_is_pod(kind) for kind in kinds):
             return False
-    wanted = {"Pod", _CRON_JOB, *_CONTROLLERS}
-    return any(kind in wanted for each in filters for kind in each.get("kinds") or ())
+    pod_kinds = {"Pod", _CRON_JOB, *_CONTROLLERS}
+    return any(kind in pod_kinds for each in filters for kind in each.get("kinds") or ())
 
 
 def _raw_filters(block: JSON) -> list[Mapping[str, Any]]:
-    listed = [*(get(block, ("any",)) or ()), *(get(block, ("all",)) or ())]
-    filters = [get(each, ("resources",)) for each in (*listed, block)]
+    entries = [*(get(block, ("any",)) or ()), *(get(block, ("all",)) or ())]
+    filters = [get(each, ("resources",)) for each in (*entries, block)]
     return [each for each in filters if isinstance(each, dict)]
 
 
@@ -318,11 +320,11 @@ def _rule_for(
     rule: Mapping[str, Any], name: str, kinds: Sequence[str], template: Sequence[str], *, is_for_all: bool
 ) -> dict[str, Any]:
     """Return the rule for kinds of pod controllers, with every text rewritten for their pod template."""
-    inner = ".".join(template)
+    template_path = ".".join(template)
 
     def rewrite(text: str) -> str:
         for part in ("spec", "metadata"):
-            text = re.sub(rf"(object|oldObject)\.{part}", rf"\1.{inner}.{part}", text)
+            text = re.sub(rf"(object|oldObject)\.{part}", rf"\1.{template_path}.{part}", text)
         return text
 
     converted = with_texts(rule, rewrite)

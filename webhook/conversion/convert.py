@@ -86,29 +86,29 @@ class Conversion:
 
 def convert_documents(documents: Iterable[Document], options: Options) -> Conversion:
     """Convert every policy of the known projects. Other objects are left out."""
-    listed = [
+    objects = [
         (document, path, value)
         for document in documents
         for path, value in objects_of_list(document.value)
         if project_of_policy(value)
     ]
-    templates = {gatekeeper.kind_of_constraints(each): each for _, _, each in listed if gatekeeper.is_template(each)}
-    used = {str(each["kind"]) for _, _, each in listed if gatekeeper.is_constraint(each)}
+    templates = {gatekeeper.kind_of_constraints(each): each for _, _, each in objects if gatekeeper.is_template(each)}
+    used = {str(each["kind"]) for _, _, each in objects if gatekeeper.is_constraint(each)}
     manifests: list[JSON] = []
     problems: list[InputProblem] = []
     notes: list[InputProblem] = []
-    for document, path, value in listed:
+    for document, path, value in objects:
         named = f"{value['kind']} `{get(value, ('metadata', 'name'), '')}`"
         try:
             converted = _convert_object(value, templates, used, options)
         except NotConverted as error:
             problems.append(document.problem((*path, *error.path), f"{named} is not converted: {error.why}"))
             continue
-        kept, left_out = kyverno.without_failing_variants(converted.manifests)
-        manifests += kept
+        without_failing, left_out = kyverno.without_failing_variants(converted.manifests)
+        manifests += without_failing
         notes += [document.problem(path, f"{named}: {text}") for text in (*converted.notes, *left_out)]
     return Conversion(
-        manifests=tuple(manifests), problems=tuple(problems), notes=tuple(notes), policy_count=len(listed)
+        manifests=tuple(manifests), problems=tuple(problems), notes=tuple(notes), policy_count=len(objects)
     )
 
 

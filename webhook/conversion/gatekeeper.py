@@ -143,8 +143,8 @@ def _check_reads_no_constraint(source: Mapping[str, Any]) -> None:
         NotConverted: an expression reads `params`.
     """
     keys = ("variables", "validations", "matchCondition", "matchConditions")
-    listed = [each for key in keys for each in maps_at(source, (key,))]
-    texts = (str(each.get(key) or "") for each in listed for key in ("expression", "messageExpression"))
+    entries = [each for key in keys for each in maps_at(source, (key,))]
+    texts = (str(each.get(key) or "") for each in entries for key in ("expression", "messageExpression"))
     for text in texts:
         tree = parsed_or_none(text) if "params" in text else None
         if tree is not None and "params" in rewrite.all_names(tree):
@@ -192,8 +192,8 @@ def _rules(match: Mapping[str, Any], operations: Sequence[str], table: Table) ->
 
 
 def _resources(kind: str, groups: Sequence[str], table: Table) -> Iterator[str]:
-    known = next(filter(None, (table.row(str(group), kind) for group in groups)), None)
-    resource = known.resource if known else plural_of_kind(kind)
+    row = next(filter(None, (table.row(str(group), kind) for group in groups)), None)
+    resource = row.resource if row else plural_of_kind(kind)
     yield resource
     if resource == "pods":
         yield "pods/ephemeralcontainers"
@@ -245,5 +245,9 @@ def _with_defaults(value: JSON, schema: JSON) -> JSON:
     properties = get(schema, ("properties",)) or {}
     if not isinstance(value, dict) or not isinstance(properties, dict):
         return value
-    defaults = {key: of["default"] for key, of in properties.items() if isinstance(of, dict) and "default" in of}
+    defaults = {
+        key: schema_of_field["default"]
+        for key, schema_of_field in properties.items()
+        if isinstance(schema_of_field, dict) and "default" in schema_of_field
+    }
     return {key: _with_defaults(item, properties.get(key) or {}) for key, item in (defaults | value).items()}

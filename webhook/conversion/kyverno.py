@@ -54,8 +54,8 @@ def convert_kyverno_policy(policy: JSON) -> tuple[JSON, ...]:
     """
     kind = str(policy.get("kind"))
     is_validating = kind in VALIDATING_KINDS
-    known = (*_VALIDATING_FIELDS, "validationActions") if is_validating else _MUTATING_FIELDS
-    spec = check_known_fields(policy.get("spec"), (*known, *_ADDED, "targetMatchConstraints"), ("spec",))
+    own_fields = (*_VALIDATING_FIELDS, "validationActions") if is_validating else _MUTATING_FIELDS
+    spec = check_known_fields(policy.get("spec"), (*own_fields, *_ADDED, "targetMatchConstraints"), ("spec",))
     _check_evaluation(spec)
     if spec.get("targetMatchConstraints"):
         raise NotConverted(("spec", "targetMatchConstraints"), "mutates existing objects, which no admission does")
@@ -84,11 +84,11 @@ def without_failing_variants(manifests: Sequence[JSON]) -> tuple[tuple[JSON, ...
         for mutation in get(each, ("spec", "mutations")) or ()
         if _reads_type_of_pod_in_template(str(get(mutation, ("applyConfiguration", "expression")) or ""))
     }
-    kept = (
+    others = (
         each for each in manifests if not {get(each, ("metadata", "name")), get(each, ("spec", "policyName"))} & failing
     )
     note = "left out, because it fails for every object: a pod template has no type `Object.metadata`"
-    return tuple(kept), tuple(f"policy `{name}` is {note}" for name in sorted(failing))
+    return tuple(others), tuple(f"policy `{name}` is {note}" for name in sorted(failing))
 
 
 def _reads_type_of_pod_in_template(text: str) -> bool:
@@ -146,8 +146,8 @@ def _mutating_spec(native: Mapping[str, Any]) -> dict[str, Any]:
     mutations = maps_at(native, ("mutations",))
     for index, each in enumerate(mutations[:-1]):
         if adds_empty_value(str(get(each, ("jsonPatch", "expression")) or "")):
-            why = "adds an empty value for a later mutation, and an API server drops it before"
-            raise NotConverted(("spec", "mutations", index), why)
+            reason = "adds an empty value for a later mutation, and an API server drops it before"
+            raise NotConverted(("spec", "mutations", index), reason)
     named = conditions_with_valid_names(conditions)
     return {"reinvocationPolicy": "Never", **native, **({"matchConditions": named} if named else {})}
 

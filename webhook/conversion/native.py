@@ -132,21 +132,21 @@ def native_policy(kind: str, name: str, source: JSON, spec: Mapping[str, JSON]) 
     """Return a policy with the labels and annotations of its source."""
     metadata: dict[str, JSON] = {"name": name}
     for key in ("labels", "annotations"):
-        kept = {each: text for each, text in _texts(source, key).items() if not each.startswith(_OF_KUBECTL)}
-        if key == "annotations" and (severity := kept.get(_SEVERITY, "").lower()) in SEVERITIES:
-            kept["claimgate.dev/severity"] = severity
-        if kept:
-            metadata[key] = kept
+        texts = {each: text for each, text in _texts(source, key).items() if not each.startswith(_OF_KUBECTL)}
+        if key == "annotations" and (severity := texts.get(_SEVERITY, "").lower()) in SEVERITIES:
+            texts["claimgate.dev/severity"] = severity
+        if texts:
+            metadata[key] = texts
     return {"apiVersion": _API_VERSION, "kind": kind, "metadata": metadata, "spec": _with_messages_of_one_line(spec)}
 
 
 def _with_messages_of_one_line(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the spec with each message on one line, because API servers refuse messages with line breaks."""
-    listed = spec.get("validations")
-    if not isinstance(listed, list):
+    validations = spec.get("validations")
+    if not isinstance(validations, list):
         return dict(spec)
     converted = [
-        {**each, "message": " ".join(each["message"].split())} if _has_lines(each) else each for each in listed
+        {**each, "message": " ".join(each["message"].split())} if _has_lines(each) else each for each in validations
     ]
     return {**spec, "validations": converted}
 
@@ -166,7 +166,7 @@ def binding_of_policy(policy: Mapping[str, Any], spec: Mapping[str, JSON], name:
     }
 
 
-def check_known_fields(value: JSON, known: Iterable[str], path: FieldPath) -> Mapping[str, Any]:
+def check_known_fields(value: JSON, known_names: Iterable[str], path: FieldPath) -> Mapping[str, Any]:
     """Return a map if all of its fields are known. Null is an empty map.
 
     Raises:
@@ -177,7 +177,7 @@ def check_known_fields(value: JSON, known: Iterable[str], path: FieldPath) -> Ma
     if not isinstance(value, dict):
         raise NotConverted(path, "expected a map")
     for key in value:
-        if key not in known:
+        if key not in known_names:
             raise NotConverted((*path, key), f"field `{key}` is not known here")
     return value
 
@@ -188,12 +188,12 @@ def list_at(value: JSON, path: FieldPath) -> Sequence[Any]:
     Raises:
         NotConverted: the value is not a list.
     """
-    listed = get(value, path)
-    if listed is None:
+    items = get(value, path)
+    if items is None:
         return ()
-    if not isinstance(listed, list):
+    if not isinstance(items, list):
         raise NotConverted(path, "expected a list")
-    return listed
+    return items
 
 
 def maps_at(value: JSON, path: FieldPath) -> Sequence[dict[str, Any]]:
@@ -202,11 +202,11 @@ def maps_at(value: JSON, path: FieldPath) -> Sequence[dict[str, Any]]:
     Raises:
         NotConverted: the value is not a list, or an entry is not a map.
     """
-    listed = list_at(value, path)
-    for index, each in enumerate(listed):
+    items = list_at(value, path)
+    for index, each in enumerate(items):
         if not isinstance(each, dict):
             raise NotConverted((*path, index), "expected a map")
-    return listed
+    return items
 
 
 def check_shape(manifest: JSON) -> None:

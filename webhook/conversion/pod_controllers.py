@@ -54,8 +54,8 @@ def is_about_pods_alone(constraints: JSON) -> bool:
     selector = get(constraints, ("objectSelector",)) or {}
     if any(selector.values()) or get(constraints, ("excludeResourceRules",)) or len(rules) != 1:
         return False
-    wanted = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
-    return not rules[0].get("resourceNames") and all(rules[0].get(key) == value for key, value in wanted.items())
+    rule_for_pods = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+    return not rules[0].get("resourceNames") and all(rules[0].get(key) == value for key, value in rule_for_pods.items())
 
 
 def _constraints_of_controllers(spec: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -86,9 +86,9 @@ def _rewrite_validating(spec: Mapping[str, Any], template: Sequence[str]) -> dic
 
 def rewrite_text_for_template(text: str, template: Sequence[str]) -> str:
     """Replace spec and metadata of the Pod by spec and metadata of the pod template."""
-    inner = ".".join(template)
+    template_path = ".".join(template)
     for part in ("spec", "metadata"):
-        text = re.sub(rf"(object|oldObject)\.{part}{_OWN_NAMESPACE}", rf"\1.{inner}.{part}", text)
+        text = re.sub(rf"(object|oldObject)\.{part}{_OWN_NAMESPACE}", rf"\1.{template_path}.{part}", text)
     return text
 
 
@@ -123,10 +123,10 @@ def _mutation_of_template(mutation: Mapping[str, Any], rewrite: Callable[[str], 
 
 def _rewrite_mutation(text: str, template: Sequence[str]) -> str:
     """Wrap the outermost `Object{…}` in one object for each step of the template's path."""
-    inner = ".".join(template)
+    template_path = ".".join(template)
     for part in ("spec", r"metadata\.labels", r"metadata\.annotations"):
         plain = part.replace("\\", "")
-        text = re.sub(rf"\b(object|oldObject|Object)\.{part}", rf"\1.{inner}.{plain}", text)
+        text = re.sub(rf"\b(object|oldObject|Object)\.{part}", rf"\1.{template_path}.{plain}", text)
     start = re.match(r"\s*Object[ \t\r\n]*\{", text)
     end = _end_of_braces(text, start.end()) if start else -1
     if start is None or end <= start.end():

@@ -151,11 +151,11 @@ def expand_updates_annotation(manifest: JSON) -> JSON:
     annotations = manifest["metadata"].get("annotations") or {}
     if f"{PREFIX}updates" not in annotations:
         return manifest
-    kept = {key: text for key, text in annotations.items() if key != f"{PREFIX}updates"}
+    others = {key: text for key, text in annotations.items() if key != f"{PREFIX}updates"}
     conditions = [SPEC_CHANGES, *(manifest["spec"].get("matchConditions") or ())]
     return {
         **manifest,
-        "metadata": {**manifest["metadata"], "annotations": kept},
+        "metadata": {**manifest["metadata"], "annotations": others},
         "spec": {**manifest["spec"], "matchConditions": conditions},
     }
 

@@ -199,15 +199,15 @@ def _without_nulls_and_status(value: JSON) -> Any:
     """Return the object without nulls and status. Refuse unknown fields."""
     if value.get("apiVersion") != API_VERSION:
         raise ShapeError(((("apiVersion",), f"unknown version `{value.get('apiVersion')}`; expected {API_VERSION}"),))
-    kept = {key: item for key, item in without_nulls(value).items() if key != "status"}
+    manifest = {key: item for key, item in without_nulls(value).items() if key != "status"}
     try:
-        _MODELS[value["kind"]].model_validate(kept)
+        _MODELS[value["kind"]].model_validate(manifest)
     except ValidationError as error:
         raise shape_error(error) from None
-    problems = [*_errors_of_annotations(kept), *_errors_of_validation_actions(kept)]
+    problems = [*_errors_of_annotations(manifest), *_errors_of_validation_actions(manifest)]
     if problems:
         raise ShapeError(tuple(problems))
-    return kept
+    return manifest
 
 
 def _errors_of_annotations(value: JSON) -> list[tuple[FieldPath, str]]:

@@ -213,8 +213,8 @@ def _schema_of_spec(kind: str) -> Schema:
 def _structural_schema(schema: Schema, name: str, models: dict[str, Schema]) -> Schema:
     """Convert a schema of pydantic for API servers: each value has one type, and references are resolved."""
     if "anyOf" in schema:  # a field that may be absent
-        (one,) = [each for each in schema["anyOf"] if each.get("type") != "null"]
-        return _structural_schema({**one, **_description_of_schema(schema)}, name, models)
+        (not_null,) = [each for each in schema["anyOf"] if each.get("type") != "null"]
+        return _structural_schema({**not_null, **_description_of_schema(schema)}, name, models)
     if "$ref" in schema:
         return {
             **_structural_schema(models[schema["$ref"].rpartition("/")[2]], name, models),
@@ -225,8 +225,8 @@ def _structural_schema(schema: Schema, name: str, models: dict[str, Schema]) -> 
         converted |= _schema_of_object(schema, models)
     elif schema["type"] == "array":
         bounds = {name: schema[name] for name in ("minItems",) if name in schema}
-        most = schema.get("maxItems", MOST_ENTRIES)
-        converted |= {"items": _structural_schema(schema["items"], "", models), "maxItems": most, **bounds}
+        max_size = schema.get("maxItems", MOST_ENTRIES)
+        converted |= {"items": _structural_schema(schema["items"], "", models), "maxItems": max_size, **bounds}
         if name in _BY_NAME:
             converted |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
         if name in _ITEM_ENUMS:
@@ -234,8 +234,8 @@ def _structural_schema(schema: Schema, name: str, models: dict[str, Schema]) -> 
     elif schema["type"] == "string":
         converted |= {name: schema[name] for name in ("minLength", "format") if name in schema}
         is_choice = name in _ENUMS and "maxLength" not in schema
-        most = schema.get("maxLength", _max_text_length(name))
-        converted |= {"enum": list(_ENUMS[name])} if is_choice else {"maxLength": most}
+        max_size = schema.get("maxLength", _max_text_length(name))
+        converted |= {"enum": list(_ENUMS[name])} if is_choice else {"maxLength": max_size}
     return converted
 
 

@@ -35,10 +35,10 @@ def describe_foreign_policies(values: Iterable[JSON]) -> str:
     counts = Counter((project, str(value["kind"])) for value in values if (project := project_of_policy(value)))
     if not counts:
         return ""
-    listed = ", ".join(
+    counted_kinds = ", ".join(
         f"{counted(count, kind, _plural(kind))} of {project}" for (project, kind), count in sorted(counts.items())
     )
-    return f"found {listed}, which claimgate does not evaluate: `{COMMAND}` prints native policies"
+    return f"found {counted_kinds}, which claimgate does not evaluate: `{COMMAND}` prints native policies"
 
 
 def _plural(kind: str) -> str:

@@ -138,8 +138,8 @@ def _is_about_object(exception: RuleException, kind: tuple[str, str], namespace:
 
 
 def _matches_any_pattern(patterns: Iterable[str], name: str) -> bool:
-    listed = tuple(patterns)
-    return not listed or any(fnmatchcase(name, pattern) for pattern in listed)
+    all_patterns = tuple(patterns)
+    return not all_patterns or any(fnmatchcase(name, pattern) for pattern in all_patterns)
 
 
 def may_have_comments(configuration: FileConfiguration, namespace: str) -> bool:
@@ -158,8 +158,8 @@ def _exceptions_of_annotation(
     if not configuration.ignore_annotations or not _matches_any_pattern(configuration.ignore_annotations, namespace):
         return (), "has no effect because the configuration does not allow it here (ignoreAnnotations)"
     if len(text) > MOST_CHARACTERS:
-        why = f"it has {len(text)} characters, and at most {MOST_CHARACTERS} are read"
-        return (), f"has no effect because {why}: shorten it"
+        reason = f"it has {len(text)} characters, and at most {MOST_CHARACTERS} are read"
+        return (), f"has no effect because {reason}: shorten it"
     try:
         deadline.require_time_for_call(len(text) * _CHARACTER_S)
         (document,) = yamlfile.load(text)
@@ -170,9 +170,9 @@ def _exceptions_of_annotation(
     except BudgetExceeded:
         return (), "has no effect because there was no time to read it"
     except (InputError, ValueError, UnreadPartError) as error:
-        wanted = "write rules, owner, reason and expires, such as "
+        expected = "write rules, owner, reason and expires, such as "
         example = "{rules: [pod-resources/whole-number], owner: ml-team, reason: migration, expires: 2027-01-31}"
-        return (), f"cannot be read ({_reason_of_error(error)}): {wanted}{example}"
+        return (), f"cannot be read ({_reason_of_error(error)}): {expected}{example}"
 
 
 def _reason_of_error(error: Exception) -> str:

@@ -20,17 +20,17 @@ def describe_mistake_of_model(model: type[BaseModel], mistake: Mapping[str, Any]
 
 def _sentence_about_near_fields(model: type[BaseModel], path: FieldPath) -> str:
     """Name the field that the user probably meant, or all fields."""
-    known = _field_names(model, path[:-1])
-    close = get_close_matches(str(path[-1]), known, n=1)
-    return f": did you mean `{close[0]}`?" if close else f": expected one of {', '.join(known)}"
+    names = _field_names(model, path[:-1])
+    close = get_close_matches(str(path[-1]), names, n=1)
+    return f": did you mean `{close[0]}`?" if close else f": expected one of {', '.join(names)}"
 
 
 def _field_names(model: type[BaseModel], path: FieldPath) -> list[str]:
-    inner: Any = model
+    part: Any = model
     for step in path:
-        if isinstance(step, str) and step in (named := _fields_of_model(inner)):
-            inner = next(_inner_models(named[step]), named[step])
-    return list(_fields_of_model(inner))
+        if isinstance(step, str) and step in (named := _fields_of_model(part)):
+            part = next(_inner_models(named[step]), named[step])
+    return list(_fields_of_model(part))
 
 
 def _fields_of_model(model: Any) -> dict[str, Any]:

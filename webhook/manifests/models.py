@@ -271,10 +271,10 @@ def _path_and_message(error: Any) -> tuple[FieldPath, str]:
 def _sentence_with_suggestion(path: FieldPath) -> str:
     from difflib import get_close_matches
 
-    known = _all_field_names()
-    if path[-1] in known:
+    names = _all_field_names()
+    if path[-1] in names:
         return "; remove it, it belongs to another place or kind"
-    close = get_close_matches(str(path[-1]), sorted(known), n=1, cutoff=0.75)
+    close = get_close_matches(str(path[-1]), sorted(names), n=1, cutoff=0.75)
     return f"; did you mean `{close[0]}`?" if close else "; remove it, or check its indentation"
 
 

@@ -193,11 +193,11 @@ def one_of_each_namespace_in_turn(items: Iterable[T], namespace: Callable[[T], s
     """Return the first item of each namespace, then the second item of each namespace, and so on. If only the first
     items are used, a namespace with very many items does not displace other namespaces.
     """
-    turns = Counter[str]()
+    turn_of_namespace = Counter[str]()
 
     def turn(item: T) -> int:
-        turns[namespace(item)] += 1
-        return turns[namespace(item)]
+        turn_of_namespace[namespace(item)] += 1
+        return turn_of_namespace[namespace(item)]
 
     return sorted(items, key=turn)
 
@@ -213,16 +213,16 @@ def effect_of_exception(exception: PolicyException, configuration: FileConfigura
         return Effect("Expired", f"it expired on {spec.expires}: delete it, or write a later day")
     limits = {rule: _most_days(rule, exception.namespace, configuration) for rule in spec.rules}
     if refused := [rule for rule, days in limits.items() if days == 0]:
-        what = f"{named(refused, 'rule')} in namespace {exception.namespace}"
+        rules_in_namespace = f"{named(refused, 'rule')} in namespace {exception.namespace}"
         fix = "ask the operator of claimgate to allow it with `policyExceptions`, or remove it"
-        return Effect("NotAllowed", f"claimgate.yaml allows no PolicyException for {what}: {fix}")
+        return Effect("NotAllowed", f"claimgate.yaml allows no PolicyException for {rules_in_namespace}: {fix}")
     rule = min(limits, key=limits.__getitem__)
     last = (exception.created or day) + dt.timedelta(days=limits[rule])
     if spec.expires > last:
-        most = f"claimgate.yaml allows {counted(limits[rule], 'day')} from its creation for {rule}"
-        return Effect("TooLong", f"it ends on {spec.expires}, and {most}: write {last} or an earlier day")
-    about = f"objects of namespace {exception.namespace} may break {', '.join(spec.rules)} until {spec.expires}"
-    return Effect("InEffect", about)
+        limit = f"claimgate.yaml allows {counted(limits[rule], 'day')} from its creation for {rule}"
+        return Effect("TooLong", f"it ends on {spec.expires}, and {limit}: write {last} or an earlier day")
+    sentence = f"objects of namespace {exception.namespace} may break {', '.join(spec.rules)} until {spec.expires}"
+    return Effect("InEffect", sentence)
 
 
 def _most_days(rule: str, namespace: str, configuration: FileConfiguration) -> int:

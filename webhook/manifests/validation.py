@@ -75,15 +75,15 @@ def policy_head_errors(spec: PolicySpec, path: FieldPath) -> Errors:
         yield unsupported_error((*path, "failurePolicy"), spec.failure_policy, FAILURE_POLICIES)
     if spec.param_kind is not None:
         yield from param_kind_errors(spec.param_kind, (*path, "paramKind"))
-    where = (*path, "matchConstraints")
+    constraints_path = (*path, "matchConstraints")
     if spec.match_constraints is None:
-        yield required_error(where)
+        yield required_error(constraints_path)
         return
-    yield from match_resources_errors(spec.match_constraints, where)
+    yield from match_resources_errors(spec.match_constraints, constraints_path)
     if not spec.match_constraints.resource_rules:
-        yield required_error((*where, "resourceRules"))
+        yield required_error((*constraints_path, "resourceRules"))
     if isinstance(spec, MutatingSpec):
-        yield from mutating_operations_errors(spec.match_constraints, where)
+        yield from mutating_operations_errors(spec.match_constraints, constraints_path)
 
 
 def mutating_operations_errors(resources: MatchResources, path: FieldPath) -> Errors:
@@ -96,19 +96,19 @@ def mutating_operations_errors(resources: MatchResources, path: FieldPath) -> Er
 
 def param_kind_errors(value: ParamKind, path: FieldPath) -> Errors:
     """Check apiVersion and kind of the parameters."""
-    where = (*path, "apiVersion")
+    version_path = (*path, "apiVersion")
     group, _, version = value.api_version.rpartition("/")
     if not value.api_version:
-        yield required_error(where)
+        yield required_error(version_path)
     elif "/" in group:
-        yield invalid_error(where, value.api_version, f"unexpected GroupVersion string: {value.api_version}")
+        yield invalid_error(version_path, value.api_version, f"unexpected GroupVersion string: {value.api_version}")
     else:
         if group and (complaints := names.dns1123_subdomain_errors(group)):
-            yield invalid_error(where, group, ",".join(complaints))
+            yield invalid_error(version_path, group, ",".join(complaints))
         if not version:
-            yield invalid_error(where, value.api_version, "version must be specified")
+            yield invalid_error(version_path, value.api_version, "version must be specified")
         elif complaints := names.dns1035_label_errors(version):
-            yield invalid_error(where, version, ",".join(complaints))
+            yield invalid_error(version_path, version, ",".join(complaints))
     if not value.kind:
         yield required_error((*path, "kind"))
     elif complaints := names.dns1035_label_errors(value.kind.lower()):
@@ -175,11 +175,11 @@ def named_rule_errors(rule: NamedRule, path: FieldPath) -> Errors:
         yield unsupported_error((*path, "scope"), rule.scope, SCOPES)
 
 
-def _errors_of_wildcard(values: list[str], path: FieldPath, what: str) -> Errors:
+def _errors_of_wildcard(values: list[str], path: FieldPath, plural: str) -> Errors:
     if not values:
         yield required_error(path)
     if len(values) > 1 and "*" in values:
-        yield invalid_error(path, values, f"if '*' is present, must not specify other {what}")
+        yield invalid_error(path, values, f"if '*' is present, must not specify other {plural}")
 
 
 def _errors_of_resources(resources: list[str], path: FieldPath) -> Errors:
@@ -277,8 +277,8 @@ def param_ref_errors(value: ParamRef | None, path: FieldPath, *, needs_action: b
         if needs_action:
             yield required_error((*path, "parameterNotFoundAction"))
     elif value.parameter_not_found_action not in ("Allow", "Deny"):
-        where = (*path, "parameterNotFoundAction")
-        yield unsupported_error(where, value.parameter_not_found_action, ("Deny", "Allow"))
+        action_path = (*path, "parameterNotFoundAction")
+        yield unsupported_error(action_path, value.parameter_not_found_action, ("Deny", "Allow"))
 
 
 def policy_name_errors(name: str, path: FieldPath) -> Errors:
