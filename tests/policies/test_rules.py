@@ -65,7 +65,7 @@ def test_a_rule_has_a_bad_and_a_good_example(rule: str) -> None:
         "policy with its group (grep -l GROUP policies/*/policy.yaml), then run make docs"
     )
     assert kept is not None, f"no case shows {rule} kept: write `rule: {rule}` into a case that allows"
-    assert broken.said
+    assert broken.messages
 
 
 @all_rows("rule", RULES)

@@ -119,8 +119,8 @@ def create_application(playground: Playground, hosts: frozenset[str]) -> FastAPI
 
     @app.post("/case")
     async def drafted(request: Request) -> Response:
-        made = await playground.files_of_case(read_question(await _read_bounded_body(request)))
-        return Response(made, media_type="application/json")
+        files = await playground.files_of_case(read_question(await _read_bounded_body(request)))
+        return Response(files, media_type="application/json")
 
     @app.post("/evaluate")
     async def evaluated(request: Request) -> Response:

@@ -63,10 +63,10 @@ def rules_of_denial(text: str, name: str) -> list[dict[str, Any]]:
     message = (_message_of_answers(text) if is_object else text).strip()
     sections = pages.shipped_sections() if message else {}
     if names := pages.names_in_message(message, sections):
-        read = read_policy_documents([shipped.policies_folder()])
+        shipped_documents = read_policy_documents([shipped.policies_folder()])
         lines = [(line.strip(), pages.names_in_message(line, sections)) for line in message.splitlines()]
         return [
-            _rule_as_json(each, sections[each], [line for line, named in lines if each in named], read)
+            _rule_as_json(each, sections[each], [line for line, named in lines if each in named], shipped_documents)
             for each in names[:_MOST_RULES]
         ]
     if message and (is_object or any(words in message for words in _WORDS_OF_DENIAL)):
@@ -76,9 +76,9 @@ def rules_of_denial(text: str, name: str) -> list[dict[str, Any]]:
 
 def pages_of_rules(names: Iterable[str]) -> dict[str, dict[str, str]]:
     """Return `title` and `page` (Markdown) for each shipped rule among the names."""
-    wanted = dict.fromkeys(names)
-    sections = pages.shipped_sections() if wanted else {}
-    parts = {each: sections[each].split("\n\n", 2) for each in wanted if each in sections}
+    unique_names = dict.fromkeys(names)
+    sections = pages.shipped_sections() if unique_names else {}
+    parts = {each: sections[each].split("\n\n", 2) for each in unique_names if each in sections}
     return {each: {"title": title, "page": page.strip()} for each, (_, title, page) in parts.items()}
 
 
@@ -102,7 +102,7 @@ def _message_of_answer(value: JSON) -> str:
     return ""
 
 
-def _rule_as_json(rule: str, section: str, lines: Sequence[str], read: PolicyDocuments) -> dict[str, Any]:
+def _rule_as_json(rule: str, section: str, lines: Sequence[str], shipped_documents: PolicyDocuments) -> dict[str, Any]:
     _, title, page = section.split("\n\n", 2)
     bad = page.partition("\nBad: ")[2]
     names = dict.fromkeys(line.split("`")[1] for line in page.splitlines() if line.startswith(_POLICY))
@@ -112,15 +112,19 @@ def _rule_as_json(rule: str, section: str, lines: Sequence[str], read: PolicyDoc
         "page": page.strip(),
         "lines": lines,
         "example": bad.partition("```yaml\n")[2].partition("```")[0],
-        "policies": [{"name": each, "text": _text_of_folder(each, read)} for each in names],
+        "policies": [{"name": each, "text": _text_of_folder(each, shipped_documents)} for each in names],
     }
 
 
-def _text_of_folder(policy: str, read: PolicyDocuments) -> str:
+def _text_of_folder(policy: str, shipped_documents: PolicyDocuments) -> str:
     """A policy's folder has policies, then their bindings, parameters and declared rules."""
-    owner = next(each.file for each in read.documents if _is_policy(each.value, policy))
+    owner = next(each.file for each in shipped_documents.documents if _is_policy(each.value, policy))
     folder = Path(owner).parent
-    files = dict.fromkeys(each.file for each in (*read.documents, *read.rules) if Path(each.file).parent == folder)
+    files = dict.fromkeys(
+        each.file
+        for each in (*shipped_documents.documents, *shipped_documents.rules)
+        if Path(each.file).parent == folder
+    )
     ordered = (owner, *(each for each in files if each != owner))
     return "---\n".join(yamlfile.text(each) for each in ordered)
 
@@ -140,15 +144,15 @@ Check: TypeAlias = Callable[[PolicySet, Options], Sequence[dict[str, Any]]]
 
 
 def answer_question(
-    question: Question, standing: PolicySet, options: Options, engine: MeasuredEngine, check: Check
+    question: Question, default_policies: PolicySet, options: Options, engine: MeasuredEngine, check: Check
 ) -> dict[str, Any]:
     """Answer a question.
 
     Args:
         question: the texts.
-        standing: the policies for a question without policies.
+        default_policies: the policies for a question without policies.
         options: how policies are compiled.
-        engine: the engine of `standing`, which records evaluations.
+        engine: the engine of `default_policies`, which records evaluations.
         check: checks the policies of the question.
 
     Returns:
@@ -159,33 +163,33 @@ def answer_question(
     try:
         if rules := rules_of_denial(question.object, OBJECT):
             return {"denial": rules}
-        return _answer_with_documents(question, standing, options, engine, check)
+        return _answer_with_documents(question, default_policies, options, engine, check)
     except ClaimgateError as error:
         return {"errors": input_errors_as_json(error)}
 
 
 def _answer_with_documents(
-    question: Question, standing: PolicySet, options: Options, engine: MeasuredEngine, check: Check
+    question: Question, default_policies: PolicySet, options: Options, engine: MeasuredEngine, check: Check
 ) -> dict[str, Any]:
-    asked, others = documents.documents_of_text(question.object, OBJECT), yamlfile.load(question.cluster, CLUSTER)
-    if asked.problems:
-        raise InputError(*asked.problems)
-    if not asked.documents:
+    objects, others = documents.documents_of_text(question.object, OBJECT), yamlfile.load(question.cluster, CLUSTER)
+    if objects.problems:
+        raise InputError(*objects.problems)
+    if not objects.documents:
         raise InputError(InputProblem(message="no object: write one, or choose a sample", file=OBJECT))
-    if len(asked.documents) > _MOST_OBJECTS:
-        count = counted(len(asked.documents), "object")
+    if len(objects.documents) > _MOST_OBJECTS:
+        count = counted(len(objects.documents), "object")
         raise InputError(
             InputProblem(message=f"{count}: the page reviews at most {_MOST_OBJECTS} at a time", file=OBJECT)
         )
     declared = [each for each in others if _declares_rules(each.value)]
     others = tuple(each for each in others if not _declares_rules(each.value))
-    listed = [
+    cluster_documents = [
         each
         for each in documents.documents_of_text(question.cluster, CLUSTER).documents
         if not _declares_rules(each.value)
     ]
-    policies, notes, checks = standing, list[str](), list[dict[str, Any]]()
-    is_own = any(_is_policy_or_binding(each.value) for each in listed)
+    policies, notes, checks = default_policies, list[str](), list[dict[str, Any]]()
+    is_own = any(_is_policy_or_binding(each.value) for each in cluster_documents)
     if is_own:
         engine = MeasuredEngine(compiled_engine())
         policies = load_documents(others, replace(options, engine=engine, lazy=False), rules=declared)
@@ -195,16 +199,16 @@ def _answer_with_documents(
         ]
         policies = unbound.with_default_bindings(policies)
         checks = list(check(policies, options))
-    context = [(CLUSTER, each.value) for each in listed if not _is_policy_or_binding(each.value)]
+    context = [(CLUSTER, each.value) for each in cluster_documents if not _is_policy_or_binding(each.value)]
     files = FileTree(
-        ((OBJECT, obj) for obj in _objects_of_documents(asked)), context=context, is_whole=question.is_whole
+        ((OBJECT, obj) for obj in _objects_of_documents(objects)), context=context, is_whole=question.is_whole
     )
     submissions = fixtures.Submissions(files, options.table.row)
-    reviews = [_review_one_object(each, submissions, policies, question, engine) for each in asked.documents]
-    if foreign := describe_foreign_policies(each.value for each in listed):
+    reviews = [_review_one_object(each, submissions, policies, question, engine) for each in objects.documents]
+    if foreign := describe_foreign_policies(each.value for each in cluster_documents):
         notes.append(foreign)
     notes += [*fixtures.notes_on_context(files, Settings(context_is_whole=question.is_whole))]
-    notes += [told for each in asked.documents if (told := _mistake_in_kind(each, options))]
+    notes += [mistake for each in objects.documents if (mistake := _mistake_in_kind(each, options))]
     return {
         "reviews": reviews,
         "pages": pages_of_rules(each["rule"] for review in reviews for each in review["findings"]),
@@ -221,18 +225,18 @@ def input_of_case(question: Question) -> tuple[list[JSON], list[JSON], list[JSON
     Raises:
         InputError: a text cannot be read, or there is no object or no policy.
     """
-    asked = documents.documents_of_text(question.object, OBJECT)
-    listed = documents.documents_of_text(question.cluster, CLUSTER)
-    if problems := (*asked.problems, *listed.problems):
+    objects = documents.documents_of_text(question.object, OBJECT)
+    cluster_documents = documents.documents_of_text(question.cluster, CLUSTER)
+    if problems := (*objects.problems, *cluster_documents.problems):
         raise InputError(*problems)
-    policies = [each.value for each in listed.documents if _is_policy_or_binding(each.value)]
-    if not asked.documents:
+    policies = [each.value for each in cluster_documents.documents if _is_policy_or_binding(each.value)]
+    if not objects.documents:
         raise InputError(InputProblem(message="no object: write one, or choose a sample", file=OBJECT))
     if not policies:
         message = "no policy: a case tests the policies beside it, so write one here"
         raise InputError(InputProblem(message=message, file=CLUSTER))
-    others = [each.value for each in listed.documents if not _is_policy_or_binding(each.value)]
-    return [each.value for each in asked.documents], [*policies, *_missing_bindings(policies)], others
+    others = [each.value for each in cluster_documents.documents if not _is_policy_or_binding(each.value)]
+    return [each.value for each in objects.documents], [*policies, *_missing_bindings(policies)], others
 
 
 def _missing_bindings(policies: Sequence[JSON]) -> Iterator[JSON]:
@@ -261,16 +265,16 @@ def _is_policy_or_binding(value: JSON) -> bool:
     return str(value.get("apiVersion", "")).startswith(f"{GROUP}/")
 
 
-def _objects_of_documents(asked: documents.InputDocuments) -> Iterator[JSON]:
-    for each in asked.documents:
+def _objects_of_documents(inputs: documents.InputDocuments) -> Iterator[JSON]:
+    for each in inputs.documents:
         obj = get(each.value, fixtures.object_path(each.value))
         if isinstance(obj, dict):
             yield fixtures.object_in_request_namespace(obj, each.value)
 
 
 def _mistake_in_kind(document: documents.InputDocument, options: Options) -> str:
-    told = kind_mistake(get(document.value, fixtures.object_path(document.value)), options.table)
-    return f"{told.field}: {told.text}" if told else ""
+    mistake = kind_mistake(get(document.value, fixtures.object_path(document.value)), options.table)
+    return f"{mistake.field}: {mistake.text}" if mistake else ""
 
 
 def _review_one_object(

@@ -119,14 +119,14 @@ def input_errors_as_json(error: ClaimgateError) -> list[dict[str, Any]]:
 
 def review_of_object_as_json(
     document: documents.InputDocument,
-    asked: SubmittedObject,
+    submitted: SubmittedObject,
     outcome: PhasesOutcome,
     policies: PolicySet,
     evaluations: Sequence[MeasuredEvaluation],
 ) -> dict[str, Any]:
     """Return all data about one object for the page."""
-    attributes, verdict = asked.attributes, outcome.verdict
-    told = findings_of_object(
+    attributes, verdict = submitted.attributes, outcome.verdict
+    findings = findings_of_object(
         outcome.decisions,
         subject_of_request(attributes),
         document.locator(fixtures.object_path(document.value)),
@@ -148,17 +148,17 @@ def review_of_object_as_json(
         "patch": [json_on_one_line(each) for each in verdict.patch],
         "before": yamlfile.dump(before) if is_changed else "",
         "after": yamlfile.dump(after) if is_changed else "",
-        "findings": [_finding_as_json(each) for each in told if str(each.result) != "pass"],
+        "findings": [_finding_as_json(each) for each in findings if str(each.result) != "pass"],
         "explanations": [{"phase": str(phase), **to_builtins(each)} for phase, each in outcome.explanations],
         "evaluations": [{**asdict(each), "policies": owners.get(each.source.strip(), ())} for each in evaluations],
-        "podSets": list_pod_sets_with_devices(patched, asked.cluster, policies.table),
+        "podSets": list_pod_sets_with_devices(patched, submitted.cluster, policies.table),
     }
 
 
-def _policies_by_expression(policies: PolicySet, asked: Container[str]) -> Mapping[str, Sequence[str]]:
+def _policies_by_expression(policies: PolicySet, policy_names: Container[str]) -> Mapping[str, Sequence[str]]:
     owners: dict[str, dict[str, None]] = {}
     for policy in policies.policies:
-        for expression in policy.expressions() if policy.name in asked else ():
+        for expression in policy.expressions() if policy.name in policy_names else ():
             owners.setdefault(expression.source.strip(), {})[policy.name] = None
     return {source: list(names) for source, names in owners.items()}
 
@@ -216,5 +216,5 @@ def list_pod_sets_with_devices(attributes: Attributes, cluster: Cluster, table: 
 
 def describe_queues(objects: Iterable[JSON]) -> dict[str, str] | None:
     """Return the queues of Kueue as a picture and as text; None if the cluster has no queues."""
-    made = read_queue_overview(ClusterView(FilesCluster(objects, is_whole=True), ""))
-    return {"svg": queue_svg(made), "text": queue_text(made)} if made.rows else None
+    overview = read_queue_overview(ClusterView(FilesCluster(objects, is_whole=True), ""))
+    return {"svg": queue_svg(overview), "text": queue_text(overview)} if overview.rows else None

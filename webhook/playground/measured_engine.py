@@ -64,14 +64,14 @@ class MeasuredEngine:
     def record_evaluation(self, program: Program, cost: int, value: str, *, is_error: bool) -> None:
         """Record one evaluation, unless there are too many."""
         if len(self.evaluations) < _MOST:
-            made = MeasuredEvaluation(
+            evaluation = MeasuredEvaluation(
                 source=program.source,
                 cost=cost,
                 value=value,
                 is_error=is_error,
                 reads=tuple(_paths_as_expressions(program)),
             )
-            self.evaluations.append(made)
+            self.evaluations.append(evaluation)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

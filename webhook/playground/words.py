@@ -50,8 +50,8 @@ def words_of_expressions(registry: FactRegistry, version: Version) -> dict[str, 
     for each in overloads_of_version(version):
         if each.hidden or not each.name.isidentifier():
             continue
-        target, *given = map(str, each.parameters) if each.member else ("", *map(str, each.parameters))
-        signature = f"{each.name}({', '.join(given)}): {each.result}"
+        target, *parameters = map(str, each.parameters) if each.member else ("", *map(str, each.parameters))
+        signature = f"{each.name}({', '.join(parameters)}): {each.result}"
         (methods if each.member else functions).setdefault(each.name, f"{target}.{signature}" if target else signature)
     facts = [registry.fact(name) for name in registry.fact_names]
     return {
@@ -61,8 +61,8 @@ def words_of_expressions(registry: FactRegistry, version: Version) -> dict[str, 
         "facts": {each.name: {"about": each.about.partition(". ")[0], "type": str(each.type)} for each in facts},
         "structures": {
             structure.structure.name: {
-                name: {"type": str(of), "about": structure.texts[name]}
-                for name, of in structure.structure.fields.items()
+                name: {"type": str(field_type), "about": structure.texts[name]}
+                for name, field_type in structure.structure.fields.items()
             }
             for each in facts
             for structure in each.structures
@@ -77,12 +77,12 @@ def fields_of_kind(api_version: str, kind: str) -> Tree:
     return _tree(type_of(GroupVersionKind(group, version, kind)), _DEEPEST, left) or {}
 
 
-def _tree(of: Type | None, levels: int, left: list[int]) -> Tree | None:
-    while isinstance(of, Items):
-        of = of.item
-    if not isinstance(of, Fields) or not levels:
+def _tree(value_type: Type | None, levels: int, left: list[int]) -> Tree | None:
+    while isinstance(value_type, Items):
+        value_type = value_type.item
+    if not isinstance(value_type, Fields) or not levels:
         return None
-    left[0] -= len(of.fields)
+    left[0] -= len(value_type.fields)
     if left[0] < 0:
         return None
-    return {name: _tree(inner, levels - 1, left) for name, inner in of.fields.items()} or None
+    return {name: _tree(field_type, levels - 1, left) for name, field_type in value_type.fields.items()} or None

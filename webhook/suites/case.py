@@ -85,23 +85,23 @@ def run_case(entry: Entry) -> CaseResult:
     if isinstance(entry, SkippedCase):
         return CaseResult(id=entry.id, suite=entry.suite, result=Result.SKIP, why=entry.why, line=entry.line)
     if isinstance(entry, UnreadableCase):
-        why = "\n".join(map(str, entry.problems))
+        reasons = "\n".join(map(str, entry.problems))
         line = next((each.line for each in entry.problems if each.file == entry.suite), 0)
-        return CaseResult(id=entry.id, suite=entry.suite, result=Result.ERROR, why=why, line=line)
+        return CaseResult(id=entry.id, suite=entry.suite, result=Result.ERROR, why=reasons, line=line)
     notes: Sequence[str] = ()
     started = time.perf_counter()
     try:
-        why = "\n".join(entry.mismatches())
+        reasons = "\n".join(entry.mismatches())
         notes = entry.notes()
     except UnknownRule as error:
         return CaseResult(id=entry.id, suite=entry.suite, result=Result.ERROR, why=str(error), line=entry.line)
     except ClaimgateError as error:
-        why = str(error) or "cannot be read"
+        reasons = str(error) or "cannot be read"
     return CaseResult(
         id=entry.id,
         suite=entry.suite,
-        result=Result.FAIL if why else Result.PASS,
-        why=why,
+        result=Result.FAIL if reasons else Result.PASS,
+        why=reasons,
         notes=tuple(notes),
         line=entry.line,
         elapsed_s=time.perf_counter() - started,
@@ -133,10 +133,10 @@ def answer_of_case(request: Request, options: ReviewOptions = _ADVICE, *, explai
     return run_phases(request.attributes, request.phase, answerer)
 
 
-def policies_of_case(objects: Iterable[JSON], how: Options) -> PolicySet:
+def policies_of_case(objects: Iterable[JSON], options: Options) -> PolicySet:
     """Return the compiled policies and bindings that a case contains.
 
     Raises:
         PolicyError: every problem.
     """
-    return load_documents(map(yamlfile.Document, objects), how)
+    return load_documents(map(yamlfile.Document, objects), options)

@@ -66,13 +66,13 @@ def objects_of_custom_kind(custom: CustomKind) -> ValidObjects:
     """
     head = {"apiVersion": custom.kind.api_version, "kind": custom.kind.kind, "metadata": {"name": "x"}}
     names = frozenset(_names_in_rules(custom.schema))
-    made = []
+    objects = []
     for is_full in (False, True):
         obj = _ObjectMaker(is_full, names).value(custom.schema, "", skipped=_OF_EVERY_OBJECT)
         if isinstance(obj, PartialObject):
             obj.update(head)
-        made.append(obj if isinstance(obj, PartialObject) else {**head, **obj})
-    return ValidObjects(made[0], made[1], {}, tuple(_required_paths(custom.schema, names)))
+        objects.append(obj if isinstance(obj, PartialObject) else {**head, **obj})
+    return ValidObjects(objects[0], objects[1], {}, tuple(_required_paths(custom.schema, names)))
 
 
 def _part(schema: JSON, name: str, shape: type[_Shape]) -> _Shape:
@@ -91,12 +91,12 @@ def _required_paths(schema: Any, names: frozenset[str]) -> Iterator[str]:
             continue
         pending.append((f"{at}[]", each.get("items")))
         required, defaults = _part(each, "required", list), _part(each, "default", dict)
-        for name, inner in _part(each, "properties", dict).items():
+        for name, schema_of_field in _part(each, "properties", dict).items():
             path = f"{at}.{name}"
             is_kept = name in required or name in defaults or name in names or each.get("minProperties")
-            if is_kept or path == ".spec" or (isinstance(inner, dict) and "default" in inner):
+            if is_kept or path == ".spec" or (isinstance(schema_of_field, dict) and "default" in schema_of_field):
                 yield path
-            pending.append((path, inner))
+            pending.append((path, schema_of_field))
 
 
 def _names_in_rules(schema: Any) -> Iterator[str]:
@@ -136,11 +136,11 @@ class _ObjectMaker:
         self._names = names
         self._left = _MOST_FIELDS
 
-    def value(self, schema: Any, where: str, skipped: tuple[str, ...] = ()) -> Any:
+    def value(self, schema: Any, path: str, skipped: tuple[str, ...] = ()) -> Any:
         """Return a value that a schema allows. Parts of a value without a schema are unknown."""
         self._left -= 1
         if not isinstance(schema, dict) or self._left < 0:
-            return _unknown_object(where)
+            return _unknown_object(path)
         if "default" in schema and not schema.get("properties"):
             return schema["default"]
         if options := _part(schema, "enum", list):
@@ -149,42 +149,42 @@ class _ObjectMaker:
             return 1
         match schema.get("type"):
             case "object":
-                return self._fields(schema, where, skipped)
+                return self._fields(schema, path, skipped)
             case "array":
                 is_empty = not (self._is_full or schema.get("minItems"))
-                return [] if is_empty else [self.value(schema.get("items"), f"{where}[].")]
+                return [] if is_empty else [self.value(schema.get("items"), f"{path}[].")]
             case "string":
                 return "x"
             case "integer" | "number":
                 return 1
             case "boolean":
                 return False
-        return _unknown_object(where)
+        return _unknown_object(path)
 
-    def _fields(self, schema: JSON, where: str, skipped: tuple[str, ...]) -> Any:
+    def _fields(self, schema: JSON, path: str, skipped: tuple[str, ...]) -> Any:
         properties = _part(schema, "properties", dict)
         if not properties:
-            return self._map(schema, where)
-        known: dict[str, Any] = {}
+            return self._map(schema, path)
+        fields: dict[str, Any] = {}
         unknown: set[str] = set()
         required, defaults = _part(schema, "required", list), _part(schema, "default", dict)
-        for name, inner in properties.items():
+        for name, schema_of_field in properties.items():
             if name in skipped:
                 continue
-            has_default = name in defaults or (isinstance(inner, dict) and "default" in inner)
-            is_spec = not where and name == "spec"  # authors always write it, even if it is optional
+            has_default = name in defaults or (isinstance(schema_of_field, dict) and "default" in schema_of_field)
+            is_spec = not path and name == "spec"  # authors always write it, even if it is optional
             if self._is_full or name in required or has_default or is_spec:
-                known[name] = defaults[name] if name in defaults else self.value(inner, f"{where}{name}.")
+                fields[name] = defaults[name] if name in defaults else self.value(schema_of_field, f"{path}{name}.")
             elif name in self._names or schema.get("minProperties"):
                 unknown.add(name)
-        return PartialObject(known, lambda name: name not in unknown, where, _NOT_KNOWN) if unknown else known
+        return PartialObject(fields, lambda name: name not in unknown, path, _NOT_KNOWN) if unknown else fields
 
-    def _map(self, schema: JSON, where: str) -> Any:
+    def _map(self, schema: JSON, path: str) -> Any:
         values = schema.get("additionalProperties")
         if not isinstance(values, dict) or (schema.get("minProperties") and not self._is_full):
-            return _unknown_object(where)
-        return {"example.com/x": self.value(values, f"{where}x.")} if self._is_full else {}
+            return _unknown_object(path)
+        return {"example.com/x": self.value(values, f"{path}x.")} if self._is_full else {}
 
 
-def _unknown_object(where: str) -> PartialObject:
-    return PartialObject({}, lambda _: False, where, _NOT_KNOWN)
+def _unknown_object(path: str) -> PartialObject:
+    return PartialObject({}, lambda _: False, path, _NOT_KNOWN)

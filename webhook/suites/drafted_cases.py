@@ -22,7 +22,9 @@ from webhook.yamltext import yamlfile
 _BLOCK_LIST: Final = "write `cases:` with each case below it, beginning with `- name:`"
 
 
-def suite_with_drafted_cases(suite: Suite, text: str, values: Iterable[JSON], how: Options) -> tuple[str, list[str]]:
+def suite_with_drafted_cases(
+    suite: Suite, text: str, values: Iterable[JSON], options: Options
+) -> tuple[str, list[str]]:
     """Return the text of a suite with a new case for each value, and the names of the new cases.
 
     `text` is the content of the suite's file. A value is an object, a request or an AdmissionReview.
@@ -33,18 +35,18 @@ def suite_with_drafted_cases(suite: Suite, text: str, values: Iterable[JSON], ho
     (document,) = yamlfile.load(text, str(suite.file))
     before = SuiteModel.model_validate(document.value).cases
     names = {each.get("name") for each in before if isinstance(each, dict)}
-    drafted = _drafted_cases(suite, values, {}, names, how)
+    drafted = _drafted_cases(suite, values, {}, names, options)
     indent = " " * (document.position(("cases", 0))[1] - 3)
     added = "".join(f"{indent}{line}\n" for line in yamlfile.dump(drafted).splitlines())
-    made = f"{text.rstrip()}\n{added}"
-    if not _has_cases(made, [*before, *drafted]):
+    new_text = f"{text.rstrip()}\n{added}"
+    if not _has_cases(new_text, [*before, *drafted]):
         message = f"no case can be added to this list: {_BLOCK_LIST}"
         raise InputError(InputProblem(message=message, file=str(suite.file)))
-    return made, [case["name"] for case in drafted]
+    return new_text, [case["name"] for case in drafted]
 
 
 def text_of_new_suite(
-    folder: Path, values: Iterable[JSON], situation: Mapping[str, JSON], how: Options
+    folder: Path, values: Iterable[JSON], situation: Mapping[str, JSON], options: Options
 ) -> tuple[str, list[str]]:
     """Return the text of a suite with a case for each value, and the names of the cases. The folder has the policies.
 
@@ -54,21 +56,21 @@ def text_of_new_suite(
         InputError: the policies cannot be read, or no answer can be given for a value.
     """
     defaults = {each.alias: each.get_default() for each in CaseModel.model_fields.values()}
-    said = {name: value for name, value in situation.items() if value != defaults[name]}
+    not_default = {name: value for name, value in situation.items() if value != defaults[name]}
     suite = Suite(file=folder / "suite.yaml", root=folder)
-    drafted = _drafted_cases(suite, values, said, set(), how)
+    drafted = _drafted_cases(suite, values, not_default, set(), options)
     return yamlfile.dump({"cases": drafted}), [case["name"] for case in drafted]
 
 
 def _drafted_cases(
-    suite: Suite, values: Iterable[JSON], situation: Mapping[str, JSON], names: set[Any], how: Options
+    suite: Suite, values: Iterable[JSON], situation: Mapping[str, JSON], names: set[Any], options: Options
 ) -> list[dict[str, JSON]]:
     """The new names are added to `names`."""
-    policies = policies_of_suite(suite, how)
+    policies = policies_of_suite(suite, options)
     drafted = []
     for value in values:
-        asked = {"name": "draft", "input": value, **situation, "expect": {"allowed": True}}
-        outcome = answer_of_case(request_of_case(CaseModel.model_validate(asked), suite, lambda: policies, how))
+        draft = {"name": "draft", "input": value, **situation, "expect": {"allowed": True}}
+        outcome = answer_of_case(request_of_case(CaseModel.model_validate(draft), suite, lambda: policies, options))
         name = _new_name(value, outcome, names)
         drafted.append({"name": name, "input": value, **situation, "expect": dict(_expectation(outcome))})
         names.add(name)
@@ -89,19 +91,21 @@ def _new_name(value: JSON, outcome: PhasesOutcome, names: set[Any]) -> str:
     obj = get(value, ("request", "object"), None) or get(value, ("request", "oldObject"), None) or value
     obj = get(obj, ("object",), obj) if fixtures.is_request(value) else obj
     kind, name = get(obj, ("kind",), "object"), get(obj, ("metadata", "name"), "")
-    said = "is denied" if not outcome.verdict.allowed else "is changed" if outcome.verdict.patch else "is allowed"
-    wanted = " ".join(filter(None, (str(kind), str(name or ""), said)))
-    made, number = wanted, 1
-    while made in names:
+    outcome_text = (
+        "is denied" if not outcome.verdict.allowed else "is changed" if outcome.verdict.patch else "is allowed"
+    )
+    base_name = " ".join(filter(None, (str(kind), str(name or ""), outcome_text)))
+    unused_name, number = base_name, 1
+    while unused_name in names:
         number += 1
-        made = f"{wanted} ({number})"
-    return made
+        unused_name = f"{base_name} ({number})"
+    return unused_name
 
 
 def _expectation(outcome: PhasesOutcome) -> Iterator[tuple[str, JSON]]:
     verdict = outcome.verdict
     yield "allowed", verdict.allowed
-    denials = [made.message for _, made in outcome.decisions if made.action == "deny"]
+    denials = [decision.message for _, decision in outcome.decisions if decision.action == "deny"]
     if verdict.status is not None and not verdict.allowed:
         yield "message", next((text for text in denials if text in verdict.status.message), verdict.status.message)
     texts = {

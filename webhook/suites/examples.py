@@ -25,7 +25,7 @@ from webhook.suites.suite_model import CaseModel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A case as an example. `old` is the object before an update. `said` are the messages of a bad example."""
+    """A case as an example. `old` is the object before an update. `messages` are the messages of a bad example."""
 
     rule: str
     name: str
@@ -33,7 +33,7 @@ class Example:
     operation: str
     object: JSON
     old: JSON = None
-    said: str = ""
+    messages: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ _Known: TypeAlias = Mapping[str, Mapping[bool, Example]]
 """The examples of each rule or policy so far. The key True has the bad example."""
 
 
-def examples(folders: Iterable[Path], how: Options, rules: Container[str] | None = None) -> Mapping[str, Pair]:
+def examples(folders: Iterable[Path], options: Options, rules: Container[str] | None = None) -> Mapping[str, Pair]:
     """Return the examples of rules that a suite in this project's format names.
 
     `rules` are the ids of the wanted rules; None means all.
@@ -56,16 +56,20 @@ def examples(folders: Iterable[Path], how: Options, rules: Container[str] | None
     Raises:
         InputError: a suite has mistakes.
     """
-    return _pairs(folders, lambda suite, documents, known: _examples_of_suite(suite, documents, how, known, rules))
+    return _pairs(
+        folders, lambda suite, documents, earlier: _examples_of_suite(suite, documents, options, earlier, rules)
+    )
 
 
-def examples_of_policies(folders: Iterable[Path], how: Options) -> Mapping[str, Pair]:
+def examples_of_policies(folders: Iterable[Path], options: Options) -> Mapping[str, Pair]:
     """Return for each policy the first case that it denies or warns about, and the first case that it allows.
 
     Raises:
         InputError: a suite has mistakes.
     """
-    return _pairs(folders, lambda suite, documents, known: _examples_of_policies_in_suite(suite, documents, how, known))
+    return _pairs(
+        folders, lambda suite, documents, earlier: _examples_of_policies_in_suite(suite, documents, options, earlier)
+    )
 
 
 def _pairs(
@@ -74,28 +78,28 @@ def _pairs(
     """Return the first bad and the first good example of each rule or policy. `examples_of_suite` gets the examples of
     earlier suites, and evaluates only cases that are still needed.
     """
-    known: dict[str, dict[bool, Example]] = {}
+    examples_by_rule: dict[str, dict[bool, Example]] = {}
     for suite in find.find_suites(list(folders)):
         documents = find.documents_of_own_suite(suite)
         if documents is not None:
-            for each in examples_of_suite(suite, documents, known):
-                known.setdefault(each.rule, {}).setdefault(each.is_bad, each)
-    return {rule: Pair(bad=pair.get(True), good=pair.get(False)) for rule, pair in known.items()}
+            for each in examples_of_suite(suite, documents, examples_by_rule):
+                examples_by_rule.setdefault(each.rule, {}).setdefault(each.is_bad, each)
+    return {rule: Pair(bad=pair.get(True), good=pair.get(False)) for rule, pair in examples_by_rule.items()}
 
 
 def _examples_of_policies_in_suite(
-    suite: Suite, documents: find.Documents, how: Options, known: _Known
+    suite: Suite, documents: find.Documents, options: Options, earlier: _Known
 ) -> Iterator[Example]:
-    policies = cache(lambda: load_policy_set([suite.policies_folder()], how))
+    policies = cache(lambda: load_policy_set([suite.policies_folder()], options))
     for case in own.cases(suite, documents):
-        request = own.request_of_case(case, suite, policies, how)
+        request = own.request_of_case(case, suite, policies, options)
         decisions = answer_of_case(request).verdict.decisions
-        said: dict[str, list[str]] = {}
+        messages_by_policy: dict[str, list[str]] = {}
         for each in decisions:
             if each.evaluation in ("admit", "deny"):
-                said.setdefault(each.policy, []).extend([each.message] if each.action == "deny" else [])
-        for policy, messages in said.items():
-            if bool(messages) not in known.get(policy, {}):
+                messages_by_policy.setdefault(each.policy, []).extend([each.message] if each.action == "deny" else [])
+        for policy, messages in messages_by_policy.items():
+            if bool(messages) not in earlier.get(policy, {}):
                 obj, old = own.object_as_written(case, suite, request.attributes)
                 yield Example(
                     rule=policy,
@@ -104,26 +108,26 @@ def _examples_of_policies_in_suite(
                     operation=str(request.attributes.operation),
                     object=obj,
                     old=old,
-                    said="; ".join(messages),
+                    messages="; ".join(messages),
                 )
 
 
 def _examples_of_suite(
     suite: Suite,
     documents: find.Documents,
-    how: Options,
-    known: _Known,
+    options: Options,
+    earlier: _Known,
     rules: Container[str] | None,
 ) -> Iterator[Example]:
-    policies = cache(lambda: load_policy_set([suite.policies_folder()], how))
+    policies = cache(lambda: load_policy_set([suite.policies_folder()], options))
     for case in own.cases(suite, documents):
         for rule in case.rules:
-            if (rules is None or rule in rules) and case.is_bad_example not in known.get(rule, {}):
-                yield _example(case, rule, suite, policies, how)
+            if (rules is None or rule in rules) and case.is_bad_example not in earlier.get(rule, {}):
+                yield _example(case, rule, suite, policies, options)
 
 
-def _example(case: CaseModel, rule: str, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> Example:
-    request = own.request_of_case(case, suite, policies, how)
+def _example(case: CaseModel, rule: str, suite: Suite, policies: Callable[[], PolicySet], options: Options) -> Example:
+    request = own.request_of_case(case, suite, policies, options)
     attributes = request.attributes
     obj, old = own.object_as_written(case, suite, attributes)
     return Example(
@@ -133,7 +137,7 @@ def _example(case: CaseModel, rule: str, suite: Suite, policies: Callable[[], Po
         operation=str(attributes.operation),
         object=obj,
         old=old,
-        said="; ".join(_messages_about_rule(rule, answer_of_case(request).verdict.decisions))
+        messages="; ".join(_messages_about_rule(rule, answer_of_case(request).verdict.decisions))
         if case.is_bad_example
         else "",
     )

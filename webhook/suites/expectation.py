@@ -65,26 +65,26 @@ class Expectation(Struct, frozen=True, kw_only=True):
 
     def _rule_differences(self, outcome: PhasesOutcome) -> Iterator[str]:
         actual = broken_rules(outcome)
-        wanted = "broken" if self.is_bad_example else "kept"
+        state = "broken" if self.is_bad_example else "kept"
         for rule in self.rules:
             if (rule in actual) is not self.is_bad_example:
-                yield f"rule: expected `{rule}` to be {wanted}, found broken rules: {', '.join(actual) or 'none'}"
+                yield f"rule: expected `{rule}` to be {state}, found broken rules: {', '.join(actual) or 'none'}"
 
     def _verdict_differences(self, outcome: PhasesOutcome) -> Iterator[str]:
         verdict, status = outcome.verdict, outcome.verdict.status
-        said = one_line(status.message) if status else ""
-        actual = f"{status.code} {status.reason}: {said}" if status and not verdict.allowed else "allowed"
+        message = one_line(status.message) if status else ""
+        actual = f"{status.code} {status.reason}: {message}" if status and not verdict.allowed else "allowed"
         if self.allowed is not None and verdict.allowed is not self.allowed:
             yield f"verdict: expected {'allowed' if self.allowed else 'denied'}, found {actual}"
         elif not verdict.allowed and status is not None:
             yield from _value_difference("code", self.code, status.code)
             yield from _value_difference("reason", self.reason, status.reason)
             if self.message is not None and self.message not in status.message:
-                yield f"message: expected a text with\n  - {one_line(self.message)}\nfound\n  + {said}"
+                yield f"message: expected a text with\n  - {one_line(self.message)}\nfound\n  + {message}"
         is_matched = bool(outcome.decisions)
         if self.matched is not None and is_matched is not self.matched:
-            spoke = ", ".join(sorted({decision.policy for _, decision in outcome.decisions})) or "none"
-            yield f"matched: expected {_word(self.matched)}, found policies that match: {spoke}"
+            policies = ", ".join(sorted({decision.policy for _, decision in outcome.decisions})) or "none"
+            yield f"matched: expected {_word(self.matched)}, found policies that match: {policies}"
 
     def _text_differences(self, outcome: PhasesOutcome) -> Iterator[str]:
         warnings = outcome.verdict.warnings
@@ -105,16 +105,16 @@ class Expectation(Struct, frozen=True, kw_only=True):
             return
         published = published_annotations(outcome)
         full_names = {name.rpartition("/")[2]: name for name in reversed([*published])}
-        wanted = {full_names.get(key, key): value for key, value in self.published_annotations.items()}
-        if wanted != published:
-            yield f"auditAnnotations: expected (-), found (+)\n{diff_as_yaml(wanted, published)}"
+        annotations = {full_names.get(key, key): value for key, value in self.published_annotations.items()}
+        if annotations != published:
+            yield f"auditAnnotations: expected (-), found (+)\n{diff_as_yaml(annotations, published)}"
 
     def _patch_differences(self, outcome: PhasesOutcome) -> Iterator[str]:
         changed = outcome.patched_object
         if self.patched is not None:
-            lacking = list(missing_from_found(self.patched, changed, ()))
-            if lacking:
-                yield "patched: the resulting object differs\n" + "\n".join(lacking)
+            differences = list(missing_from_found(self.patched, changed, ()))
+            if differences:
+                yield "patched: the resulting object differs\n" + "\n".join(differences)
         if self.patched_object is not None and self.patched_object != changed:
             yield "patched object:\n" + diff_as_yaml(self.patched_object, changed)
         if self.patch is not None and list(self.patch) != list(outcome.verdict.patch):
@@ -124,37 +124,41 @@ class Expectation(Struct, frozen=True, kw_only=True):
 def broken_rules(outcome: PhasesOutcome) -> tuple[str, ...]:
     """Return the ids of the broken rules in the order of the decisions, including further decisions after a denial."""
     rules: dict[str, None] = {}
-    for _, made in (*outcome.decisions, *outcome.further):
-        if made.action == "deny":
+    for _, decision in (*outcome.decisions, *outcome.further):
+        if decision.action == "deny":
             rules.update(
-                dict.fromkeys(problem.code for problem in made.problems) if made.problems else {made.rule: None}
+                dict.fromkeys(problem.code for problem in decision.problems)
+                if decision.problems
+                else {decision.rule: None}
             )
     return tuple(rules)
 
 
 def advice_texts(outcome: PhasesOutcome) -> tuple[str, ...]:
     """Return the distinct texts of advice, in order."""
-    return tuple(dict.fromkeys(made.message for _, made in outcome.decisions if made.is_advice))
+    return tuple(dict.fromkeys(decision.message for _, decision in outcome.decisions if decision.is_advice))
 
 
 def audited_texts(outcome: PhasesOutcome) -> tuple[str, ...]:
     """Return the distinct texts that a binding with the action Audit writes into audit annotations, in order."""
-    failed = (made for _, made in outcome.decisions if made.action == "deny")
-    return tuple(dict.fromkeys(made.message for made in failed if ValidationAction.AUDIT in made.actions))
+    failed = (decision for _, decision in outcome.decisions if decision.action == "deny")
+    return tuple(dict.fromkeys(decision.message for decision in failed if ValidationAction.AUDIT in decision.actions))
 
 
 def published_annotations(outcome: PhasesOutcome) -> Mapping[str, str]:
     """Return the values of the auditAnnotations of policies, by `policy/key`."""
     values: dict[str, dict[str, None]] = {}
-    for _, made in outcome.decisions:
-        for key, value in made.audit_annotations.items():
-            values.setdefault(f"{made.policy}/{key}", {})[value] = None
+    for _, decision in outcome.decisions:
+        for key, value in decision.audit_annotations.items():
+            values.setdefault(f"{decision.policy}/{key}", {})[value] = None
     return {name: ", ".join(of_name) for name, of_name in values.items()}
 
 
 def message_texts(outcome: PhasesOutcome, evaluation: str) -> tuple[str, ...]:
     """Return the distinct messages of decisions with this evaluation, in order."""
-    return tuple(dict.fromkeys(made.message for _, made in outcome.decisions if made.evaluation == evaluation))
+    return tuple(
+        dict.fromkeys(decision.message for _, decision in outcome.decisions if decision.evaluation == evaluation)
+    )
 
 
 def missing_from_found(expected: JSON, actual: JSON, path: paths.FieldPath) -> Iterator[str]:

@@ -66,10 +66,10 @@ class Suite(Struct, frozen=True, kw_only=True):
         if not place.is_dir():
             yield InputFile(str(place), str(self.root))
             return
-        listed = yamlfile.listing([place], str(self.root))
-        if problems := (*listed.problems, *map(self._problem_of_file_not_read, listed.not_read)):
+        listing = yamlfile.listing([place], str(self.root))
+        if problems := (*listing.problems, *map(self._problem_of_file_not_read, listing.not_read)):
             raise InputError(*problems)
-        yield from listed.files
+        yield from listing.files
 
     def _check_is_inside_root(self, path: Path, name: str) -> None:
         if "\0" not in name and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root)):

@@ -71,7 +71,7 @@ def _is_named_like_suite(file: Path) -> bool:
     return golden.is_golden(file) or file.name in names or file.name.endswith("cases.jsonl")
 
 
-def read_suite(suite: Suite, how: Options) -> Iterator[Entry]:
+def read_suite(suite: Suite, options: Options) -> Iterator[Entry]:
     """Yield the cases of a suite file, also those that are not run.
 
     Raises:
@@ -80,7 +80,7 @@ def read_suite(suite: Suite, how: Options) -> Iterator[Entry]:
     if not _is_named_like_suite(suite.file) and (reason := reason_not_read(suite.input)):
         yield SkippedCase(id=str(suite.file), suite=str(suite.file), why=f"it is not read: {reason}")
         return
-    entries = iter(_entries_of_suite(suite, how))
+    entries = iter(_entries_of_suite(suite, options))
     first = next(entries, None)
     if first is None:
         yield SkippedCase(id=str(suite.file), suite=str(suite.file), why="the file names no case")
@@ -97,25 +97,25 @@ def documents_of_own_suite(suite: Suite) -> Documents | None:
     return documents if _kind(documents) not in ("Test", "Suite") else None
 
 
-def _entries_of_suite(suite: Suite, how: Options) -> Iterator[Entry]:
+def _entries_of_suite(suite: Suite, options: Options) -> Iterator[Entry]:
     """The file name decides the format. For suite.yaml, the kind decides, because gator also uses this file name."""
     if suite.file.suffix == ".jsonl":
         from webhook.suites import recorded
 
-        return recorded.read_recorded_file(suite, how)
+        return recorded.read_recorded_file(suite, options)
     documents = yamlfile.read(suite.input)
     match _kind(documents):
         case "Test":
             from webhook.suites import kyverno
 
-            return kyverno.read_kyverno_cases(suite, documents, how)
+            return kyverno.read_kyverno_cases(suite, documents, options)
         case "Suite":
             from webhook.suites import gator
 
-            return gator.read_gator_cases(suite, documents, how)
+            return gator.read_gator_cases(suite, documents, options)
     from webhook.suites import own
 
-    return own.read_own_cases(suite, documents, how)
+    return own.read_own_cases(suite, documents, options)
 
 
 def _kind(documents: Documents) -> JSON:

@@ -41,7 +41,7 @@ from webhook.text.wording import shown
 from webhook.yamltext import yamlfile
 
 
-def read_gator_cases(suite: Suite, documents: Sequence[yamlfile.Document], how: Options) -> Iterator[Entry]:
+def read_gator_cases(suite: Suite, documents: Sequence[yamlfile.Document], options: Options) -> Iterator[Entry]:
     """Yield the cases of one file.
 
     Raises:
@@ -54,18 +54,20 @@ def read_gator_cases(suite: Suite, documents: Sequence[yamlfile.Document], how: 
             raise InputError(InputProblem(message="expected kind `Suite`", file=str(suite.file), line=line))
         for path, test in _entries_with_paths(value, "tests", ()):
             if isinstance(test, dict):
-                yield from _cases({**test, "skip": value.get("skip") or test.get("skip")}, path, document, suite, how)
+                yield from _cases(
+                    {**test, "skip": value.get("skip") or test.get("skip")}, path, document, suite, options
+                )
             else:
                 yield _unreadable_non_map(document, path, test)
 
 
 def _entries_with_paths(value: Mapping[str, Any], key: str, path: FieldPath) -> Iterator[tuple[FieldPath, JSON]]:
     """A value that is not a list counts as its only entry."""
-    held = value.get(key) or ()
-    if not isinstance(held, list | tuple):
-        yield (*path, key), held
+    entries = value.get(key) or ()
+    if not isinstance(entries, list | tuple):
+        yield (*path, key), entries
         return
-    yield from (((*path, key, index), entry) for index, entry in enumerate(held))
+    yield from (((*path, key, index), entry) for index, entry in enumerate(entries))
 
 
 def _unreadable_non_map(document: yamlfile.Document, path: FieldPath, value: JSON) -> UnreadableCase:
@@ -73,20 +75,20 @@ def _unreadable_non_map(document: yamlfile.Document, path: FieldPath, value: JSO
 
 
 def _cases(
-    test: Mapping[str, Any], path: FieldPath, document: yamlfile.Document, suite: Suite, how: Options
+    test: Mapping[str, Any], path: FieldPath, document: yamlfile.Document, suite: Suite, options: Options
 ) -> Iterator[Entry]:
     prefix, file = f"{suite.folder.name}/{test.get('name', '')}", str(suite.file)
-    why = _reason_of_skip(test.get("skip")) or _reason_not_evaluated(test, suite)
+    reason_of_test = _reason_of_skip(test.get("skip")) or _reason_not_evaluated(test, suite)
     if test.get("invalid"):
         name = f"{prefix}/invalid"
-        refused = Case(id=name, suite=file, mismatches=partial(_check_invalid_is_refused, test, suite, how))
-        yield SkippedCase(id=name, suite=file, why=why) if why else refused
+        refused = Case(id=name, suite=file, mismatches=partial(_check_invalid_is_refused, test, suite, options))
+        yield SkippedCase(id=name, suite=file, why=reason_of_test) if reason_of_test else refused
     for at, case in _entries_with_paths(test, "cases", path):
         if not isinstance(case, dict):
             yield _unreadable_non_map(document, at, case)
             continue
-        name, reason = f"{prefix}/{case.get('name', '')}", why or _reason_of_skip(case.get("skip"))
-        entry = SkippedCase(id=name, suite=file, why=reason) if reason else _case(name, test, case, suite, how)
+        name, reason = f"{prefix}/{case.get('name', '')}", reason_of_test or _reason_of_skip(case.get("skip"))
+        entry = SkippedCase(id=name, suite=file, why=reason) if reason else _case(name, test, case, suite, options)
         yield structs.replace(entry, line=document.position(at)[0])
 
 
@@ -110,11 +112,11 @@ def _reason_not_evaluated(test: Mapping[str, Any], suite: Suite) -> str:
     )
 
 
-def _case(name: str, test: Mapping[str, Any], case: Mapping[str, Any], suite: Suite, how: Options) -> Case:
+def _case(name: str, test: Mapping[str, Any], case: Mapping[str, Any], suite: Suite, options: Options) -> Case:
     return Case(
         id=name,
         suite=str(suite.file),
-        mismatches=partial(_mismatches, test, case, suite, how),
+        mismatches=partial(_mismatches, test, case, suite, options),
         notes=partial(_notes, case, suite),
     )
 
@@ -124,25 +126,25 @@ def _notes(case: Mapping[str, Any], suite: Suite) -> tuple[str, ...]:
     return (note,) if note else ()
 
 
-def _check_invalid_is_refused(test: Mapping[str, Any], suite: Suite, how: Options) -> tuple[str, ...]:
+def _check_invalid_is_refused(test: Mapping[str, Any], suite: Suite, options: Options) -> tuple[str, ...]:
     """`invalid` expects that the template or constraint is rejected."""
     try:
-        policies_of_case(_policies(test, suite, how), how)
+        policies_of_case(_policies(test, suite, options), options)
     except ClaimgateError:
         return ()
     return ("invalid: expected template and constraint refused, found them loaded",)
 
 
-def _mismatches(test: Mapping[str, Any], case: Mapping[str, Any], suite: Suite, how: Options) -> tuple[str, ...]:
-    return _judge(case.get("assertions") or (), answer_of_case(_request(test, case, suite, how)))
+def _mismatches(test: Mapping[str, Any], case: Mapping[str, Any], suite: Suite, options: Options) -> tuple[str, ...]:
+    return _judge(case.get("assertions") or (), answer_of_case(_request(test, case, suite, options)))
 
 
-def _request(test: Mapping[str, Any], case: Mapping[str, Any], suite: Suite, how: Options) -> Request:
-    policies = policies_of_case(_policies(test, suite, how), how)
+def _request(test: Mapping[str, Any], case: Mapping[str, Any], suite: Suite, options: Options) -> Request:
+    policies = policies_of_case(_policies(test, suite, options), options)
     value = _read_one_object(suite, case.get("object"))
     inventory = suite.objects(case.get("inventory") or ())
     try:
-        attributes = _with_written_objects(fixtures.attributes_of_fixture(value, how.table.row), value)
+        attributes = _with_written_objects(fixtures.attributes_of_fixture(value, options.table.row), value)
     except CallError as error:
         raise InputError(InputProblem(message=error.message, file=str(case.get("object")))) from None
     namespace = {"metadata": {"name": attributes.namespace}, "apiVersion": "v1", "kind": "Namespace"}
@@ -169,7 +171,7 @@ def _with_written_objects(attributes: Attributes, value: JSON) -> Attributes:
     )
 
 
-def _policies(test: Mapping[str, Any], suite: Suite, how: Options) -> Sequence[JSON]:
+def _policies(test: Mapping[str, Any], suite: Suite, options: Options) -> Sequence[JSON]:
     template, constraint = (
         _read_one_object(suite, test.get("template")),
         _read_one_object(suite, test.get("constraint")),
@@ -177,7 +179,7 @@ def _policies(test: Mapping[str, Any], suite: Suite, how: Options) -> Sequence[J
     if template.get("kind") == VALIDATING:
         return template, constraint
     try:
-        return policy_and_binding(template, constraint, how.table, EVERY_OPERATION)
+        return policy_and_binding(template, constraint, options.table, EVERY_OPERATION)
     except NotConverted as error:
         raise InputError(InputProblem(message=reason_as_text(error), file=str(test.get("template")))) from None
 
@@ -195,21 +197,21 @@ def _judge(assertions: Sequence[Mapping[str, Any]], outcome: PhasesOutcome) -> t
     """Assertions count the violations with matching messages. At least one assertion is needed."""
     if not assertions:
         return ("assertions: expected at least one, found none",)
-    said = [made.message for _, made in outcome.decisions if made.action == "deny"]
-    return tuple(text for assertion in assertions for text in _differs(assertion, said))
+    messages = [decision.message for _, decision in outcome.decisions if decision.action == "deny"]
+    return tuple(text for assertion in assertions for text in _differs(assertion, messages))
 
 
-def _differs(assertion: Mapping[str, Any], said: Sequence[str]) -> Iterator[str]:
-    wanted, pattern = assertion.get("violations", "yes"), str(assertion.get("message") or "")
+def _differs(assertion: Mapping[str, Any], messages: Sequence[str]) -> Iterator[str]:
+    expected, pattern = assertion.get("violations", "yes"), str(assertion.get("message") or "")
     try:
         is_like = compile_policy_pattern(pattern).is_found_in  # gator has regular expressions of Go, which are RE2
     except ValueError as error:
         yield f"message: {error}"
         return
-    count = sum(map(is_like, said))
-    wanted = {True: "yes", False: "no"}.get(wanted, wanted) if isinstance(wanted, bool) else wanted
-    is_met = {"yes": count > 0, "no": count == 0}.get(str(wanted), str(wanted) == str(count))
+    count = sum(map(is_like, messages))
+    expected = {True: "yes", False: "no"}.get(expected, expected) if isinstance(expected, bool) else expected
+    is_met = {"yes": count > 0, "no": count == 0}.get(str(expected), str(expected) == str(count))
     if not is_met:
-        about = f" with a message like `{pattern}`" if pattern else ""
-        every = "".join(f"\n  + {one_line(message)}" for message in said) or " none"
-        yield f"violations{about}: expected {wanted}, found {count} of:{every}"
+        like_pattern = f" with a message like `{pattern}`" if pattern else ""
+        all_messages = "".join(f"\n  + {one_line(message)}" for message in messages) or " none"
+        yield f"violations{like_pattern}: expected {expected}, found {count} of:{all_messages}"

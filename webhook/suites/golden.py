@@ -46,23 +46,23 @@ def is_golden(file: Path) -> bool:
     return file.name == EXPECTED and (file.parent / REVIEW).is_file()
 
 
-def read(suite: Suite, how: Options, policies: Policies, *, updates: bool = False) -> Iterator[Entry]:
+def read(suite: Suite, options: Options, policies: Policies, *, updates: bool = False) -> Iterator[Entry]:
     """Yield the only case of a golden folder.
 
     `suite` is the file with the answer. With `updates`, a different answer is written.
     """
     yield Case(
-        id=suite.folder.name, suite=str(suite.file), mismatches=partial(_mismatches, suite, how, policies, updates)
+        id=suite.folder.name, suite=str(suite.file), mismatches=partial(_mismatches, suite, options, policies, updates)
     )
 
 
-def _mismatches(suite: Suite, how: Options, policies: Policies, updates: bool) -> Sequence[str]:
+def _mismatches(suite: Suite, options: Options, policies: Policies, updates: bool) -> Sequence[str]:
     expected = _read_one_document(suite, EXPECTED)
     if not isinstance(expected, dict) or expected.get(_PHASE) not in get_args(PhaseName):
         message = f"expected the answer of a review with `phase` ({', '.join(get_args(PhaseName))}): record it anew"
         raise InputError(InputProblem(message=message, file=str(suite.file)))
     try:
-        attributes = fixtures.attributes_of_fixture(_read_one_document(suite, REVIEW), how.table.row)
+        attributes = fixtures.attributes_of_fixture(_read_one_document(suite, REVIEW), options.table.row)
     except CallError as error:
         raise InputError(InputProblem(message=error.message, file=str(suite.folder / REVIEW))) from None
     has_cluster = (suite.folder / CLUSTER).is_dir()
@@ -83,10 +83,10 @@ def _mismatches(suite: Suite, how: Options, policies: Policies, updates: bool) -
 
 
 def _read_one_document(suite: Suite, name: str) -> JSON:
-    listed = suite.objects([name])
-    if len(listed) != 1:
+    documents = suite.objects([name])
+    if len(documents) != 1:
         raise InputError(InputProblem(message="expected one document", file=str(suite.folder / name)))
-    return listed[0]
+    return documents[0]
 
 
 def _outcome_as_json(outcome: PhasesOutcome, request: Request) -> dict[str, Any]:
@@ -134,8 +134,8 @@ class Recorder(Struct, frozen=True):
         )
         expected = _outcome_as_json(answer_of_case(request), request)
         _write(folder / REVIEW, [review_of_attributes(recorded)])
-        for kind, listed in _by_kind(objects).items():
-            _write(folder / CLUSTER / f"{kind}.yaml", listed)
+        for kind, objects_of_kind in _by_kind(objects).items():
+            _write(folder / CLUSTER / f"{kind}.yaml", objects_of_kind)
         _write(folder / EXPECTED, [expected])
         if expected == _outcome_as_json(outcome, request):
             return ""

@@ -33,29 +33,29 @@ from webhook.suites.files import Suite
 from webhook.suites.valid_objects import valid_objects
 
 
-def describe_repeated_change(policy: Policy, loaded: PolicySet, how: Options) -> str:
+def describe_repeated_change(policy: Policy, loaded: PolicySet, options: Options) -> str:
     """Return a sentence about the first sample that a policy changes twice; "" without one."""
     if policy.kind != "mutating":
         return ""
     # with reinvocation, the first request would already run the policy twice
     once = replace(loaded, validating=(), mutating=(replace(policy, reinvokes=False),))
-    for sample in (*_requests_of_valid_objects(policy, loaded), *_requests_of_suite(policy, loaded, how)):
-        if where := _changes_of_second_run(once, sample):
+    for sample in (*_requests_of_valid_objects(policy, loaded), *_requests_of_suite(policy, loaded, options)):
+        if changed_fields := _changes_of_second_run(once, sample):
             name = sample.attributes.object["kind"]
             fix = "add a matchCondition that is false once the change is made"
-            return f"applied to its own result it changes {where} of a {name} again: {fix}"
+            return f"applied to its own result it changes {changed_fields} of a {name} again: {fix}"
     return ""
 
 
 def _changes_of_second_run(policies: PolicySet, sample: Request) -> str:
     cluster = ClusterWithAssumedNamespaces(FilesCluster(sample.context, is_whole=sample.context_is_whole))
     authorizer = ListedAuthorizer(sample.authorizer)
-    asked = request_context(policies, sample.attributes, cluster, authorizer=authorizer)
-    first, decisions = apply_mutating_policies(asked)
+    first_request = request_context(policies, sample.attributes, cluster, authorizer=authorizer)
+    first, decisions = apply_mutating_policies(first_request)
     if first is sample.attributes.object or any(each.evaluation == "error" for each in decisions):
         return ""
-    again = replace(sample.attributes, object=first)
-    second, _ = apply_mutating_policies(request_context(policies, again, cluster, authorizer=authorizer))
+    second_request = replace(sample.attributes, object=first)
+    second, _ = apply_mutating_policies(request_context(policies, second_request, cluster, authorizer=authorizer))
     changes = operations_between(first, second)
     return str(changes[0]["path"]) or "all" if changes else ""
 
@@ -69,7 +69,7 @@ def _requests_of_valid_objects(policy: Policy, loaded: PolicySet) -> Iterator[Re
             yield Request(attributes=attributes, policies=loaded, context=loaded.params)
 
 
-def _requests_of_suite(policy: Policy, loaded: PolicySet, how: Options) -> Iterator[Request]:
+def _requests_of_suite(policy: Policy, loaded: PolicySet, options: Options) -> Iterator[Request]:
     """A suite that cannot be read is skipped."""
     file = Path(policy.file).parent / "suite.yaml"
     if not policy.file or policy.file == "-" or not file.is_file():
@@ -77,8 +77,8 @@ def _requests_of_suite(policy: Policy, loaded: PolicySet, how: Options) -> Itera
     suite = Suite(file=file, root=file.parent)
     try:
         for case in own.cases(suite):
-            asked = own.request_of_case(case, suite, lambda: loaded, how)
-            if asked.attributes.object is not None:
-                yield structs.replace(asked, context=(*loaded.params, *asked.context))
+            request = own.request_of_case(case, suite, lambda: loaded, options)
+            if request.attributes.object is not None:
+                yield structs.replace(request, context=(*loaded.params, *request.context))
     except ClaimgateError:
         return

@@ -73,10 +73,10 @@ class _Test:
     suite: Suite
     files: Callable[[], _Files]
     policy: Callable[[str], _Policy]
-    how: Options
+    options: Options
 
 
-def read_kyverno_cases(suite: Suite, documents: Sequence[yamlfile.Document], how: Options) -> Iterator[Entry]:
+def read_kyverno_cases(suite: Suite, documents: Sequence[yamlfile.Document], options: Options) -> Iterator[Entry]:
     """Yield the cases of one file: one for each result and resource.
 
     Raises:
@@ -88,7 +88,7 @@ def read_kyverno_cases(suite: Suite, documents: Sequence[yamlfile.Document], how
         if not isinstance(written, dict) or written.get("kind") != "Test":
             raise InputError(InputProblem(message="expected kind `Test`", file=str(file), line=document.position()[0]))
         files = cache(partial(_files, written, suite))
-        test = _Test(suite=suite, files=files, policy=cache(partial(_policy, files, how)), how=how)
+        test = _Test(suite=suite, files=files, policy=cache(partial(_policy, files, options)), options=options)
         for index, result in enumerate(written.get("results") or ()):
             path = ("results", index)
             if mistake := _mistake(result) or _unknown_policy(result, test):
@@ -102,8 +102,8 @@ def _mistake(result: JSON) -> str:
     """Return the required field that a result lacks; "" without a mistake."""
     if not isinstance(result, dict):
         return f"expected a map, found `{shown(result)}`"
-    lacking = [key for key in ("policy", "result") if not isinstance(result.get(key), str)]
-    return f"a result needs {' and '.join(lacking)}" if lacking else ""
+    missing = [key for key in ("policy", "result") if not isinstance(result.get(key), str)]
+    return f"a result needs {' and '.join(missing)}" if missing else ""
 
 
 def _unknown_policy(result: Mapping[str, Any], test: _Test) -> str:
@@ -117,7 +117,7 @@ def _unknown_policy(result: Mapping[str, Any], test: _Test) -> str:
 
 def _entries(result: Mapping[str, Any], test: _Test) -> Iterator[Case | SkippedCase]:
     """Yield one case for each resource of a result."""
-    why = _reason_of_skip(result, test)
+    reason = _reason_of_skip(result, test)
     for name in _resource_names_of_result(result, test.files):
         case = f"{test.suite.folder.name}/{result['policy']}/{result.get('kind', '*')}/{name}/{result['result']}"
         file = str(test.suite.file)
@@ -127,7 +127,7 @@ def _entries(result: Mapping[str, Any], test: _Test) -> Iterator[Case | SkippedC
             mismatches=partial(_mismatches, result, name, test),
             notes=partial(_notes, result, name, test),
         )
-        skipped = why or _reason_of_absent_patch(result, name, test)
+        skipped = reason or _reason_of_absent_patch(result, name, test)
         yield SkippedCase(id=case, suite=file, why=skipped) if skipped else runs
 
 
@@ -178,20 +178,22 @@ def _policies_named(policies: Sequence[JSON], name: str) -> Sequence[JSON]:
     """`name` may be `namespace/name`."""
     namespace, _, plain = name.rpartition("/")
     return [
-        one
-        for one in policies
-        if isinstance(one, dict)
-        and not str(one.get("kind", "")).endswith("Binding")
-        and _name(one) == plain
-        and get(one, ("metadata", "namespace"), "") in ((namespace,) if namespace else ("", None, "default"))
-    ] or [one for one in policies if not namespace and isinstance(one, dict) and _is_policy_named(one, plain)]
+        policy
+        for policy in policies
+        if isinstance(policy, dict)
+        and not str(policy.get("kind", "")).endswith("Binding")
+        and _name(policy) == plain
+        and get(policy, ("metadata", "namespace"), "") in ((namespace,) if namespace else ("", None, "default"))
+    ] or [
+        policy for policy in policies if not namespace and isinstance(policy, dict) and _is_policy_named(policy, plain)
+    ]
 
 
-def _is_policy_named(one: JSON, name: str) -> bool:
-    return not str(one.get("kind", "")).endswith("Binding") and _name(one) == name
+def _is_policy_named(policy: JSON, name: str) -> bool:
+    return not str(policy.get("kind", "")).endswith("Binding") and _name(policy) == name
 
 
-def _policy(files: Callable[[], _Files], how: Options, name: str) -> _Policy:
+def _policy(files: Callable[[], _Files], options: Options, name: str) -> _Policy:
     """Return the native form of a policy of the files.
 
     Raises:
@@ -201,9 +203,11 @@ def _policy(files: Callable[[], _Files], how: Options, name: str) -> _Policy:
     first = _policies_named(policies, name)[0]
     if first.get("kind") in _NATIVE:
         manifests = tuple(_policy_with_bindings(policies, first))
-        return _Policy(manifests=manifests, policies=cache(partial(policies_of_case, manifests, how)), is_native=True)
+        return _Policy(
+            manifests=manifests, policies=cache(partial(policies_of_case, manifests, options)), is_native=True
+        )
     try:
-        converted = convert_policy(first, how)
+        converted = convert_policy(first, options)
     except NotConverted as error:
         return _Policy(why_not=f"{first['kind']}: {reason_as_text(error)}")
     return _Policy(manifests=converted.manifests, policies=lambda: converted.policies, rules=converted.rules)
@@ -216,7 +220,7 @@ def _resource_names_of_result(result: Mapping[str, Any], files: Callable[[], _Fi
     if result.get("resources"):
         return [str(name) for name in result["resources"]]
     try:
-        return [_name(one) for one in files().resources if _is(one, result.get("kind"))] or ["*"]
+        return [_name(resource) for resource in files().resources if _is(resource, result.get("kind"))] or ["*"]
     except InputError:
         return ["*"]
 
@@ -266,7 +270,11 @@ def _find_resources(resources: Sequence[JSON], kind: str | None, name: str) -> S
         InputError: the resource does not exist.
     """
     namespace, _, plain = name.rpartition("/")
-    named = [one for one in resources if _is(one, kind) and _name(one) == plain and namespace in ("", _namespace(one))]
+    named = [
+        resource
+        for resource in resources
+        if _is(resource, kind) and _name(resource) == plain and namespace in ("", _namespace(resource))
+    ]
     if not named:
         raise InputError(InputProblem(message=f"no {kind or 'resource'} named `{name}` in the files of the test"))
     return named
@@ -283,10 +291,10 @@ def _mismatches(result: Mapping[str, Any], name: str, test: _Test) -> tuple[str,
 
 
 def _differences(result: Mapping[str, Any], resource: JSON, test: _Test) -> Iterator[str]:
-    given = list(_results(result, resource, test))
-    spoken = [each for each in given if each.status not in ("excluded", "not found")]
-    if given and all(each.status == "not found" for each in given):
-        yield f"result: expected {result['result']}, but the policy does not match: {given[0].message}"
+    results = list(_results(result, resource, test))
+    spoken = [each for each in results if each.status not in ("excluded", "not found")]
+    if results and all(each.status == "not found" for each in results):
+        yield f"result: expected {result['result']}, but the policy does not match: {results[0].message}"
     for each in spoken:
         patched = result.get("patchedResources")
         if patched and (text := _difference_of_patch(str(patched), resource, each, test)):
@@ -309,7 +317,7 @@ def _namespace_written(resource: JSON) -> str:
 def _results(result: Mapping[str, Any], resource: JSON, test: _Test) -> Iterator[ResourceResult]:
     files, policy = test.files(), test.policy(result["policy"])
     operation = Operation(str(result.get("operation") or files.operation).upper())
-    attributes = request_for_resource(resource, operation, files.user, test.how)
+    attributes = request_for_resource(resource, operation, files.user, test.options)
     evaluation = Evaluation(
         manifests=policy.manifests,
         policies=policy.policies(),
@@ -319,17 +327,17 @@ def _results(result: Mapping[str, Any], resource: JSON, test: _Test) -> Iterator
         is_native=policy.is_native,
         rules=policy.rules,
     )
-    wanted = result.get("rule")
+    rule = result.get("rule")
     for each in results_for_resource(attributes, evaluation):
-        if not policy.rules or not wanted or each.rule in (wanted, f"autogen-{wanted}", f"autogen-cronjob-{wanted}"):
+        if not policy.rules or not rule or each.rule in (rule, f"autogen-{rule}", f"autogen-cronjob-{rule}"):
             yield each
 
 
 def _notes(result: Mapping[str, Any], name: str, test: _Test) -> tuple[str, ...]:
     """Note that a case passes only because the policy does not match the resource."""
     resources = _find_resources(test.files().resources, result.get("kind"), name)
-    given = [each.status for resource in resources for each in _results(result, resource, test)]
-    if result["result"] in ("pass", "skip") or not all(status == "excluded" for status in given):
+    statuses = [each.status for resource in resources for each in _results(result, resource, test)]
+    if result["result"] in ("pass", "skip") or not all(status == "excluded" for status in statuses):
         return ()
     return ("the policy does not match the resource, which Kyverno counts as passed",)
 
@@ -337,7 +345,9 @@ def _notes(result: Mapping[str, Any], name: str, test: _Test) -> tuple[str, ...]
 def _policy_with_bindings(policies: Sequence[JSON], policy: JSON) -> Iterator[JSON]:
     """Yield a native policy and its bindings. If the policy has no binding, yield a binding that applies everywhere."""
     yield complete_manifest(policy)
-    bindings = [one for one in policies if _is_native(one) and get(one, ("spec", "policyName")) == _name(policy)]
+    bindings = [
+        binding for binding in policies if _is_native(binding) and get(binding, ("spec", "policyName")) == _name(policy)
+    ]
     yield from map(complete_manifest, bindings)
     if not bindings:
         actions = {"validationActions": ["Deny"]} if policy["kind"] == VALIDATING else {}
@@ -349,13 +359,13 @@ def _policy_with_bindings(policies: Sequence[JSON], policy: JSON) -> Iterator[JS
         }
 
 
-def _is_native(one: JSON) -> bool:
-    return isinstance(one, dict) and str(one.get("apiVersion", "")).startswith(f"{GROUP}/")
+def _is_native(policy: JSON) -> bool:
+    return isinstance(policy, dict) and str(policy.get("apiVersion", "")).startswith(f"{GROUP}/")
 
 
 def _namespaces(files: _Files, used: str) -> Iterator[JSON]:
     """Yield the Namespaces of the resources, the values file, and the request."""
-    yield from (one for one in files.resources if _is(one, "Namespace"))
+    yield from (namespace for namespace in files.resources if _is(namespace, "Namespace"))
     for name in dict.fromkeys((*files.labels, used)):
         labels = {NAME_LABEL: name, **files.labels.get(name, {})}
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}

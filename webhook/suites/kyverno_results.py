@@ -64,19 +64,19 @@ class ResourceResult:
     resource: JSON
 
 
-def request_for_resource(resource: JSON, operation: Operation, user: UserInfo, how: Options) -> Attributes:
+def request_for_resource(resource: JSON, operation: Operation, user: UserInfo, options: Options) -> Attributes:
     """Return Kyverno's request for a resource.
 
     Raises:
         InputError: the resource is not an object.
     """
     try:
-        made = attributes_of_object(resource, how.table.row, operation=operation)
+        attributes = attributes_of_object(resource, options.table.row, operation=operation)
     except (CallError, ValueError) as error:
         raise InputError(InputProblem(message=str(error))) from None
-    written = resource_with_namespace(resource, made.namespace if made.kind.kind != "Namespace" else "")
+    written = resource_with_namespace(resource, attributes.namespace if attributes.kind.kind != "Namespace" else "")
     return replace(
-        made,
+        attributes,
         user_info=user,
         object=None if operation is Operation.DELETE else written,
         old_object=written if operation in (Operation.UPDATE, Operation.DELETE) else None,
@@ -162,16 +162,16 @@ def _is_plain_match(constraints: JSON) -> bool:
 
 def difference_of_resources(expected: JSON, actual: JSON) -> str:
     """Return the difference between two resources, or "". Like Kyverno, ignore empty fields."""
-    one, other = _without_empty(expected), _without_empty(actual)
-    if json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True):
+    expected_fields, actual_fields = _without_empty(expected), _without_empty(actual)
+    if json.dumps(expected_fields, sort_keys=True) == json.dumps(actual_fields, sort_keys=True):
         return ""
-    return f"patchedResources: the resulting object differs\n{diff_as_yaml(one, other)}"
+    return f"patchedResources: the resulting object differs\n{diff_as_yaml(expected_fields, actual_fields)}"
 
 
 def _without_empty(value: JSON) -> JSON:
     if isinstance(value, dict):
-        kept = {key: _without_empty(item) for key, item in value.items()}
-        return {key: item for key, item in kept.items() if item is not None} or None
+        items = {key: _without_empty(item) for key, item in value.items()}
+        return {key: item for key, item in items.items() if item is not None} or None
     if isinstance(value, list):
         return [item for item in map(_without_empty, value) if item is not None] or None
     return value

@@ -49,8 +49,8 @@ class UncoveredFailure:
 
 def read_uncovered_failures(file: Path = NOT_COVERED) -> Sequence[UncoveredFailure]:
     """Return the failures that no rule reports."""
-    listed: Sequence[Mapping[str, Any]] = yamlfile.read(file)[0].value
-    return tuple(UncoveredFailure(**{**each, "issues": tuple(each.get("issues", ()))}) for each in listed)
+    entries: Sequence[Mapping[str, Any]] = yamlfile.read(file)[0].value
+    return tuple(UncoveredFailure(**{**each, "issues": tuple(each.get("issues", ()))}) for each in entries)
 
 
 def late_failures_as_markdown(policies: Iterable[Policy], left: Sequence[UncoveredFailure] = ()) -> str:
@@ -91,8 +91,8 @@ def _tables_by_moment(entries: Iterable[StatedRule]) -> Iterator[str]:
 
 def _row(entry: StatedRule) -> str:
     rule = entry.rule
-    told = f"[{rule.id}](rules/{rule_address(rule)}): {_cell(rule.title)}"
-    return f"| {told} | {_cell(rule.why)} | {links_to_issues(rule.issue_links_by_name)} |"
+    link = f"[{rule.id}](rules/{rule_address(rule)}): {_cell(rule.title)}"
+    return f"| {link} | {_cell(rule.why)} | {links_to_issues(rule.issue_links_by_name)} |"
 
 
 def _table_of_uncovered_failures(left: Sequence[UncoveredFailure]) -> Iterator[str]:

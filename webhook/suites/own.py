@@ -37,13 +37,13 @@ from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import InputFile
 
 
-def read_own_cases(suite: Suite, documents: Sequence[yamlfile.Document], how: Options) -> Iterator[Entry]:
+def read_own_cases(suite: Suite, documents: Sequence[yamlfile.Document], options: Options) -> Iterator[Entry]:
     """Yield the cases of one suite file. A mistake in a case does not affect other cases.
 
     Raises:
         InputError: every mistake of the file, with line and column, if it has no list of cases.
     """
-    policies = cache(lambda: policies_of_suite(suite, how))
+    policies = cache(lambda: policies_of_suite(suite, options))
     try:
         policies()
     except (PolicyError, InputError) as error:  # reported once, and not for each case
@@ -56,24 +56,24 @@ def read_own_cases(suite: Suite, documents: Sequence[yamlfile.Document], how: Op
         yield Case(
             line=line,
             parts=partial(_parts, policies),
-            tried=partial(_tried_parts_of_case, case, suite, policies, how),
-            undecided=partial(_undecided_messages, case, suite, policies, how),
+            tried=partial(_tried_parts_of_case, case, suite, policies, options),
+            undecided=partial(_undecided_messages, case, suite, policies, options),
             id=f"{suite.folder.name}/{case.name}",
             suite=str(suite.file),
-            mismatches=partial(_mismatches, case, suite, policies, how),
+            mismatches=partial(_mismatches, case, suite, policies, options),
             notes=partial(_notes, case, suite),
-            advice=partial(_advice, case, suite, policies, how),
+            advice=partial(_advice, case, suite, policies, options),
         )
 
 
-def policies_of_suite(suite: Suite, how: Options) -> PolicySet:
+def policies_of_suite(suite: Suite, options: Options) -> PolicySet:
     """Return the policies in the folder of a suite, under the claimgate.yaml of the folder.
 
     Raises:
         PolicyError: every problem of the policies.
         InputError: a file leads out of the folder of the run, or the configuration has mistakes.
     """
-    policies = load_policy_set([suite.policies_folder()], how, str(suite.root))
+    policies = load_policy_set([suite.policies_folder()], options, str(suite.root))
     file = suite.folder / NAME
     if not file.exists():
         return policies
@@ -91,8 +91,8 @@ def cases(suite: Suite, documents: Sequence[yamlfile.Document] | None = None) ->
     Raises:
         InputError: every mistake of the file, with line and column.
     """
-    read = yamlfile.read(suite.input) if documents is None else documents
-    for entry, _ in _read_cases_with_lines(suite, read):
+    documents_of_file = yamlfile.read(suite.input) if documents is None else documents
+    for entry, _ in _read_cases_with_lines(suite, documents_of_file):
         if isinstance(entry, UnreadableCase):
             raise InputError(*entry.problems)
         yield entry
@@ -165,8 +165,8 @@ def _problems_of_validation_error(
         yield document.problem((*path, *each["loc"]), describe_mistake_of_model(model, each))
 
 
-def _advice(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:
-    return advice_texts(answer_of_case(request_of_case(case, suite, policies, how)))
+def _advice(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], options: Options) -> tuple[str, ...]:
+    return advice_texts(answer_of_case(request_of_case(case, suite, policies, options)))
 
 
 def _parts(policies: Callable[[], PolicySet]) -> tuple[str, ...]:
@@ -174,23 +174,23 @@ def _parts(policies: Callable[[], PolicySet]) -> tuple[str, ...]:
 
 
 def _tried_parts_of_case(
-    case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options
+    case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], options: Options
 ) -> frozenset[str]:
-    outcome = answer_of_case(request_of_case(case, suite, policies, how), explains=True)
+    outcome = answer_of_case(request_of_case(case, suite, policies, options), explains=True)
     return tried_parts(outcome, policies())
 
 
 def _undecided_messages(
-    case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options
+    case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], options: Options
 ) -> tuple[str, ...]:
     """Return the messages about rules that were not evaluated, unless the case expects them, or a denial."""
     if case.expect.unknown is not None or case.expect.allowed is False:
         return ()
-    return message_texts(answer_of_case(request_of_case(case, suite, policies, how)), "unknown")
+    return message_texts(answer_of_case(request_of_case(case, suite, policies, options)), "unknown")
 
 
-def _mismatches(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:
-    outcome = answer_of_case(request_of_case(case, suite, policies, how))
+def _mismatches(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], options: Options) -> tuple[str, ...]:
+    outcome = answer_of_case(request_of_case(case, suite, policies, options))
     expected = case.expect.model_dump()
     published = expected.pop("audit_annotations")
     differences = Expectation(rules=case.rules, published_annotations=published, **expected).judge(outcome)
@@ -206,14 +206,14 @@ def _unanswered_questions(outcome: PhasesOutcome) -> Iterator[str]:
             yield f"authorizer: a policy is not evaluated, because it asks about{question}: {fix}"
 
 
-def request_of_case(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> Request:
+def request_of_case(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], options: Options) -> Request:
     """Return the request of a case.
 
     Raises:
         InputError: a file of the case cannot be read, or the request cannot be sent.
         UnknownRule: a param names a rule that does not exist.
     """
-    context = [held for part in (*case.params, *case.context) for held in _objects(part, suite)]
+    context = [context_object for part in (*case.params, *case.context) for context_object in _objects(part, suite)]
     loaded = policies()
     rules = ParamRuleChecker(loaded.policies, loaded.registry, own_namespace=loaded.own_namespace)
     if wrong := [
@@ -223,7 +223,7 @@ def request_of_case(case: CaseModel, suite: Suite, policies: Callable[[], Policy
     ]:
         raise UnknownRule(*wrong)
     return Request(
-        attributes=_attributes(case, suite, how),
+        attributes=_attributes(case, suite, options),
         policies=loaded,
         phase=case.phase,
         context=tuple(context),
@@ -246,17 +246,17 @@ def object_as_written(case: CaseModel, suite: Suite, attributes: Attributes) -> 
     return value, value if case.old_input is None else _load_one_object(case.old_input, suite)
 
 
-def _attributes(case: CaseModel, suite: Suite, how: Options) -> Attributes:
+def _attributes(case: CaseModel, suite: Suite, options: Options) -> Attributes:
     value = _load_one_object(case.subject, suite)
     if wrong := _mistake_of_operation(case, value):
         raise InputError(InputProblem(message=wrong[1], path=wrong[0]))
     try:
         if fixtures.is_review(value) or fixtures.is_request(value):
-            recorded = fixtures.attributes_of_fixture(value, how.table.row)
+            recorded = fixtures.attributes_of_fixture(value, options.table.row)
             return fixtures.with_defaults_filled_in(recorded) if case.defaults else recorded
         return fixtures.attributes_of_object(
             value,
-            how.table.row,
+            options.table.row,
             operation=Operation(case.operation),
             old_object=None if case.old_input is None else _load_one_object(case.old_input, suite),
             fills_defaults=case.defaults is not False,
@@ -285,9 +285,12 @@ def parts_to_try(policies: PolicySet) -> tuple[str, ...]:
 def tried_parts(outcome: PhasesOutcome, policies: PolicySet) -> frozenset[str]:
     """Return the names of the parts that a case tried. The outcome must have explanations."""
     by_name = {policy.name: policy for policy in policies.validating}
-    decisions = ((made, by_name.get(made.policy)) for _, made in (*outcome.decisions, *outcome.further))
+    decisions = ((decision, by_name.get(decision.policy)) for _, decision in (*outcome.decisions, *outcome.further))
     broken = (
-        part for made, policy in decisions if policy and made.action == "deny" for part in _broken_parts(made, policy)
+        part
+        for decision, policy in decisions
+        if policy and decision.action == "deny"
+        for part in _broken_parts(decision, policy)
     )
     unmet = (
         _name_of_condition(each.policy, each.unmet_condition)
@@ -305,12 +308,12 @@ def _parts_of_policy(policy: Policy) -> Iterator[str]:
     yield from (_name_of_condition(policy.name, each.name) for each in policy.match_conditions().conditions)
 
 
-def _broken_parts(made: Decision, policy: Policy) -> tuple[str, ...]:
-    if made.problems:
-        return tuple(each.code for each in made.problems)
-    if made.index is None or policy.catalogue or policy.named:
-        return (made.rule,)
-    return (_name_of_validation(policy, made.index),)
+def _broken_parts(decision: Decision, policy: Policy) -> tuple[str, ...]:
+    if decision.problems:
+        return tuple(each.code for each in decision.problems)
+    if decision.index is None or policy.catalogue or policy.named:
+        return (decision.rule,)
+    return (_name_of_validation(policy, decision.index),)
 
 
 def _name_of_validation(policy: Policy, index: int) -> str:

@@ -50,7 +50,7 @@ _EMPTY: Final = frozenset(
 _NEEDED = ("id", "policies", "expect")
 
 
-def read_recorded_file(suite: Suite, how: Options) -> Iterator[Entry]:
+def read_recorded_file(suite: Suite, options: Options) -> Iterator[Entry]:
     """Yield the cases of one file. A line that is not a case does not affect other lines."""
     file = suite.file
     for number, line in enumerate(yamlfile.text(suite.input).split("\n"), 1):
@@ -61,7 +61,7 @@ def read_recorded_file(suite: Suite, how: Options) -> Iterator[Entry]:
         except InputError as error:
             yield UnreadableCase(id=f"{file.name}:{number}", suite=str(file), problems=error.problems)
             continue
-        compare = partial(mismatches, RecordedCase(value), how)
+        compare = partial(mismatches, RecordedCase(value), options)
         yield Case(id=str(value["id"]), suite=str(file), mismatches=compare, line=number)
 
 
@@ -73,8 +73,8 @@ def _value(line: str, file: Path, number: int) -> JSON:
     if not isinstance(value, dict):
         text = "not a JSON object; expected one case per line"
         raise InputError(InputProblem(message=text, file=str(file), line=number))
-    if lacking := [key for key in _NEEDED if key not in value]:
-        raise InputError(InputProblem(message=f"a case needs {', '.join(lacking)}", file=str(file), line=number))
+    if missing := [key for key in _NEEDED if key not in value]:
+        raise InputError(InputProblem(message=f"a case needs {', '.join(missing)}", file=str(file), line=number))
     return value
 
 
@@ -160,14 +160,14 @@ def _answer(case: RecordedCase, policies: PolicySet) -> Verdict:
     attributes = decode_review(case.value["review"])
     cluster = _cluster(case)
     authorizer = ListedAuthorizer(case.get_list("authorizer"))
-    given: dict[str, Any] = {"authorizer": authorizer, "options": ReviewOptions(api_server_text=True)}
+    arguments: dict[str, Any] = {"authorizer": authorizer, "options": ReviewOptions(api_server_text=True)}
     verdict = None
     if any(policy["kind"] == MUTATING for policy in case.get_list("policies")):
-        verdict = answer_request(attributes, policies, cluster, phase=Phase.MUTATE, **given)
+        verdict = answer_request(attributes, policies, cluster, phase=Phase.MUTATE, **arguments)
         if not verdict.allowed:
             return verdict
         attributes = replace(attributes, object=verdict.patched_object)
-    answer = answer_request(attributes, policies, cluster, phase=Phase.VALIDATE, **given)
+    answer = answer_request(attributes, policies, cluster, phase=Phase.VALIDATE, **arguments)
     return answer if verdict is None else structs.replace(answer, patched_object=verdict.patched_object)
 
 
@@ -231,8 +231,8 @@ def _is_message_as_expected(expect: JSON, message: str) -> bool:
     return bool(expect["message"] == message if "code" in expect else expect["message"] in message)
 
 
-def _differ(what: str, expected: JSON, actual: JSON) -> tuple[str, ...]:
-    return () if expected == actual else (f"{what}: expected {json.dumps(expected)}, found {json.dumps(actual)}",)
+def _differ(name: str, expected: JSON, actual: JSON) -> tuple[str, ...]:
+    return () if expected == actual else (f"{name}: expected {json.dumps(expected)}, found {json.dumps(actual)}",)
 
 
 def comparable_object(obj: JSON) -> JSON:

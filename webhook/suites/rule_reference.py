@@ -53,8 +53,8 @@ def rule_pages(policies: Iterable[Policy], examples: Mapping[str, Pair]) -> Mapp
     for entry in rules_of_policies(policies).values():
         groups.setdefault(entry.rule.group, []).append(entry)
     homes = RuleLocator()
-    made = {f"{group}.md": _page(group, groups[group], examples, homes) for group in sorted(groups)}
-    return {INDEX: "\n".join((_TITLE, *_effects(), *_index(groups))), **made}
+    pages = {f"{group}.md": _page(group, groups[group], examples, homes) for group in sorted(groups)}
+    return {INDEX: "\n".join((_TITLE, *_effects(), *_index(groups))), **pages}
 
 
 def _effects() -> Iterator[str]:
@@ -72,17 +72,17 @@ def rules_as_text(
     Raises:
         InputError: no policy states a named rule.
     """
-    known = rules_of_policies(policies)
-    unknown = [_unknown(each, known) for each in named if each not in known]
+    rules_by_id = rules_of_policies(policies)
+    unknown = [_unknown(each, rules_by_id) for each in named if each not in rules_by_id]
     if unknown:
         raise InputError(*unknown)
-    chosen = [known[each] for each in named or sorted(known, key=lambda rule: known[rule].rule.group)]
+    chosen = [rules_by_id[each] for each in named or sorted(rules_by_id, key=lambda rule: rules_by_id[rule].rule.group)]
     homes, pairs = RuleLocator(), examples()
     return "\n".join(line for entry in chosen for line in rule_section(entry, pairs.get(entry.rule.id, Pair()), homes))
 
 
-def _unknown(rule: str, known: Iterable[str]) -> InputProblem:
-    close = get_close_matches(rule, known, n=1)
+def _unknown(rule: str, known_rules: Iterable[str]) -> InputProblem:
+    close = get_close_matches(rule, known_rules, n=1)
     hint = did_you_mean(close[0] if close else "", "`claimgate policies rules` prints all of them")
     return InputProblem(message=f"no policy states the rule `{rule}`: {hint}")
 
@@ -187,15 +187,15 @@ def example_lines(title: str, example: Example) -> Iterator[str]:
     elif example.operation != "CREATE":
         yield f"# {example.operation}"
     yield from (*_yaml(example.object), "```", "")
-    if example.said:
-        yield from ("```", *example.said.split("\n"), "```", "")
+    if example.messages:
+        yield from ("```", *example.messages.split("\n"), "```", "")
 
 
 def _yaml(value: object) -> list[str]:
     return yamlfile.dump(value).rstrip("\n").split("\n")
 
 
-def own_sections(folders: Iterable[Path], how: Options) -> Mapping[str, str]:
+def own_sections(folders: Iterable[Path], options: Options) -> Mapping[str, str]:
     """Return the sections by the ids of rules and the names of policies.
 
     Raises:
@@ -203,8 +203,8 @@ def own_sections(folders: Iterable[Path], how: Options) -> Mapping[str, str]:
         InputError: a suite has mistakes.
     """
     places = list(folders)
-    policies = load_policy_set(places, how).policies
-    homes, of_rules, of_policies = RuleLocator(), examples(places, how), examples_of_policies(places, how)
+    policies = load_policy_set(places, options).policies
+    homes, of_rules, of_policies = RuleLocator(), examples(places, options), examples_of_policies(places, options)
     sections = {}
     for name, entry in rules_of_policies(policies).items():
         _, *lines = rule_section(entry, of_rules.get(name, Pair()), homes)

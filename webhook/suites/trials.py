@@ -90,15 +90,17 @@ def sentences_about_errors(policy: Policy, loaded: PolicySet, mistyped: Containe
     alone = _alone(policy, loaded)
     if alone is None:
         return
-    told: set[str] = set()
+    reported: set[str] = set()
     for kind in dict.fromkeys(filter(None, named_kinds(policy))):
         objects = valid_objects().get(kind)
         yield from _sentences_of_samples(
-            policy, alone, _samples(policy, kind, objects) if objects else (), told, mistyped
+            policy, alone, _samples(policy, kind, objects) if objects else (), reported, mistyped
         )
     if not (policy.expands or policy.enters or policy.facts):  # such policies read more of an object than its metadata
-        yield from _sentences_of_samples(policy, alone, _samples_of_custom_kinds(policy, loaded.table), told, mistyped)
-        yield from _sentences_of_samples(policy, alone, _samples_of_definitions(policy, loaded), told, mistyped)
+        yield from _sentences_of_samples(
+            policy, alone, _samples_of_custom_kinds(policy, loaded.table), reported, mistyped
+        )
+        yield from _sentences_of_samples(policy, alone, _samples_of_definitions(policy, loaded), reported, mistyped)
 
 
 def untried_kinds(policy: Policy, loaded: PolicySet) -> Iterator[str]:
@@ -121,7 +123,7 @@ def untried_kinds(policy: Policy, loaded: PolicySet) -> Iterator[str]:
 
 
 def _sentences_of_samples(
-    policy: Policy, alone: PolicySet, samples: Iterable[_Sample], told: set[str], mistyped: Container[str]
+    policy: Policy, alone: PolicySet, samples: Iterable[_Sample], reported: set[str], mistyped: Container[str]
 ) -> Iterator[str]:
     for sample in samples:
         for message in _errors(alone, sample.attributes):
@@ -132,8 +134,8 @@ def _sentences_of_samples(
                 continue
             is_partial = isinstance(sample.attributes.object or sample.attributes.old_object, PartialObject)
             is_certain = sample.is_defined or not is_partial
-            if place not in told and (is_certain or (source and _reads_metadata_alone(policy, source))):
-                told.add(place)
+            if place not in reported and (is_certain or (source and _reads_metadata_alone(policy, source))):
+                reported.add(place)
                 is_about_absence = any(each in error for each in _ABSENT)
                 without = f" without {sample.without}" if sample.without and is_about_absence else ""
                 yield f"{place}fails on {sample.described}{without}: {_cause_and_fix(source, error, sample)}"
@@ -229,8 +231,8 @@ def _names_row(rule: ResourceRule, row: Row) -> bool:
 
 
 def _with_metadata_alone(obj: JSON) -> PartialObject:
-    known = {**obj, "metadata": obj["metadata"] | SET_BY_SERVER}
-    return PartialObject(known, known.__contains__, "", "{} is not known")
+    known_fields = {**obj, "metadata": obj["metadata"] | SET_BY_SERVER}
+    return PartialObject(known_fields, known_fields.__contains__, "", "{} is not known")
 
 
 def _operations(policy: Policy) -> list[Operation]:
@@ -277,7 +279,7 @@ def _reads_metadata_alone(policy: Policy, source: str) -> bool:
     because other fields are missing.
     """
     pending: list[Node] = [parse(source)]
-    read: set[str] = set()
+    variables_read: set[str] = set()
     while pending:
         node = pending.pop()
         name = node.operand.name if isinstance(node, Select | Has) and isinstance(node.operand, Ident) else ""
@@ -287,8 +289,8 @@ def _reads_metadata_alone(policy: Policy, source: str) -> bool:
             continue
         if isinstance(node, Ident) and node.name in _OBJECTS:
             return False
-        if name == "variables" and isinstance(node, Select) and node.field not in read:
-            read.add(node.field)
+        if name == "variables" and isinstance(node, Select) and node.field not in variables_read:
+            variables_read.add(node.field)
             pending.append(parse(policy.variables[node.field].source))
         pending += children(node)
     return True
@@ -335,9 +337,7 @@ def _place_of_error(policy: Policy, message: str) -> tuple[str, str, str]:
 
 def _cause_and_fix(source: str, error: str, sample: _Sample) -> str:
     attributes = sample.attributes
-    nulls = {
-        name for name, held in (("object", attributes.object), ("oldObject", attributes.old_object)) if held is None
-    }
+    nulls = {name for name, obj in (("object", attributes.object), ("oldObject", attributes.old_object)) if obj is None}
     match = _NO_KEY.fullmatch(error)
     nodes = [*_nodes_with_key(parse(source), match[1])] if match and source else []
     for each in nodes:

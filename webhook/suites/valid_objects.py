@@ -33,10 +33,10 @@ class ValidObjects(Struct, frozen=True):
 
     def variants(self, names: Collection[str]) -> Iterator[tuple[str, JSON]]:
         """Yield the path of each optional field with one of these names, and the full object without this field."""
-        kept = set(paths_of_fields(self.smallest))
+        paths = set(paths_of_fields(self.smallest))
         for path in dict.fromkeys(paths_of_fields(self.full)):
             is_named = path.rpartition(".")[2] in names
-            if is_named and path not in kept and not f".{path}".endswith(self.required):
+            if is_named and path not in paths and not f".{path}".endswith(self.required):
                 yield path, _without_path(self.full, path.split("."))
 
     def as_sent(self, obj: JSON, namespace: str) -> JSON:
@@ -104,7 +104,7 @@ def _without_path(value: JSON, steps: list[str]) -> JSON:
         return value
     if len(steps) == 1 and not lists:
         return {key: each for key, each in value.items() if key != name}
-    inner = value[name]
+    part = value[name]
     rest = steps[1:]
-    made = [_without_path(each, rest) for each in inner] if lists else _without_path(inner, rest)
-    return {**value, name: made}
+    without = [_without_path(each, rest) for each in part] if lists else _without_path(part, rest)
+    return {**value, name: without}
