@@ -127,19 +127,19 @@ def policy_folders_of_settings(chosen: Settings) -> tuple[Path, ...]:
     if chosen.only:
         return chosen.only
     if chosen.kubernetes_version < shipped.SINCE:
-        least = releases.release_as_text(shipped.SINCE)
-        told = f"--kubernetes-version: the shipped policies use the CEL of Kubernetes {least} and later"
-        raise ConfigurationError(f"{told}; name your own policies with --only, or leave out --kubernetes-version")
+        first_release = releases.release_as_text(shipped.SINCE)
+        message = f"--kubernetes-version: the shipped policies use the CEL of Kubernetes {first_release} and later"
+        raise ConfigurationError(f"{message}; name your own policies with --only, or leave out --kubernetes-version")
     own = shipped.policies_folder()
     return (own, *(each for each in chosen.policies if not _is_same_folder(each, own)))
 
 
-def _is_same_folder(one: Path, other: Path) -> bool:
+def _is_same_folder(folder: Path, other: Path) -> bool:
     # users of a checkout may name the folder of the shipped policies
-    return one.exists() and one.samefile(other)
+    return folder.exists() and folder.samefile(other)
 
 
-def load_policies_of_settings(chosen: Settings, how: Options) -> PolicySet:
+def load_policies_of_settings(chosen: Settings, options: Options) -> PolicySet:
     """Load the policies of the settings, with their configuration.
 
     Raises:
@@ -147,7 +147,7 @@ def load_policies_of_settings(chosen: Settings, how: Options) -> PolicySet:
         InputError: every unknown rule that the configuration names.
     """
     return apply_configuration_to_policies(
-        load_policy_set(policy_folders_of_settings(chosen), how), chosen.configuration
+        load_policy_set(policy_folders_of_settings(chosen), options), chosen.configuration
     )
 
 
@@ -202,12 +202,12 @@ def read_policy_sources(chosen: Settings) -> PolicySources:
         PolicyError: a file or folder does not exist or cannot be listed.
         InputError: every problem of the workload tables.
     """
-    how = create_compile_options(chosen)
+    options = create_compile_options(chosen)
     return PolicySources(
         documents=read_policy_documents(policy_folders_of_settings(chosen)),
         engine=chosen.cel_engine,
-        version=how.version,
-        table=how.table,
+        version=options.version,
+        table=options.table,
         # the shipped policies certainly compile, and one review needs few of them
         lazy=not (chosen.policies or chosen.only),
         own_namespace=chosen.own_namespace,
@@ -315,8 +315,8 @@ def read_context_documents(chosen: Settings, policies: PolicySet) -> documents.I
 def cluster_of_context_files(chosen: Settings, policies: PolicySet) -> FilesCluster:
     """Return the view of context folders and files; raises as `read_context_documents`."""
     inputs = read_context_documents(chosen, policies)
-    held = (yamlfile.Document(each.value, each.source) for each in inputs.documents)
-    return FilesCluster(held, is_whole=chosen.context_is_whole and not inputs.templates)
+    documents = (yamlfile.Document(each.value, each.source) for each in inputs.documents)
+    return FilesCluster(documents, is_whole=chosen.context_is_whole and not inputs.templates)
 
 
 def check_rule_names_in_params(rules: ParamRuleChecker, inputs: documents.InputDocuments) -> tuple[InputProblem, ...]:

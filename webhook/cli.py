@@ -68,8 +68,8 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except ClaimgateError as error:
         return _print_error(str(error), arguments)
     except ModuleNotFoundError as error:
-        if told := hint_for_missing_module(error.name):
-            return _print_error(told, arguments)
+        if message := hint_for_missing_module(error.name):
+            return _print_error(message, arguments)
         raise
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -168,9 +168,9 @@ def _writes_log_as_json(arguments: Sequence[str]) -> bool:
     # the command line may be invalid
     if arguments[:1] != ["serve"]:
         return False
-    given = " ".join(arguments).replace("=", " ")
-    asks_for_text = f"{_LOG_FORMAT} text" in given
-    return not asks_for_text and (_LOG_FORMAT in given or os.environ.get(_LOG_FORMAT_VARIABLE) != "text")
+    flags = " ".join(arguments).replace("=", " ")
+    asks_for_text = f"{_LOG_FORMAT} text" in flags
+    return not asks_for_text and (_LOG_FORMAT in flags or os.environ.get(_LOG_FORMAT_VARIABLE) != "text")
 
 
 def run_with_traceback(start: Callable[[], int]) -> int:
@@ -180,6 +180,6 @@ def run_with_traceback(start: Callable[[], int]) -> int:
     except Exception:  # noqa: BLE001 - the last frame: a bug, and the traceback is its report
         import traceback
 
-        told = "error: this is a fault of claimgate itself; the lines above say where"
-        sys.stderr.write(terminal.lines([*traceback.format_exc().rstrip("\n").split("\n"), told]))
+        message = "error: this is a fault of claimgate itself; the lines above say where"
+        sys.stderr.write(terminal.lines([*traceback.format_exc().rstrip("\n").split("\n"), message]))
         return _OWN_FAULT

@@ -291,21 +291,23 @@ class _VerbCommand(TyperCommand):
 def _options_by_group(options: Sequence[tuple[Sequence[str], Any]]) -> dict[str, list[Any]]:
     if len(options) <= _FEW_OPTIONS:
         return {"Options": [row for _, row in options]}
-    known = {name: row for names, row in options for name in names if name.startswith("--")}
-    first = [name for name in _MOST_USED if name in known][:5]
-    grouped = {heading: [each for each in names if each in known] for heading, names in OPTION_GROUPS.items()}
+    rows_by_option = {name: row for names, row in options for name in names if name.startswith("--")}
+    first = [name for name in _MOST_USED if name in rows_by_option][:5]
+    grouped = {heading: [each for each in names if each in rows_by_option] for heading, names in OPTION_GROUPS.items()}
     named = {*first, *(name for names in grouped.values() for name in names)}
     more = [row for names, row in options if not named & set(names)]
-    rows = {heading: [known[name] for name in names if name not in first] for heading, names in grouped.items()}
-    return {"Options": [known[name] for name in first], **rows, "More": more}
+    rows = {
+        heading: [rows_by_option[name] for name in names if name not in first] for heading, names in grouped.items()
+    }
+    return {"Options": [rows_by_option[name] for name in first], **rows, "More": more}
 
 
 def _with_readable_help(command: Any, path: str) -> Any:
     # adds examples, groups of options, and names of arguments, also to the commands of a group
-    inner = getattr(command, "commands", {})
-    for name, each in inner.items():
+    subcommands = getattr(command, "commands", {})
+    for name, each in subcommands.items():
         _with_readable_help(each, f"{path} {name}")
-    if not inner:
+    if not subcommands:
         command.__class__, command.path = _VerbCommand, path
     for each in command.params:
         if isinstance(each, TyperArgument):
@@ -398,8 +400,8 @@ def run_verb(arguments: Sequence[str]) -> int:
 
 
 def _text_about_unknown_verb(verb: str) -> str:
-    meant = _VERBS_OF_OTHERS.get(verb) or nearest_name(verb, VERBS)
-    advice = f"did you mean `claimgate {meant}`?" if meant else "`claimgate --help` lists all commands"
+    similar = _VERBS_OF_OTHERS.get(verb) or nearest_name(verb, VERBS)
+    advice = f"did you mean `claimgate {similar}`?" if similar else "`claimgate --help` lists all commands"
     return f"there is no command `{verb}`; {advice}"
 
 
