@@ -61,7 +61,7 @@ class FilesAppliedTogether:
             for value in values
             for path in read_merged_paths(file, value)
         }
-        self._taken: Final[dict[str, Mapping[str, NameChanges]]] = {}
+        self._files_by_kustomization: Final[dict[str, Mapping[str, NameChanges]]] = {}
         self._pod_labels: Final[dict[str, PodLabels]] = {}
         self._name_changes: Final[dict[str, NameChanges]] = {}
         self._additions: Final[dict[str, tuple[TargetedPatch, ...]]] = {}  # by the folder of the kustomization
@@ -172,7 +172,7 @@ class FilesAppliedTogether:
         return self._kustomizations.is_patch(file)
 
     def is_read_by_kustomize(self, file: str) -> bool:
-        """Return whether a kustomization uses a file."""
+        """Return whether only one outermost kustomization uses a file."""
         return self._units.get(file, ("", ""))[0] == "kustomization"
 
     def files_of_unit(self, unit: Unit) -> Mapping[str, NameChanges]:
@@ -187,9 +187,9 @@ class FilesAppliedTogether:
         return {file: self.name_changes_of_file(file) for file in self._listed[unit]}
 
     def _files_used_by_kustomization(self, root: str) -> Mapping[str, NameChanges]:
-        if root not in self._taken:
-            self._taken[root] = self._kustomizations.files_of_kustomization(root)
-        return self._taken[root]
+        if root not in self._files_by_kustomization:
+            self._files_by_kustomization[root] = self._kustomizations.files_of_kustomization(root)
+        return self._files_by_kustomization[root]
 
     def _find_unit(self, file: str) -> Unit:
         root, chart, folder = (
@@ -206,5 +206,5 @@ class FilesAppliedTogether:
 
 
 def normalize_path(file: str) -> str:
-    """Return a path without `.` and `..`."""
+    """Return a path without `.` and `..`, except `..` at its beginning."""
     return posixpath.normpath(file)

@@ -30,7 +30,7 @@ _MERGING: Final = ("", "musthave")
 """The values of complianceType with which a policy merges an object into an object of the cluster; "" is the default
 (open-cluster-management-io/policy-generator-plugin v1.17 docs/policygenerator-reference.yaml).
 """
-_TAKEN: Final = ("resources", "bases", "components", "crds")
+_FIELDS_WITH_PATHS: Final = ("resources", "bases", "components", "crds")
 _MAY_NAME: Final = ("transformers", "replacements", "helmCharts", "helmChartInflationGenerator", "vars")
 """Fields that may change names."""
 _MAKERS: Final = ("generators", "helmCharts", "helmChartInflationGenerator")
@@ -92,7 +92,7 @@ class Kustomization(Struct, frozen=True, kw_only=True):
     """The files and folders that a kustomization uses, and the names that it gives to their objects.
 
     Attributes:
-        taken: the files and folders that the kustomization uses.
+        used_paths: the files and folders that the kustomization uses.
         components: folders with settings for everything that the kustomization includes.
         patches: files that are merged into objects of other files.
         affixes: namePrefix and nameSuffix, also if the final names are unknown.
@@ -103,7 +103,7 @@ class Kustomization(Struct, frozen=True, kw_only=True):
     """
 
     folder: str
-    taken: tuple[str, ...]
+    used_paths: tuple[str, ...]
     naming: NameChanges
     components: tuple[str, ...] = ()
     patches: tuple[str, ...] = ()
@@ -119,12 +119,14 @@ def read_kustomization(file: str, value: JSON) -> Kustomization | None:
     if posixpath.basename(file) not in FILES or not isinstance(value, dict):
         return None
     folder = posixpath.dirname(file)
-    used = tuple(dict.fromkeys(path for field in _TAKEN for path in _paths_of_entries(folder, value.get(field))))
+    used_paths = tuple(
+        dict.fromkeys(path for field in _FIELDS_WITH_PATHS for path in _paths_of_entries(folder, value.get(field)))
+    )
     components = tuple(_paths_of_entries(folder, value.get("components")))
     patches = tuple(_paths_of_entries(folder, [_file_of_patch(each) for each in _patch_entries(value)]))
     return Kustomization(
         folder=folder,
-        taken=used,
+        used_paths=used_paths,
         naming=_naming_of_kustomization(value),
         components=components,
         patches=patches,
@@ -231,7 +233,7 @@ def _paths_of_entries(folder: str, entries: JSON) -> Iterator[str]:
 
 
 def _entries(value: Mapping[str, JSON]) -> Iterator[JSON]:
-    for field in _TAKEN:
+    for field in _FIELDS_WITH_PATHS:
         yield from _list_or_empty(value.get(field))
 
 
@@ -309,10 +311,10 @@ class Kustomizations:
         self._patches: Final = frozenset(path for each in by_folder.values() for path in each.patches)
         self.generated: Final = frozenset(named for each in by_folder.values() for named in each.generated)
         self.are_read: Final = all(each.is_read for each in by_folder.values())
-        self._takers: Final[dict[str, list[str]]] = {}
+        self._folders_by_used_path: Final[dict[str, list[str]]] = {}
         for each in self._by_folder.values():
-            for path in each.taken:
-                self._takers.setdefault(path, []).append(each.folder)
+            for path in each.used_paths:
+                self._folders_by_used_path.setdefault(path, []).append(each.folder)
 
     def outermost_kustomization_of_file(self, file: str) -> str | None:
         """Return the folder of the only outermost kustomization that certainly uses a file, or None."""
@@ -330,12 +332,12 @@ class Kustomizations:
         waiting, seen = [(root, self._naming_above(root), frozenset((root,)))], set[tuple[str, NameChanges]]()
         while waiting:
             folder, outer, above = waiting.pop()
-            taker = self._by_folder[folder]
-            naming = taker.naming.combine_with_outer(outer)
+            kustomization = self._by_folder[folder]
+            naming = kustomization.naming.combine_with_outer(outer)
             if (folder, naming) in seen:
                 continue
             seen.add((folder, naming))
-            for path in taker.taken:
+            for path in kustomization.used_paths:
                 if path in self._by_folder:
                     waiting.extend([(path, naming, above | {path})] if path not in above else ())
                 elif files.setdefault(path, naming) != naming:
@@ -344,8 +346,8 @@ class Kustomizations:
 
     def is_naming_ambiguous(self, file: str) -> bool:
         """Return whether kustomizations may give a file's objects different names."""
-        takers = self._takers.get(file, ())
-        return len(takers) > 1 and any(
+        folders = self._folders_by_used_path.get(file, ())
+        return len(folders) > 1 and any(
             self._by_folder[each].naming != AS_WRITTEN for each in self._kustomizations_above(file)
         )
 
@@ -360,7 +362,7 @@ class Kustomizations:
 
     def absent_resources(self, files: Collection[str]) -> Iterator[str]:
         """Yield the listed resources that are neither a file of the tree nor a folder with a kustomization."""
-        return (path for path in self._takers if path not in files and path not in self._by_folder)
+        return (path for path in self._folders_by_used_path if path not in files and path not in self._by_folder)
 
     def folders_that_add_to_file(self, file: str) -> Collection[str]:
         """Return the folders of the kustomizations above a file and of their components, once each."""
@@ -390,7 +392,7 @@ class Kustomizations:
 
         This includes an unlisted file with the name of a patch beside a kustomization.
         """
-        if file in self._takers or not self._by_folder:
+        if file in self._folders_by_used_path or not self._by_folder:
             return False
         return file in self._patches or self._is_unlisted_patch(file)
 
@@ -403,8 +405,8 @@ class Kustomizations:
         return folder in self._by_folder and "patch" in (words[0], words[-1])
 
     def _only_kustomization_using(self, path: str) -> str | None:
-        takers = self._takers.get(path, ())
-        return takers[0] if len(takers) == 1 else None
+        folders = self._folders_by_used_path.get(path, ())
+        return folders[0] if len(folders) == 1 else None
 
     def _naming_above(self, root: str) -> NameChanges:
         """Return UNKNOWN if a kustomization above the folder changes names, otherwise AS_WRITTEN."""
@@ -418,11 +420,11 @@ class Kustomizations:
         """Yield the kustomizations that use a path directly or through others."""
         waiting, seen = [path], {path}
         while waiting:
-            for taker in self._takers.get(waiting.pop(), ()):
-                if taker not in seen:
-                    seen.add(taker)
-                    waiting.append(taker)
-                    yield taker
+            for folder in self._folders_by_used_path.get(waiting.pop(), ()):
+                if folder not in seen:
+                    seen.add(folder)
+                    waiting.append(folder)
+                    yield folder
 
 
 def _consider_naming_of_components(kustomization: Kustomization, others: Mapping[str, Kustomization]) -> Kustomization:

@@ -65,13 +65,16 @@ class ObjectReader:
         self._project = projection_of_fields(self.interest.fields)
 
     def read_item(self, text: str, at: int) -> tuple[tuple[Place, HeldObject], int] | None:
-        """Read an item of a list. Return its place and the kept fields."""
+        """Read an item of a list. Return its place with the kept fields, and its end; None if the item is cut off."""
         with self.memory.decoding:
             value_and_end = decode_value_at(text, at)
             return None if value_and_end is None else (self._place_and_kept_fields(value_and_end[0]), value_and_end[1])
 
     def read_event(self, text: str, at: int) -> tuple[Event, int] | None:
-        """Read an event with only the kept fields of its object. Raise LookupFailed if the text is not an event."""
+        """Read an event with only the kept fields of its object, and its end; None if the event is cut off.
+
+        Raise LookupFailed if the text is not an event.
+        """
         with self.memory.decoding:
             value_and_end = decode_value_at(text, at)
             if value_and_end is None:
@@ -117,7 +120,7 @@ class ObjectReader:
 
 
 def _stub_of_object(obj: JSON, size: int) -> JSON:
-    """Return an object with its size in place of all fields except some metadata."""
+    """Return an object with its size in place of all fields except some metadata and a small status."""
     metadata = {name: obj["metadata"][name] for name in _STUB_METADATA if name in obj["metadata"]}
     status = {"status": obj["status"]} if len(encode_kept(obj.get("status"))) <= SMALL and "status" in obj else {}
     return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata, OMITTED: size, **status}

@@ -79,7 +79,7 @@ class WatchCluster:
         self.watch(interests)
 
     def start(self) -> None:
-        """Start the threads, one for each kind, which list and watch its objects."""
+        """Start the threads, one for each interest, which list and watch its objects."""
         self._started = True
         for reflector in self._reflectors.values():
             reflector.start()
