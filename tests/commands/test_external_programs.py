@@ -480,7 +480,7 @@ def test_the_configuration_of_a_repository_starts_nothing(tmp_path, capsys, prog
     assert not ran.exists()
     assert (code, names) == (1, {"lost"})
     assert "note: 1 object unchanged and not audited" in err
-    assert "note: 1 file could not be compared with the revision, so all objects are audited; first " in err
+    assert "note: 1 file could not be compared with the revision, so all its objects are audited; first " in err
     run_as_it_is("git", "-C", tree, "show", "--textconv", "HEAD:./same.yaml")
     assert ran.exists()
 
@@ -522,7 +522,7 @@ def test_files_of_a_nested_work_tree_are_audited_and_counted(tmp_path, capsys, p
     code, names, err = audit(capsys, tree, "--changed-since", "HEAD", "--jobs", jobs)
     assert (code, names) == (1, {"b", "d"})
     assert "note: 1 object unchanged and not audited" in err
-    assert "note: 2 files could not be compared with the revision, so all objects are audited; first " in err
+    assert "note: 2 files could not be compared with the revision, so all their objects are audited; first " in err
     assert "it is in a work tree of git that was not named" in err
     # a file that the command line names is compared
     assert audit(capsys, tree, inner, "--changed-since", "HEAD")[:2] == (0, set())

@@ -111,9 +111,7 @@ class AuditTotals:
         self._ignored_files += count
 
     def add_files_not_read(self, files: Sequence[FoundFile]) -> None:
-        """Count and report files and folders that are not read. Files and folders that are not read make the audit
-        undecided.
-        """
+        """Count and report files and folders that are not read. A file that is not read makes the audit undecided."""
         self._not_read = files
         self.counts.is_undecided |= any(not each.is_folder for each in files)
         if files:
@@ -147,7 +145,8 @@ class AuditTotals:
         if self._not_compared:
             file, reason = next(iter(self._not_compared.items()))
             some = counted(len(self._not_compared), "file")
-            message = f"{some} could not be compared with the revision, so all objects are audited"
+            their = "its" if len(self._not_compared) == 1 else "their"
+            message = f"{some} could not be compared with the revision, so all {their} objects are audited"
             terminal.print_to_stderr([f"note: {message}; first {file}: {reason}"])
         if not self._unchanged and not is_interrupted:
             terminal.print_to_stderr(f"note: {each}" for each in self._stale_baseline_and_exceptions())

@@ -161,7 +161,10 @@ class ExternalPrograms:
         return Output(code=process.returncode, stdout=stdout, message=message)
 
     def _environment(self, invocation: Invocation, home: str) -> dict[str, str]:
-        """Return all variables of a program. This process passes on only the folders of its PATH."""
+        """Return all variables of a program. Of the variables of this process, only the folders of PATH are passed on.
+
+        `invocation.environment` can add variables.
+        """
         variables = {
             "PATH": os.pathsep.join(self._folders),
             "LC_ALL": "C",
@@ -174,7 +177,7 @@ class ExternalPrograms:
         return {name: value for name, value in variables.items() if value is not None}
 
     def _prefix_without_network(self) -> tuple[str, ...]:
-        """Return the command that starts a program in an empty network namespace; () if this machine forbids that."""
+        """Return the command that starts a program in an empty network namespace; () if no command can do this."""
         if self._network_prefix is None:
             self._network_prefix = next(filter(self._is_usable_prefix, self._unshare_commands()), ())
         return self._network_prefix

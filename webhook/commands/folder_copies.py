@@ -122,7 +122,8 @@ def copy_kustomization(copies: FolderCopies, folder: str, *, with_remote: bool) 
     `with_remote` allows entries that kustomize fetches.
 
     Raises:
-        ProgramError: a kustomization cannot be read, or uses a path outside of the named folders.
+        ProgramError: a kustomization cannot be read, or uses a path that does not exist or is outside of the named
+            folders.
         OSError: a file cannot be read.
     """
     waiting, seen = [folder], set[str]()

@@ -121,7 +121,10 @@ class _Git:
         )
 
     def _trusted_folders(self, top: str) -> Sequence[str]:
-        """Return the user's values of safe.directory. Without them, git refuses a work tree of another user."""
+        """Return the user's values of safe.directory; () for a work tree of the user.
+
+        Without these values, git refuses a work tree of another user.
+        """
         if {os.stat(top).st_uid, os.lstat(f"{top}/.git").st_uid} == {os.geteuid()}:  # noqa: PTH116 - texts
             return ()
         if self._trusted is None:

@@ -184,7 +184,7 @@ class _Stream(Generic[Entry]):
         return self._text
 
     def _open_text_file(self) -> TextIO:
-        """Return a temporary file, which the report closes."""
+        """Return the file of the output, a temporary file if stdout waits, or stdout."""
         if self._file:
             return _open_for_writing(self._file)
         if self._waits:

@@ -105,7 +105,7 @@ def find_renderables(named: Sequence[str]) -> list[RenderableFolder]:
                     components |= {kustomization.folder} if is_component else set()
     charts = tuple(renderables)
     by_folder = {each.folder: each for each in kustomized}
-    used = {path for each in kustomized for path in each.taken}
+    used = {path for each in kustomized for path in each.used_paths}
     renderables += [
         RenderableFolder(
             root, "kustomization", frozenset(_parts_of_kustomization(root, by_folder)), _affixes_of(root, by_folder)
@@ -133,9 +133,9 @@ def _parts_of_kustomization(root: str, by_folder: Mapping[str, kustomizations.Ku
     parts, waiting, seen = set[str](), [root], {root}
     while waiting:
         path = waiting.pop()
-        if of := by_folder.get(path):
-            parts |= {posixpath.join(path, each) for each in kustomizations.FILES} | {*of.patches}
-            new = {*of.taken} - seen
+        if kustomization := by_folder.get(path):
+            parts |= {posixpath.join(path, each) for each in kustomizations.FILES} | {*kustomization.patches}
+            new = {*kustomization.used_paths} - seen
             seen |= new
             waiting += new
         else:
@@ -148,12 +148,12 @@ def _affixes_of(root: str, by_folder: Mapping[str, kustomizations.Kustomization]
     waiting, seen = [root], {root}
     affixes = set[str]()
     while waiting:
-        of = by_folder.get(waiting.pop())
-        if of is None:
+        kustomization = by_folder.get(waiting.pop())
+        if kustomization is None:
             continue
-        affixes |= {*of.affixes}
-        waiting += {*of.taken} - seen
-        seen |= {*of.taken}
+        affixes |= {*kustomization.affixes}
+        waiting += {*kustomization.used_paths} - seen
+        seen |= {*kustomization.used_paths}
     return tuple(sorted(affixes, key=lambda each: (-len(each), each)))
 
 
@@ -164,7 +164,7 @@ def _kustomization_of_file(file: InputFile) -> Iterator[tuple[kustomizations.Kus
     path = posixpath.normpath(file.path.as_posix())
     read_file = yamlfile.read_parts(file)
     if read_file.problems:
-        yield kustomizations.Kustomization(folder=posixpath.dirname(path), taken=(), naming=UNKNOWN), False
+        yield kustomizations.Kustomization(folder=posixpath.dirname(path), used_paths=(), naming=UNKNOWN), False
         return
     for document in read_file.documents[:1]:
         if read := kustomizations.read_kustomization(path, document.value):

@@ -28,7 +28,7 @@ from webhook.rules.actions import actions_without_denial
 from webhook.rules.decisions import Decision
 from webhook.rules.problem import Problem
 
-SAID: Final = "the stored object has this problem already, so it does not stop the update"
+ALREADY_STORED: Final = "the stored object has this problem already, so it does not stop the update"
 Ask: TypeAlias = Callable[[RequestContext, Collection[str]], Sequence[Decision]]
 """Returns the decisions of the policies with these names on a request."""
 _DecisionKey: TypeAlias = tuple[str, str, str]
@@ -82,7 +82,7 @@ def _sentences(decision: Decision) -> Counter[str]:
 
 def _as_warning(decision: Decision) -> Decision:
     actions = actions_without_denial(decision.actions)
-    return structs.replace(decision, actions=actions, message=f"{decision.message}; {SAID}")
+    return structs.replace(decision, actions=actions, message=f"{decision.message}; {ALREADY_STORED}")
 
 
 def _context_of_old_object(context: RequestContext) -> RequestContext:
@@ -126,7 +126,7 @@ def _split_new_and_stored(
 
 
 def _add_sentence_about_stored_problem(problem: Problem) -> Problem:
-    return structs.replace(problem, fix=f"{problem.fix}; {SAID}" if problem.fix else SAID)
+    return structs.replace(problem, fix=f"{problem.fix}; {ALREADY_STORED}" if problem.fix else ALREADY_STORED)
 
 
 def _key_of_decision(decision: Decision) -> _DecisionKey:

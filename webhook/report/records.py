@@ -120,7 +120,7 @@ def record_of_decision(decision: Decision) -> dict[str, Any]:
 
 
 def record_of_answer(answer: Answer) -> dict[str, Any]:
-    """Return an answer as JSON, with explanations if any. An allowed answer has only code 200."""
+    """Return an answer as JSON, with explanations if any. An allowed answer has code 200, and no reason or message."""
     explained = [_record_of_explanation(phase, each) for phase, each in answer.explanations]
     verdict, status = answer.verdict, answer.verdict.status
     denied = None if verdict.allowed else status
