@@ -459,7 +459,8 @@ def check_flavor_topology(subject: Subject) -> Iterator[Problem]:
 
 def advise_preemption(subject: Subject) -> Iterator[Problem]:
     """Yield preemption settings that have no effect."""
-    spec = subject.typed(ClusterQueue).spec
+    queue = subject.typed(ClusterQueue)
+    spec = queue.spec
     preemption, cohort = spec.preemption, spec.cohort_name or spec.cohort
     if preemption.reclaim_within_cohort != "Never" and not cohort:
         message = "has no effect without a cohort"
@@ -474,13 +475,19 @@ def advise_preemption(subject: Subject) -> Iterator[Problem]:
         fix = "remove borrowWithinCohort, or set preemptionStrategies of Fair Sharing"
         yield _preemption_problem(borrowing.at, message, fix)
     elif (
-        not sharing and borrowing.policy == "Never" and borrowing.is_set and preemption.within_cluster_queue != "Never"
+        not sharing
+        and borrowing.policy == "Never"
+        and borrowing.is_set
+        and preemption.within_cluster_queue != "Never"
+        and any(quota.borrowing_limit != 0 for quota in read_cluster_queue(queue).quotas.values())
     ):
         message = (
             "has no effect for workloads above nominal quota while borrowWithinCohort is Never, so these workloads "
             "preempt nothing in their own queue"
         )
         fix = "set borrowWithinCohort to LowerPriority, or raise nominalQuota"
+        if preemption.reclaim_within_cohort == "Never":
+            fix = "set borrowWithinCohort and reclaimWithinCohort to LowerPriority, or raise nominalQuota"
         yield _preemption_problem(preemption.path("withinClusterQueue"), message, fix)
 
 
