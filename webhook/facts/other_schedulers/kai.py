@@ -13,7 +13,8 @@ plugins/proportion/capacity_policy/quota_check.go, pkg/admission/webhook.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from itertools import product
+from typing import Final, NamedTuple
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.images import parse_image_name
@@ -37,7 +38,9 @@ from webhook.facts.other_schedulers.kai_gangs import (
     read_whole_number,
     roles_without_replicas,
 )
+from webhook.facts.pods.pod_requests import NamespaceLimits, quota_requests_of_pod, requests_of_containers
 from webhook.facts.priority_classes import PriorityClass
+from webhook.facts.resource_units import format_amount_with_resource_name
 from webhook.facts.subject import Check, Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
@@ -100,13 +103,13 @@ LEAF: Final = KAI.rule(
 )
 QUOTA: Final = KAI.rule(
     "kai/non-preemptible-quota",
-    title="Pods that KAI never preempts request more GPUs than the quota of their queue",
+    title="Pods that KAI never preempts request more than the quota of their queue",
     why="Workloads of priority 100 or more may use only the quota of the queue and its parents, so the pods wait.",
     source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/scheduler/plugins/proportion/capacity_policy/quota_check.go",
 )
 LIMIT: Final = KAI.rule(
     "kai/limit",
-    title="Pods that start together request more GPUs than the limit of their KAI queue",
+    title="Pods that start together request more than the limit of their KAI queue",
     why="Pods that start together must fit the limits of the queue and of its parents, so these pods stay Pending.",
     source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/scheduler/plugins/proportion/capacity_policy/capacity_policy.go",
 )
@@ -194,6 +197,9 @@ _CLASS_OF_KIND: Final[Mapping[tuple[str, str], str]] = {
 }
 """The priority class that KAI gives to the pods of a kind. Other kinds get the class train."""
 _MOST_PARENTS: Final = 32
+_THOUSANDTHS: Final = 1000
+_MEGABYTE: Final = 1_000_000
+"""KAI counts the memory of queues in this number of bytes."""
 
 
 def pods_of_kai(subject: Subject) -> tuple[KaiPods, ...]:
@@ -394,28 +400,68 @@ def _missing_queue_problem(pods: KaiPods, name: str, subject: Subject) -> Proble
     return QUEUE.problem(pods.locate("metadata", "labels"), message, fix)
 
 
+class _Demand(NamedTuple):
+    """What pods that start together need of a queue.
+
+    Args:
+        resource: the name of the resource in the queue.
+        amount: the amount in the unit of the queue.
+        said: the begin of a message, such as `a pod requests 2 GPUs`.
+        after: the end of a sentence about the pods.
+        unit: the unit after a number of the queue.
+    """
+
+    resource: str
+    amount: float
+    said: str
+    after: str = ""
+    unit: str = ""
+
+
+def _demands(pods: KaiPods, gang: Gang) -> Iterator[_Demand]:
+    """Yield the GPUs that pods need together, and the CPUs and the memory of one pod."""
+    is_gang = gang.gpus > pods.gpus and gang.pods > 1
+    gpus = gang.gpus if is_gang else pods.gpus
+    who = f"the {gang.pods} pods that start together request" if is_gang else "a pod requests"
+    text = _gpus_as_text(gpus)
+    after = f" for {gang.pods} pods that start together with {text}" if is_gang else ""
+    if gpus:
+        yield _Demand("gpu", gpus, f"{who} {text}", after)
+    spec = pods.template.spec
+    thousandths = quota_requests_of_pod(spec, requests_of_containers(spec, NamespaceLimits()), {})
+    if cpu := thousandths.get("cpu", 0):
+        yield _Demand("cpu", cpu, f"a pod requests {format_amount_with_resource_name('cpu', cpu)}", "", " millicpus")
+    if memory := thousandths.get("memory", 0) // _THOUSANDTHS:
+        said = f"a pod requests {format_amount_with_resource_name('memory', memory)}"
+        yield _Demand("memory", memory / _MEGABYTE, said, "", " MB")
+
+
 def _check_amounts(pods: KaiPods, gang: Gang, chain: list[KaiQueue], subject: Subject) -> Iterator[Problem]:
-    """Report pods that start together and need more GPUs than the limit of their queue or of one of its parents. For
-    pods that are not preemptible, the quota counts too.
+    """Report pods that need more than the limit of their queue or of one of its parents. For pods that are not
+    preemptible, the quota counts too. A limit or a quota that is not set is 0, and -1 is no limit.
     """
     view, at = subject.cluster_view(), pods.podset.locate(("spec",))
-    is_gang = gang.gpus > pods.gpus and gang.pods > 1
-    wanted = gang.gpus if is_gang else pods.gpus
     priority_class, why = _priority_class(pods, subject)
-    for queue in chain:
-        quota, limit = (_gpus_of_queue(queue, side) for side in ("quota", "limit"))
-        if limit is not None and 0 <= limit < wanted:
-            who = f"the {gang.pods} pods that start together request" if is_gang else "a pod requests"
-            message = f"{who} {_gpus_as_text(wanted)}, but the limit of queue {queue.name} is {limit:g}"
-            yield LIMIT.problem(at, message, "request less, or raise the limit of the queue")
+    for queue, demand in product(chain, tuple(_demands(pods, gang))):
+        quota, limit = (_amount_of_queue(queue, demand.resource, side) for side in ("quota", "limit"))
+        if limit is not None and 0 <= limit < demand.amount:
+            unset = (
+                ""
+                if _is_set(queue, demand.resource, "limit")
+                else f" because its limit of {demand.resource} is not set"
+            )
+            message = f"{demand.said}, but the limit of queue {queue.name} is {limit:g}{demand.unit}{unset}"
+            fix = f"set a limit of {demand.resource} in the queue, such as -1 for no limit"
+            yield LIMIT.problem(at, message, fix if unset else "request less, or raise the limit of the queue")
             return
-        if quota is not None and 0 <= quota < wanted and _is_non_preemptible(pods, priority_class, view):
+        if quota is not None and 0 <= quota < demand.amount and _is_non_preemptible(pods, priority_class, view):
+            of_quota = f"{quota:g} GPUs of quota" if demand.resource == "gpu" else f"{quota:g}{demand.unit} of quota"
             message = (
                 f"{why} priority class {priority_class}, and KAI never preempts these pods, so they must fit the "
-                f"quota, but queue {queue.name} has {quota:g} GPUs of quota"
+                f"quota, but queue {queue.name} has {of_quota}{demand.after}"
             )
-            if is_gang:
-                message += f" for {gang.pods} pods that start together with {_gpus_as_text(wanted)}"
+            if demand.resource != "gpu":
+                message += f", and {demand.said}"
             fix = f"give the queue a quota, or label the pod template `{_PREEMPTIBILITY}: preemptible`"
             yield QUOTA.problem(at, message, fix)
             return
@@ -444,10 +490,15 @@ def _is_non_preemptible(pods: KaiPods, priority_class: str, view: ClusterView) -
     return value >= _LEAST_OF_NON_PREEMPTIBLE
 
 
-def _gpus_of_queue(queue: KaiQueue, side: str) -> float | None:
-    gpu = queue.spec.resources.get("gpu")
-    written = gpu.get(side) if isinstance(gpu, dict) else None
+def _amount_of_queue(queue: KaiQueue, resource: str, side: str) -> float | None:
+    """Return the quota or limit of a resource; 0 if it is not set, None if it is not known."""
+    amounts = queue.spec.resources.get(resource) or {}
+    written = (amounts.get(side) or 0) if isinstance(amounts, dict) and queue.spec.has("resources") else None
     return float(written) if isinstance(written, int | float) and not isinstance(written, bool) else None
+
+
+def _is_set(queue: KaiQueue, resource: str, side: str) -> bool:
+    return get(queue.json, ("spec", "resources", resource, side)) is not None
 
 
 def _check_fractions(pods: KaiPods) -> Iterator[Problem]:
