@@ -91,6 +91,12 @@ CHECKS: Final = (
     Check(group="serving-kind", run=inference_service.check_replicas, kinds=_INFERENCE_SERVICE),
     Check(
         group="serving-kind",
+        run=inference_service.check_scale_metric,
+        kinds=_INFERENCE_SERVICE,
+        lookups=(MODE_LOOKUP,),
+    ),
+    Check(
+        group="serving-kind",
         run=inference_service.check_inference_service,
         kinds=_INFERENCE_SERVICE,
         lookups=(MODE_LOOKUP, KSERVE.deployment_interest),

@@ -49,6 +49,18 @@ REPLICAS: Final = SERVING_KIND.rule(
     source="kserve/kserve@aaac4e294 pkg/apis/serving/v1beta1/component.go",
     function="validateReplicas",
 )
+SCALE_METRIC: Final = SERVING_KIND.rule(
+    "serving-kind/scale-metric",
+    title="The autoscaler of Standard mode does not read the scaleMetric",
+    why=(
+        "KServe creates a HorizontalPodAutoscaler without a metric, and Kubernetes then scales at 80 % of the CPU. A "
+        "model server on GPUs seldom uses so much CPU."
+    ),
+    refused_by="",
+    source="kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/reconcilers/hpa/hpa_reconciler.go",
+    function="getHPAMetrics",
+    fails="silent",
+)
 STORAGE_TWICE: Final = SERVING_KIND.rule(
     "serving-kind/storage-twice",
     title="An InferenceService sets both storageUri and storageUris",
@@ -71,6 +83,7 @@ STORAGE_LOOKUPS: Final = (interest_in_fields(ClusterStorageContainer.gvk, "spec.
 """The look-ups for advice, which only audits report."""
 _OTHER_AUTOSCALERS: Final = frozenset(("keda", "external"))
 """Autoscaler classes other than KServe's HorizontalPodAutoscaler; KEDA can scale to zero."""
+_METRICS_OF_HPA: Final = ("cpu", "memory")
 _SCHEMES: Final = frozenset(
     (
         *("gs", "s3", "hdfs", "webhdfs", "hf", "modelscope", "http", "https", "pvc", "abfs", "azure", "file"),
@@ -107,6 +120,20 @@ def check_replicas(subject: Subject) -> Iterator[Problem]:
         if component and most and least > most:
             message = f"is above maxReplicas {most}, so KServe refuses the InferenceService"
             yield REPLICAS.problem(component.path("minReplicas"), message, f"set at most {most}", least)
+
+
+def check_scale_metric(subject: Subject) -> Iterator[Problem]:
+    """Report metrics that no autoscaler reads in Standard mode. KServe refuses some, if the class `hpa` is written."""
+    service = subject.typed(InferenceService)
+    if service.metadata.annotations.get(AUTOSCALER) or deployment_mode(service, subject) != STANDARD:
+        return
+    for component in (service.spec.predictor, service.spec.transformer, service.spec.explainer):
+        metric = component.scale_metric
+        is_read = metric in _METRICS_OF_HPA or component.has("autoScaling")
+        if metric and not is_read and not is_placeholder(metric):
+            message = "has no effect in Standard mode, so KServe scales at 80 % of the CPU"
+            fix = "use cpu or memory, or autoscaling with KEDA"
+            yield SCALE_METRIC.problem(component.path("scaleMetric"), message, fix, metric)
 
 
 def check_storage(subject: Subject) -> Iterator[Problem]:
@@ -230,9 +257,9 @@ def _refusals_of_autoscaler(service: InferenceService, subject: Subject) -> Iter
 def _metrics(mode: str, autoscaler: str, knative_class: str) -> Sequence[str] | None:
     """Return the metrics that the autoscaler accepts; None if it accepts all metrics, or if the mode is not known."""
     if mode == STANDARD:
-        return {"hpa": ("cpu", "memory"), "keda": ()}.get(autoscaler)
+        return {"hpa": _METRICS_OF_HPA, "keda": ()}.get(autoscaler)
     if mode == KNATIVE:
-        return ("cpu", "memory") if knative_class == _KNATIVE_HPA else ("concurrency", "rps")
+        return _METRICS_OF_HPA if knative_class == _KNATIVE_HPA else ("concurrency", "rps")
     return None
 
 
