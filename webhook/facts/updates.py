@@ -158,11 +158,14 @@ def check_updates(subject: Subject) -> Iterator[Problem]:
     if subject.group_kind == (RayService.gvk.group, RayService.gvk.kind):
         yield from _check_ray_service(compared, subject)
         return
+    if subject.group_kind == LEADER_WORKER_SET:
+        yield from _check_groups(compared, subject)
+        return
     if len(compared) != 1 or len(subject.once(read_device_workload).pod_sets) != 1:
         return
     [each] = compared
     if each.fits_a_node and judge_new_nodes(each) is None:
-        yield from _CHECK_OF_KIND.get(subject.group_kind, _check_groups)(each, subject)
+        yield from _CHECK_OF_KIND[subject.group_kind](each, subject)
 
 
 def _check_deployment(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
@@ -222,20 +225,29 @@ def _check_rollout(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
         yield from _check_spare(each, replicas, "pod", 1, fix)
 
 
-def _check_groups(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
+def _check_groups(compared: Sequence[PodsAndNodes], subject: Subject) -> Iterator[Problem]:
     """Report a LeaderWorkerSet if its update would never end: maxSurge adds a group, and maxUnavailable does not let
-    any group end.
+    any group end. Leaders and workers are only added up if they need the same devices of the same nodes.
     """
     spec = subject.typed(LeaderWorkerSet).spec
     settings, replicas = spec.rollout_strategy.rolling_update_configuration, spec.replicas
-    if subject.group_kind[0] != LeaderWorkerSet.gvk.group or replicas < 1 or not each.pods.podset.count:
+    if replicas < 1 or settings.max_surge is None or settings.max_unavailable is None:
         return
-    if settings.max_surge is None or settings.max_unavailable is None:
-        return
-    if amount_of_replicas(settings.max_unavailable, replicas, is_rounded_up=False) == 0 and amount_of_replicas(
+    if amount_of_replicas(settings.max_unavailable, replicas, is_rounded_up=False) != 0 or not amount_of_replicas(
         settings.max_surge, replicas, is_rounded_up=True
     ):
-        yield from _check_spare(each, replicas, "group", each.pods.podset.count, "set maxUnavailable 1 and maxSurge 0")
+        return
+    counts = [each.pods.podset.count or 0 for each in compared]
+    if not all(counts) or any(
+        each.needs.devices != compared[0].needs.devices
+        or each.fitting != compared[0].fitting
+        or not each.fits_a_node
+        or judge_new_nodes(each) is not None
+        for each in compared
+    ):
+        return
+    for each in compared[:1]:
+        yield from _check_spare(each, replicas, "group", sum(counts), "set maxUnavailable 1 and maxSurge 0")
 
 
 def _check_ray_service(compared: Sequence[PodsAndNodes], subject: Subject) -> Iterator[Problem]:
@@ -298,7 +310,7 @@ _CHECK_OF_KIND: Final[Mapping[tuple[str, str], Callable[[PodsAndNodes, Subject],
     ("argoproj.io", "Rollout"): _check_rollout,
     ("serving.kserve.io", "InferenceService"): _check_inference_service,
 }
-"""The checks of kinds with one pod template. `_check_groups` checks LeaderWorkerSets."""
+"""The checks of kinds with one pod template."""
 
 
 def amount_of_replicas(written: JSON, replicas: int, *, is_rounded_up: bool) -> int | None:
