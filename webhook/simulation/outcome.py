@@ -117,7 +117,7 @@ class Simulation:
         if self.answer == "unknown" and pods and not any(each != 0 for each in pods):
             return "asks for no pod"
         if self.answer == "waits" and not self._waits_for_jobs:
-            said = "waits"
+            answer = "waits"
         if self.answer in ("waits", "nothing-found"):
             return "; ".join((answer, *(each.sentence for each in self.questions)))
         return answer
