@@ -156,6 +156,17 @@ def test_a_body_that_stops_gives_its_bytes_back_at_the_deadline() -> None:
     run(one)
 
 
+def test_a_body_that_never_begins_is_late_and_does_not_blame_other_calls() -> None:
+    async def one() -> None:
+        budget = BodyBudget(LIMIT)
+        with pytest.raises(CallError) as error:
+            async with Client(stalls=True).body(budget, LARGE, wait_s=0.05):
+                pass
+        assert (error.value.code, error.value.reason, budget.reserved) == (408, "RequestTimeout", 0)
+
+    run(one)
+
+
 def test_a_client_that_disconnects_releases_its_bytes() -> None:
     async def one() -> None:
         budget = BodyBudget(LIMIT)

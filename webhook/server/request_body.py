@@ -290,9 +290,10 @@ class BodyReader:
                 if more:
                     size, _ = await self._collect(body, size, self._limit)
         except TimeoutError:
+            error = self._budget.budget_full_error() if chunks else self._late_body_error()
             received = LargeBody(size, chunks) if body is None else body
             chunks.clear()  # otherwise the error keeps the bytes in its traceback
-            raise IncompleteBodyError(self._late_body_error(), received) from None
+            raise IncompleteBodyError(error, received) from None
         finally:
             clock.resume_clock()
         if size > self._limit:
@@ -325,8 +326,6 @@ class BodyReader:
         return message
 
     def _late_body_error(self) -> CallError:
-        if not self._reserved:
-            return self._budget.budget_full_error()
         return CallError(408, "RequestTimeout", "the body was not whole before the call's deadline; see ?timeout=")
 
     def _release(self) -> None:
