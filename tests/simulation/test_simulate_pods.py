@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.cluster.server import ApiServer, page, resources
 from tests.simulation.answers import NEEDING, NODES, obstacles_and_questions, problems_and_questions, simulated
 
 
@@ -176,3 +177,61 @@ def test_a_secret_that_does_not_exist_keeps_a_pod_from_starting(
     assert told[0]["answer"] == answer, "see pod_prerequisites.py and _prerequisite_questions"
     unknown = [each for each in told[0]["unknown"] if each["aspects"] == ["launcher"]]
     assert obstacles_and_questions({**told[0], "unknown": unknown}, tmp_path) == ([said] if said else [])
+
+
+WITH_VOLUME = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "a", "namespace": "team"},
+    "spec": {
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {
+            "metadata": {"labels": {"a": "b"}},
+            "spec": {
+                "containers": [{"name": "a", "image": "x", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}],
+                "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
+            },
+        },
+    },
+}
+CLAIM = {
+    "metadata": {"name": "c", "namespace": "team", "resourceVersion": "1"},
+    "spec": {"storageClassName": "manual", "accessModes": ["ReadWriteOnce"]},
+    "status": {"phase": "Pending"},
+}
+ABSENT = "requests StorageClass `manual`, which does not exist, so "
+
+
+@pytest.mark.parametrize(
+    ("volumes", "answer", "said"),
+    [
+        (page({"metadata": {"name": "p"}, "spec": {"storageClassName": "manual"}}), "nothing-found", ""),
+        (page(), "never", f"{ABSENT}no volume is created"),
+        ((403, {}), "unknown", f"{ABSENT}the pods wait unless a PersistentVolume has this class"),
+    ],
+    ids=["a volume of the class", "no volume", "the user may not list volumes"],
+)
+def test_a_live_cluster_is_asked_for_volumes_of_a_class_that_does_not_exist(volumes, answer, said, tmp_path, capsys):
+    server = ApiServer()
+    kinds = (
+        ("persistentvolumeclaims", "PersistentVolumeClaim", True),
+        ("persistentvolumes", "PersistentVolume", False),
+    )
+    server.answers["/api/v1"] = resources(*kinds, ("namespaces", "Namespace", False), ("configmaps", "ConfigMap", True))
+    for place in ("", "/namespaces/claimgate-system"):
+        server.answers[f"/api/v1{place}/configmaps"] = page()
+    server.answers["/api/v1/namespaces"] = page({"metadata": {"name": "team", "resourceVersion": "1"}})
+    server.answers["/api/v1/persistentvolumeclaims"] = page(CLAIM)
+    server.answers["/api/v1/persistentvolumes"] = volumes
+    server.answers["/apis/storage.k8s.io/v1"] = resources(("storageclasses", "StorageClass", False))
+    server.answers["/apis/storage.k8s.io/v1/storageclasses"] = page()
+    (tmp_path / "job.yaml").write_text(json.dumps(WITH_VOLUME))
+    try:
+        _, [told] = simulated(capsys, tmp_path / "job.yaml", "--kubeconfig", server.kubeconfig(tmp_path))
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert (told["answer"], [said in each["message"] for each in told["aspects"]["storage"]]) == (
+        answer,
+        [True] if said else [],
+    )

@@ -11,6 +11,7 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
+from webhook.cluster.interest import Interest
 from webhook.errors import ConfigurationError
 from webhook.policy.policy_set import PolicySet
 from webhook.report.formats import PublishedFormat, RequiredContents
@@ -123,9 +124,15 @@ class LiveFlags(Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def open_live_cluster(
-    policies: PolicySet, kubeconfig: Path | None, kube_context: str | None, *, of_audits: bool = False
+    policies: PolicySet,
+    kubeconfig: Path | None,
+    kube_context: str | None,
+    *,
+    of_audits: bool = False,
+    others: Sequence[Interest] = (),
 ) -> Iterator[LiveCluster]:
-    """Yield a live cluster with a view of the objects that policies look up; for audits, also by advice.
+    """Yield a live cluster with a view of the objects that policies look up, and of `others`; for audits, also of the
+    objects that advice looks up.
 
     Raises:
         ConfigurationError: no server or credentials are configured.
@@ -137,7 +144,7 @@ def open_live_cluster(
     from webhook.logs.structured import Log
 
     connection = connect_to_cluster(kubeconfig, kube_context)
-    view = WatchedCluster.start(connection, policies.interests(of_audits=of_audits), Log(level="error"))
+    view = WatchedCluster.start(connection, (*policies.interests(of_audits=of_audits), *others), Log(level="error"))
     try:
         yield LiveCluster(connection, ClusterWithAssumedNamespaces(view.cluster))
     finally:

@@ -27,6 +27,7 @@ from webhook.report.records import indented_json
 from webhook.report.screen import screen_of
 from webhook.settings.shared import ReviewSettings
 from webhook.simulation import text
+from webhook.simulation.open_questions import LOOKUPS
 from webhook.simulation.outcome import ObjectPlace, Simulation, simulate_job
 from webhook.text import terminal
 from webhook.workloads.table import Table
@@ -106,8 +107,8 @@ def command(
     inputs = documents.read_documents([file])
     if problems := (*inputs.problems, *documents.problem_of_nothing_read([file], inputs, "job")):
         raise InputError(*problems)
-    open_live = partial(open_live_cluster, kubeconfig=kubeconfig, kube_context=kube_context) if is_live else None
-    answers = list(_simulations(inputs, settings, namespace, open_live))
+    open_live = partial(open_live_cluster, kubeconfig=kubeconfig, kube_context=kube_context, others=LOOKUPS)
+    answers = list(_simulations(inputs, settings, namespace, open_live if is_live else None))
     if not answers:
         message = "no job found: no object of this file makes pods; name the file of a job, such as a TrainJob"
         raise InputError(InputProblem(message=message, file=file))

@@ -25,6 +25,7 @@ from webhook.errors import CallError, ConfigurationError
 from webhook.report.records import indented_json
 from webhook.report.screen import screen_of
 from webhook.settings.shared import ReportSettings
+from webhook.simulation.open_questions import LOOKUPS
 from webhook.simulation.outcome import ObjectPlace, Simulation, simulate_job
 from webhook.simulation.why import Why, why_as_json, why_as_text, without_waiting
 from webhook.status.explanation import explain
@@ -127,7 +128,7 @@ def _opened_cluster(
         return
     from webhook.status.sources import ServerSource
 
-    with open_live_cluster(assembled.policies, kubeconfig, kube_context) as live:
+    with open_live_cluster(assembled.policies, kubeconfig, kube_context, others=LOOKUPS) as live:
         yield _ReadCluster(ServerSource(live.connection), live.view)
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import get, path_as_text
 from webhook.cluster import Cluster
+from webhook.cluster.interest import interest_in_fields
 from webhook.cluster.known_kinds import is_built_in
 from webhook.errors import LookupFailed
 from webhook.facts.dra.pod_claims import pod_claims
@@ -75,6 +76,8 @@ _COMPARED: Final = frozenset(ORDINARY)
 _EXCLUSIVE: Final = "/exclusive-topology"
 """The end of the annotations with which JobSet and LeaderWorkerSet give a group a topology domain of its own."""
 _PERSISTENT_VOLUME: Final = GroupVersionKind("", "v1", "PersistentVolume")
+LOOKUPS: Final = (interest_in_fields(_PERSISTENT_VOLUME, "spec.storageClassName", "spec.nodeAffinity"),)
+"""Objects that commands read with the rights of their user. A server does not have these rights."""
 
 
 def open_questions(subject: Subject, cluster: Cluster, reported_rules: Collection[str]) -> tuple[OpenQuestion, ...]:

@@ -377,16 +377,18 @@ def missing_storage_class_problem(
         default = MissingObject(kind=f"default {StorageClass.gvk.kind}", name="")
         return CLASS_EXISTS.problem(path, missing=(default,))
     near = view.nearest(wanted, (known.name for known in view.list_visible(StorageClass)))
-    message = f"{who} requests StorageClass `{wanted}`, which does not exist, so no volume is created"
+    absent = f"{who} requests StorageClass `{wanted}`, which does not exist"
+    are_volumes_read = view.is_whole(PersistentVolume.gvk)
+    effect = "no volume is created" if are_volumes_read else "the pods wait unless a PersistentVolume has this class"
     fix = f"write `{near}` if that is meant" if near else "name a StorageClass that exists"
     if is_created:
         fix = f"create the claim again with {f'StorageClass `{near}`' if near else 'a StorageClass that exists'}"
-    return CLASS_EXISTS.problem(path, message, fix)
+    return CLASS_EXISTS.problem(path, f"{absent}, so {effect}", fix, is_conditional=not are_volumes_read)
 
 
 def is_storage_class_absent(name: str, view: ClusterView) -> bool:
     """Return whether the view has all objects of the cluster, no StorageClass of this name, and no volume of this
-    class. A live view has no volumes.
+    class. If the volumes were not read, as in a server, a volume of this class may exist.
     """
     if not name or is_placeholder(name) or view.find(StorageClass, name, namespaced=False):
         return False
