@@ -155,6 +155,8 @@ def _check_clients_of_server(member: ServerContainer, ports: Sequence[int], subj
     view, labels = subject.cluster_view(), _labels_of_pods(member, subject)
     services = [each for each in _services_of_template(member, labels, view) if _is_for_requests(each, member)]
     yield from _check_selectors(member, labels, view)
+    if member.server.arguments.has("headless"):  # DNS needs a Service without a cluster IP for the names of such pods
+        services = [each for each in services if each.spec.cluster_ip != "None"]
     yield from _check_probes(member, ports, has_service=any(_connects_to(each, member, ports) for each in services))
     if subject.group_kind in _WITH_OWN_PORTS:
         yield from _check_named_ports(member, services)

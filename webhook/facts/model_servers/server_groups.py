@@ -9,6 +9,7 @@ Source: vllm-project/vllm vllm/config/parallel.py@00193b82 and vllm/v1/executor/
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -83,13 +84,14 @@ SAME_NODE_RANK: Final = MODEL_SERVER.rule(
 )
 NOT_HEADLESS: Final = MODEL_SERVER.rule(
     "model-server/not-headless",
-    title="A later node of vLLM with data parallel ranks runs without --headless",
+    title="A later node of vLLM runs without --headless",
     why=(
-        "With --nnodes, one load balancer on node 0 serves all data parallel ranks. On another node, vLLM without "
-        "--headless ends with an assertion, so the ranks of that node never start."
+        "With --nnodes, node 0 starts the engine and the load balancer for all nodes. On another node, vLLM without "
+        "--headless starts its own engine and ends with an assertion, so the ranks of that node never start."
     ),
-    source="vllm-project/vllm vllm/v1/engine/utils.py@00a5fdd2",
-    function="launch_core_engines",
+    source="vllm-project/vllm vllm/entrypoints/cli/serve.py@00a5fdd2",
+    function="run_headless",
+    issues=("https://github.com/vllm-project/vllm/pull/36875",),
 )
 LEADER_WITHOUT_GPU: Final = MODEL_SERVER.rule(
     "model-server/leader-without-gpu",
@@ -133,10 +135,12 @@ _WITH_LEADER: Final = ("leader", "main")
 pods.
 """
 _OTHER_BALANCING: Final = (
-    *("headless", "config", "omni", "backend", "data-backend", "data-rank", "data-start-rank", "data-hybrid"),
+    *("headless", "config", "omni", "data-backend", "data-rank", "data-start-rank", "data-hybrid"),
     *("data-external", "data-ports"),
 )
 """The meanings of flags with which a node above 0 may start, or with which this is not known."""
+_CONDITION: Final = re.compile(r"(?:^|[\s;(!])(?:if|case|test|\[\[?|exit|return|function)(?:$|[\s;])|\|\||\(\)")
+"""Matches what lets a script run other commands in some of the pods."""
 _OTHER_ADDRESSES: Final = ("config", "data-backend", "data-rank", "data-hybrid", "data-external", "data-ports")
 """The meanings of flags with which the ranks may meet elsewhere, or need not meet."""
 _WITH_POD_GROUPS: Final = frozenset(
@@ -476,27 +480,36 @@ def _check_node_rank(member: ServerContainer, nodes: int, subject: Subject) -> I
 
 
 def _check_headless(member: ServerContainer, nodes: int, pods: int | None, subject: Subject) -> Iterator[Problem]:
-    """Report a node above 0 of vLLM that starts a load balancer for its data parallel ranks.
+    """Report a node above 0 of vLLM that starts an engine, or a load balancer for its data parallel ranks.
 
     A template with a computed rank has the last node if its pods are not only the leader and the group has a pod for
-    each node.
+    each node. A script with a condition may start another server there.
+
+    Source: vllm-project/vllm vllm/v1/executor/multiproc_executor.py collective_rpc, and vllm/v1/engine/utils.py
+    launch_core_engines.
     """
     arguments = member.server.arguments
     data, rank = arguments.number("data"), arguments.number("node-rank", 0)
     total = member.processes.total
-    if member.server.name != VLLM or member.server.is_of_dynamo or arguments.is_open or not data or data < 2:
+    if member.server.name != VLLM or member.server.is_of_dynamo or arguments.is_open or not data:
         return
-    if arguments.has(*_OTHER_BALANCING) or total is None or total % nodes:
+    if arguments.values.get("backend", "mp") != "mp" or arguments.has(*_OTHER_BALANCING):
+        return
+    if total is None or total % nodes:
         return
     if rank is None:
+        if member.server.is_in_script and member.container.runs(_CONDITION):
+            return
         is_later = member.pod_set.path[-1:] == ("workerTemplate",) or _are_arguments_shared(member, subject)
         rank = nodes - 1 if is_later and pods is not None and pods >= nodes else 0
     elif _are_arguments_shared(member, subject):
         return  # SAME_NODE_RANK reports these pods
-    if rank < nodes and rank * data // nodes > 0:
-        flag = arguments.spelling("data", "--data-parallel-size")
-        message = f"has {flag} {data} and no --headless, so vLLM ends at its start on node {rank} of --nnodes {nodes}"
-        fix = "add --headless on the nodes above 0, as in a workerTemplate beside a leaderTemplate"
+    if rank < nodes and (rank * data // nodes > 0 or (data == 1 and rank > 0)):
+        has = f"has {arguments.spelling('data', '--data-parallel-size')} {data} and" if data > 1 else "has"
+        message = f"{has} no --headless, so vLLM ends at its start on node {rank} of --nnodes {nodes}"
+        is_of_worker_set = _group_of_worker_set(member, subject) is not None
+        where = ", as in a workerTemplate beside a leaderTemplate" if is_of_worker_set else ""
+        fix = f"add --headless on the nodes above 0{where}"
         yield NOT_HEADLESS.problem(member.path, message, fix, words=arguments.written("nodes", "data"))
 
 
