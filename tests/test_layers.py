@@ -48,8 +48,8 @@ FACTS = (
     {"command_lines", "priority_classes", "shapes"},
     {"gpu"},
     {"dra"},
-    {"device_failures", "jobset", "launch", "nodes", "other_schedulers", "pod_prerequisites", "storage"},
-    {"mesh", "model_servers", "serving_kinds", "sandbox", "ray", "trainer", "training_jobs", "updates"},
+    {"device_failures", "jobset", "launch", "nodes", "pod_prerequisites", "storage"},
+    {"mesh", "model_servers", "other_schedulers", "serving_kinds", "sandbox", "ray", "trainer", "training_jobs", "updates"},
     {"kueue", "volcano"},
     {"namespace_quota", "preemption"},
 )

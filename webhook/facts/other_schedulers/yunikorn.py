@@ -10,10 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.gpu.device_pods import PLACED, located_templates, without_repeated_problems
+from webhook.facts.nodes.node_offers import CLASS_LOOKUPS, NODE_LOOKUPS, known_offers, needs_of_pod
+from webhook.facts.nodes.node_pools import NODE_POOL_LOOKUPS
+from webhook.facts.pods.node_sources import first_node_without_amounts, source_of_new_nodes
 from webhook.facts.pods.pod_requests import (
     NamespaceLimits,
     amounts_in_thousandths,
@@ -21,11 +25,14 @@ from webhook.facts.pods.pod_requests import (
     requests_of_containers,
 )
 from webhook.facts.subject import Check, Subject
+from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
+from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted, either
+from webhook.typed.cluster_objects import Node
 from webhook.typed.fields import Number, Quantities, Text
-from webhook.typed.pods import PodTemplate
+from webhook.typed.pods import PodSpec, PodTemplate
 from webhook.typed.view import ReadingContext, Typed
 from webhook.workloads.podsets import PodSet
 
@@ -62,8 +69,8 @@ SELECTOR: Final = YUNIKORN.rule(
     "yunikorn/placeholder-selector",
     title="Placeholders of a task group may get other nodes than its pods",
     why=(
-        "Placeholders get nodeSelector, tolerations and affinity from the task group, not from the pod. A pod cannot "
-        "replace a placeholder on another node."
+        "Placeholders get nodeSelector, tolerations and affinity from the task group, not from the pod. Placeholders "
+        "on other nodes reserve devices that the pods cannot use."
     ),
     source="apache/yunikorn-k8shim@23b6b47f pkg/cache/placeholder.go",
     level="advice",
@@ -121,7 +128,7 @@ def check_task_groups(subject: Subject) -> Iterator[Problem]:
             return
         groups += own or []
     for each in pods if groups else ():
-        yield from without_repeated_problems(_check_group_of_pods(each, groups, pods), subject)
+        yield from without_repeated_problems(_check_group_of_pods(each, groups, pods, subject.cluster_view()), subject)
 
 
 def _task_groups(text: str, subject: Subject) -> list[TaskGroup] | None:
@@ -149,7 +156,7 @@ def _fault_of_groups(groups: Sequence[TaskGroup]) -> str:
 
 
 def _check_group_of_pods(
-    pods: YuniKornPods, groups: Sequence[TaskGroup], everyone: Sequence[YuniKornPods]
+    pods: YuniKornPods, groups: Sequence[TaskGroup], everyone: Sequence[YuniKornPods], view: ClusterView
 ) -> Iterator[Problem]:
     name = pods.template.metadata.annotations.get(_NAME, "")
     if not name:
@@ -169,7 +176,7 @@ def _check_group_of_pods(
         message = f"{less}, so YuniKorn reserves nothing for the pod"
         yield SMALLER.problem(pods.annotation(_NAME), message, f"add {of_pod} of one pod to minResource")
     missing = [field for field in _PLACEMENT if spec.json.get(field) and not group.json.get(field)]
-    if missing:
+    if missing and not _fits_same_nodes_without(missing, spec, view):
         message = f"group {name} has no {missing[0]}, so its placeholders {_PLACEMENT[missing[0]]}"
         yield SELECTOR.problem(pods.annotation(_NAME), message, f"write {missing[0]} of the pod into the task group")
     counts = [each.podset.pods for each in everyone if each.template.metadata.annotations.get(_NAME) == name]
@@ -179,6 +186,28 @@ def _check_group_of_pods(
         yield MORE_MEMBERS.problem(pods.annotation(_NAME), message, f"set minMember {total}")
 
 
+def _fits_same_nodes_without(fields: Sequence[str], spec: PodSpec, view: ClusterView) -> bool:
+    """Return whether all nodes of the cluster are known, and the fields change nothing about the nodes that the pods
+    fit. Affinity between pods always counts as a change.
+    """
+    nodes = view.list_visible_json(Node.gvk) if view.is_whole(Node.gvk) else ()
+    if not nodes or first_node_without_amounts(IdentityKey(nodes)) or source_of_new_nodes(view):
+        return False
+    if "affinity" in fields and not spec.affinity.json.keys() <= {"nodeAffinity"}:
+        return False
+    needs = needs_of_pod(spec, view)
+    others = {name: value for name, value in spec.json.items() if name not in fields}
+    without = replace(needs, spec=PodSpec.of(others, (), ReadingContext(view.deadline)))
+    return all(needs.fits(offer) == without.fits(offer) for offer in known_offers(view))
+
+
 CHECKS: Final = (
-    Check(group="yunikorn", run=check_task_groups, kinds=PLACED, of_made_objects=False, of_pods_with=TASK_GROUPS),
+    Check(
+        group="yunikorn",
+        run=check_task_groups,
+        kinds=PLACED,
+        lookups=(*NODE_LOOKUPS, *CLASS_LOOKUPS, *NODE_POOL_LOOKUPS),
+        of_made_objects=False,
+        of_pods_with=TASK_GROUPS,
+    ),
 )
