@@ -49,7 +49,17 @@ FACTS = (
     {"gpu"},
     {"dra"},
     {"device_failures", "jobset", "launch", "nodes", "pod_prerequisites", "storage"},
-    {"mesh", "model_servers", "other_schedulers", "serving_kinds", "sandbox", "ray", "trainer", "training_jobs", "updates"},
+    {
+        "mesh",
+        "model_servers",
+        "other_schedulers",
+        "serving_kinds",
+        "sandbox",
+        "ray",
+        "trainer",
+        "training_jobs",
+        "updates",
+    },
     {"kueue", "volcano"},
     {"namespace_quota", "preemption"},
 )
