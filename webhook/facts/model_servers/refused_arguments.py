@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.apimachinery.images import parse_image_name
@@ -72,15 +72,15 @@ def check_refused_arguments(member: ServerContainer) -> Iterator[Problem]:
     if member.server.name == VLLM:
         flags, message, fix = flags_removed_from_vllm(member.server, release_of_vllm(member.container))
         if flags:
-            yield REFUSED_ARGUMENTS.problem(member.path, message, fix, words=tuple(flags))
+            yield problem_of_refused_arguments(member.path, message, fix, flags)
     if words := member.server.arguments.undashed:
         verb = "has" if len(words) == 1 else "have"
         message = f"{member.server.name} refuses {some_of([f'`{each}`' for each in words], _MOST_NAMED)}, which {verb}"
         fix = f"write --{words[0]}" if len(words) == 1 else "write -- before the name of each flag"
-        yield REFUSED_ARGUMENTS.problem(member.path, f"{message} the name of a flag without --", fix, words=words)
+        yield problem_of_refused_arguments(member.path, f"{message} the name of a flag without --", fix, words)
         return
     for message, fix in refusals_of_server(member):
-        yield REFUSED_ARGUMENTS.problem(member.path, message, fix, words=member.size_flags)
+        yield problem_of_refused_arguments(member.path, message, fix, member.size_flags)
     here, gpus = member.processes.here, member.gpus.count
     if member.server.name == SGLANG and here and gpus and here <= gpus:
         last = last_gpu_of_sglang(member.server, here)
@@ -89,6 +89,11 @@ def check_refused_arguments(member: ServerContainer) -> Iterator[Problem]:
             message = f"{flag} makes SGLang use GPU {last}, but the container has {counted(gpus, 'GPU')}"
             words = member.server.arguments.written("first-gpu", "gpu-step")
             yield GPU_NUMBER.problem(member.path, f"{message}, numbered from 0", f"remove {flag}", words=words)
+
+
+def problem_of_refused_arguments(path: FieldPath, message: str, fix: str, words: Sequence[str]) -> Problem:
+    """Return the problem of arguments that the server refuses; `words`: the refused words of the command."""
+    return REFUSED_ARGUMENTS.problem(path, message, fix, words=tuple(words))
 
 
 def check_ray_in_image(

@@ -29,11 +29,20 @@ ROUTE_BACKEND: Final = MODEL_SERVER.rule(
         "core group. If a gateway does not find the backend, it answers requests with an error."
     ),
     refused_by="the gateway, in the status of the route",
-    source="kubernetes-sigs/gateway-api apis/v1/httproute_types.go",
+    source="kubernetes-sigs/gateway-api apis/v1/object_reference_types.go",
+    function="BackendObjectReference",
+    fails="silent",
+    issues=("https://github.com/kubernetes-sigs/gateway-api-inference-extension/issues/1530",),
+)
+
+ROUTE_GROUP: Final = MODEL_SERVER.rule(
+    "model-server/route-group",
+    title="An HTTPRoute names an InferencePool with the group of the other API",
+    why="InferencePools of the alpha API have another group than those of v1. The gateway may not find the pool.",
+    source="kubernetes-sigs/gateway-api apis/v1/object_reference_types.go",
     function="BackendObjectReference",
     level="advice",
     fails="silent",
-    issues=("https://github.com/kubernetes-sigs/gateway-api-inference-extension/issues/1530",),
 )
 
 
@@ -176,9 +185,14 @@ def _check_backend(backend: Backend, namespace: str, own: str, view: ClusterView
         message = f"is {namespace}, where no ReferenceGrant lets HTTPRoutes of {own} name InferencePool `{name}`"
     elif not group:
         at, message = backend.at, f"has no group, so the gateway looks for InferencePool `{name}` in the core group"
-    elif pools and group in _GROUPS:
+    elif group not in _GROUPS:
+        return
+    elif pools:
         message = f"is {group}, but InferencePool `{name}` has the group {right}"
-    elif group in _GROUPS and all(view.is_absent(each, namespace, name) for each in _POOLS):
+        if not any(each.group == group and view.is_absent(each, namespace, name) for each in _POOLS):
+            yield ROUTE_GROUP.problem(at, message, fix)
+            return
+    elif all(view.is_absent(each, namespace, name) for each in _POOLS):
         at, fix = backend.path("name"), "create the InferencePool, or write its name"
         message = f"is `{name}`, but namespace {namespace} has no InferencePool with this name"
     else:

@@ -39,6 +39,9 @@ _EXCLUDING: Final = (
 _Release: TypeAlias = tuple[int, int, int]
 _PREFILL_WITH_DATA: Final[_Release] = (0, 32, 0)
 """Releases before this one refuse prefill context ranks together with data parallel ranks."""
+_FIRST_READ: Final[_Release] = (0, 6, 6)
+_LAST_READ: Final[_Release] = (0, 29, 0)
+"""The first and the last release with flags that servers.yaml has."""
 _LOCAL_BACKENDS: Final = frozenset(("", "mp", "uni"))
 _CPU: Final = re.compile(r"(?i)(^|[-/:_])cpu([-/:_.]|$)")
 _LLAMA_CPU_IMAGE: Final = re.compile(r"ghcr\.io/(?:ggml-org|ggerganov)/llama\.cpp:server(?:-b[0-9]{1,6})?", re.ASCII)
@@ -193,6 +196,11 @@ def refusals_of_vllm(server: StartedServer, release: _Release | None = None) -> 
             yield "vLLM refuses --headless together with --api-server-count", "remove --api-server-count, or --headless"
         if arguments.has("data-hybrid"):
             yield "vLLM refuses --headless together with --data-parallel-hybrid-lb", "remove one of them"
+
+
+def has_known_flags(release: _Release | None) -> bool:
+    """Return whether all flags of a release were read, so a flag that is not among them is refused for certain."""
+    return release is not None and _FIRST_READ <= release <= _LAST_READ
 
 
 def flags_removed_from_vllm(server: StartedServer, release: _Release | None) -> tuple[Sequence[str], str, str]:

@@ -13,8 +13,10 @@ from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.command_lines.shell import read_shell_call
+from webhook.facts.model_servers.refused_arguments import problem_of_refused_arguments
 from webhook.facts.model_servers.server_candidates import MODEL_SERVER
-from webhook.facts.model_servers.started_servers import TGI, VLLM, StartedServer
+from webhook.facts.model_servers.started_servers import TGI, VLLM, StartedServer, release_of_vllm
+from webhook.facts.model_servers.vllm import has_known_flags
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted, some_of
 from webhook.typed.pods import Container, PodSpec
@@ -151,9 +153,13 @@ def check_words_of_command(
         yield _problem_of_joined_words(path, message, fix, flag)
     if not (server.is_in_script or "$" in container.image or "$" in name):
         yield from _check_unexpanded(container, path)
+    is_known = server.name == VLLM and not server.is_in_script and has_known_flags(release_of_vllm(container))
     for flag, fix in server.arguments.mistaken.items():
         message = f"{server.name} does not know the flag {flag}"
-        yield UNKNOWN_FLAG.problem(path, message, fix, words=(flag,))
+        if is_known:
+            yield problem_of_refused_arguments(path, message, fix, (flag,))
+        else:
+            yield UNKNOWN_FLAG.problem(path, message, fix, words=(flag,))
     yield from _check_valued_switches(server, path)
     for flag in server.arguments.ambiguous[:1]:
         message = f"{flag} is the beginning of several flags, so {server.name} refuses {flag}"
