@@ -112,8 +112,10 @@ _BEGINNINGS: Final = {
     "-m": ("vllm.entrypoints.openai.api_server", "sglang.launch_server", "dynamo.vllm", "dynamo.sglang"),
 }
 """The words that may follow a word at the beginning of a command."""
-_OF_DRIVE: Final = ":\\"
-"""What follows the letter of a drive in a path of Windows. Such paths often have blanks."""
+_HAS_BLANK_IN_PATH: Final = re.compile(r"[A-Za-z]:\\|/\S{1,200} \w[\w-]{0,200}/[\w/-]{0,200}(?:\s|\Z)")
+"""The path of a program with a blank in the name of a folder, or a path of Windows, which often has blanks. A file that
+a program runs, such as `app/main.py`, has a dot.
+"""
 _MOST_BEGINNING: Final = 8
 _LONGEST_SHOWN: Final = 80
 _MOST_NAMED: Final = 4
@@ -188,7 +190,7 @@ def _check_first_word(container: Container, path: FieldPath) -> Iterator[Problem
     if first.startswith("-"):
         message = f"has a command that begins with the flag `{_shortened(first)}`, which is not a program"
         yield _problem_of_command(path, message, "move the flags to args, which follow the image's entrypoint")
-    elif len(first.split(maxsplit=1)) > 1 and "{{" not in first and first[1:3] != _OF_DRIVE:
+    elif len(first.split(maxsplit=1)) > 1 and "{{" not in first and not _HAS_BLANK_IN_PATH.match(first):
         message = (
             f"has the command `{_shortened(first)}` in one item, so the container looks for a program with this whole "
             "name"
