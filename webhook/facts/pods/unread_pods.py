@@ -26,7 +26,9 @@ from webhook.workloads.podsets import (
 from webhook.workloads.rows import Row
 from webhook.workloads.table import Table
 
-_QUEUES: Final = frozenset(group for group, _ in CLUSTER_SCOPED if group != "trainer.kubeflow.org")
+_WITH_WORKLOADS: Final = ("nvidia.com", "trainer.kubeflow.org")
+"""API groups with kinds of the cluster, and with workloads."""
+_QUEUES: Final = frozenset(group for group, _ in CLUSTER_SCOPED if group not in _WITH_WORKLOADS)
 """API groups of other projects. Kinds of these groups that are not in the workload table create no pods: they are
 queues, topologies or reports.
 """
