@@ -227,27 +227,23 @@ def _check_rollout(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
 
 def _check_groups(compared: Sequence[PodsAndNodes], subject: Subject) -> Iterator[Problem]:
     """Report a LeaderWorkerSet if its update would never end: maxSurge adds a group, and maxUnavailable does not let
-    any group end. Leaders and workers are only added up if they need the same devices of the same nodes.
+    any group end.
+
+    Leaders and workers that need the same of a node are counted together. Otherwise only the workers are counted.
     """
     spec = subject.typed(LeaderWorkerSet).spec
     settings, replicas = spec.rollout_strategy.rolling_update_configuration, spec.replicas
-    if replicas < 1 or settings.max_surge is None or settings.max_unavailable is None:
+    if not compared or replicas < 1 or settings.max_surge is None or settings.max_unavailable is None:
         return
-    if amount_of_replicas(settings.max_unavailable, replicas, is_rounded_up=False) != 0 or not amount_of_replicas(
+    each = compared[-1]
+    alike = [other for other in compared if other.needs.devices == each.needs.devices and other.fitting == each.fitting]
+    if not all(other.pods.podset.count and other.fits_a_node for other in alike) or judge_new_nodes(each) is not None:
+        return
+    if amount_of_replicas(settings.max_unavailable, replicas, is_rounded_up=False) == 0 and amount_of_replicas(
         settings.max_surge, replicas, is_rounded_up=True
     ):
-        return
-    counts = [each.pods.podset.count or 0 for each in compared]
-    if not all(counts) or any(
-        each.needs.devices != compared[0].needs.devices
-        or each.fitting != compared[0].fitting
-        or not each.fits_a_node
-        or judge_new_nodes(each) is not None
-        for each in compared
-    ):
-        return
-    for each in compared[:1]:
-        yield from _check_spare(each, replicas, "group", sum(counts), "set maxUnavailable 1 and maxSurge 0")
+        pods = sum(other.pods.podset.count or 0 for other in alike)
+        yield from _check_spare(each, replicas, "group", pods, "set maxUnavailable 1 and maxSurge 0")
 
 
 def _check_ray_service(compared: Sequence[PodsAndNodes], subject: Subject) -> Iterator[Problem]:

@@ -169,6 +169,14 @@ KAI_LOOKUPS: Final = (
     interest_in_fields(KaiConfig.gvk, "spec.global.queueLabelKey"),
     interest_in_fields(PriorityClass.gvk, "value"),
 )
+UNSET_LIMIT: Final = KAI.rule(
+    "kai/queue-limit-unset",
+    title="A KAI queue sets no limit for a resource",
+    why="KAI counts a limit that is not set as 0, so pods that request the resource stay Pending. -1 means no limit.",
+    source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/scheduler/plugins/proportion/capacity_policy/max_allowed_check.go",
+    function="isOverLimit",
+    level="advice",
+)
 SCHEDULER: Final = "kai-scheduler"
 _RAY: Final = "ray.io"
 _DOMAIN: Final = "kai.scheduler/"
@@ -300,12 +308,24 @@ def check_kai_queue_object(subject: Subject) -> Iterator[Problem]:
     spec, view = subject.typed(KaiQueue).spec, subject.cluster_view()
     if not spec.has("resources"):
         yield RESOURCES.problem(spec.path("resources"), "is required, so KAI refuses the queue", "add quota and limit")
+    elif unset := [each for each in ("cpu", "gpu", "memory") if _lacks_limit(spec, each)]:
+        names = " and ".join(f"`{each}`" for each in unset)
+        message = f"sets no limit for {names}, and KAI counts 0, so pods that request {names} never start in this queue"
+        yield UNSET_LIMIT.problem(spec.path("resources"), message, "set limit: -1, or a limit")
     parent = spec.parent_queue
     if parent and view.is_absent(KaiQueue.gvk, "", parent):
         message = "is a queue that does not exist, so KAI skips the workloads of this queue"
         near = view.nearest(parent, (each.name for each in view.list_visible(KaiQueue)))
         fix = did_you_mean(near, "create the queue")
         yield _parent_problem(spec.path("parentQueue"), f"`{parent}` {message}", fix)
+
+
+def _lacks_limit(spec: KaiQueueSpec, resource: str) -> bool:
+    """Return whether a queue has no limit for a resource. A queue without `gpu` may be meant for pods without GPUs."""
+    written: JSON = spec.resources.get(resource)
+    if written is None:
+        return resource != "gpu"
+    return isinstance(written, dict) and written.get("limit") is None
 
 
 def _check_queue(pods: KaiPods, gang: Gang, subject: Subject) -> Iterator[Problem]:
