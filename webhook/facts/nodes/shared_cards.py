@@ -80,6 +80,18 @@ PRIVILEGED: Final = SHARED_GPU.rule(
     level="advice",
     fails="silent",
 )
+NOT_ALLOCATED: Final = SHARED_GPU.rule(
+    "shared-gpu/hami-not-allocated",
+    title="A pod that HAMi ignores requests a GPU of HAMi's device plugin",
+    why=(
+        "HAMi's device plugin gives a GPU only to a pod that HAMi's scheduler has bound. For any other pod, the plugin "
+        "answers with the error `no binding pod found`, and the kubelet fails the pod. Releases after v2.9 refuse "
+        "privileged containers."
+    ),
+    source="Project-HAMi/HAMi v2.7.1 pkg/util/util.go",
+    function="GetPendingPod",
+    fails="start",
+)
 MEMORY_NUMBER: Final = SHARED_GPU.rule(
     "shared-gpu/memory-number",
     title="A container requests more memory of a card than HAMi can count",
@@ -454,12 +466,25 @@ def _check_container_of_hami(container: Container, each: PodsAndNodes, subject: 
         scheduler = "the default scheduler" if name in _DEFAULT_SCHEDULERS else f"scheduler `{name}`"
         message = f"{reason}, so {scheduler} looks for `{hidden}`, which no node has"
         path = each.pods.locate(path_of_amount(container, hidden))
-        fix = f"{fix}, or request `{_HAMI_GPU}` alone"
         yield NOT_TAKEN.problem(path, message, fix, is_conditional=is_conditional)
+    elif _HAMI_GPU in amounts and left_alone and _is_never_bound_by_hami(each, subject):
+        reason, fix, _ = left_alone
+        message = f"{reason}, so HAMi's device plugin gives the pod no GPU, and the pod fails on the node"
+        yield NOT_ALLOCATED.problem(each.pods.locate(path_of_amount(container, _HAMI_GPU)), message, fix)
     elif _HAMI_GPU in amounts and _is_privileged(container):
         message = "a privileged container sees every GPU of the node, and HAMi does not count the GPU that it uses"
         path = each.pods.locate(container.path("securityContext", "privileged"))
         yield PRIVILEGED.problem(path, message, "remove `privileged`")
+
+
+def _is_never_bound_by_hami(each: PodsAndNodes, subject: Subject) -> bool:
+    """Return whether the default scheduler places a pod, and all nodes for the pod have HAMi's device plugin."""
+    nodes, spec = each.fitting, each.pods.template.spec
+    if spec.scheduler_name not in _DEFAULT_SCHEDULERS or not each.view.is_whole(Node.gvk) or not nodes:
+        return False
+    users = [container for container in spec.all_containers() if any(map(_is_of_hami, _amounts(container)))]
+    is_ignored = all(why_hami_ignores(container, each, subject) for container in users)
+    return is_ignored and all(HAMI_CARDS in offer.annotations for offer in nodes)
 
 
 def _check_node_name(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
