@@ -29,7 +29,7 @@ REFUSED_ARGUMENTS: Final = MODEL_SERVER.rule(
     why="The server exits before it loads a model, and the container restarts for ever.",
     refused_by="the server, when it starts",
     source="vllm-project/vllm vllm/config/parallel.py@00193b82; PyPI sglang 0.5.23 sglang/srt/arg_groups",
-    function="ParallelConfig.__post_init__",
+    function="__post_init__",
 )
 GPU_NUMBER: Final = MODEL_SERVER.rule(
     "model-server/gpu-number",
@@ -59,6 +59,18 @@ RAY_NOT_NAMED: Final = MODEL_SERVER.rule(
     source="https://github.com/vllm-project/vllm/issues/29447",
     level="advice",
     fails="start",
+)
+RAY_NOT_USED: Final = MODEL_SERVER.rule(
+    "model-server/ray-not-used",
+    title="vLLM of a release that never chooses Ray needs more GPUs than its pod has",
+    why=(
+        "Since 0.11.1 vLLM counts the GPUs of its own pod unless --distributed-executor-backend ray is set. With too "
+        "few GPUs in the pod, vLLM exits at start."
+    ),
+    source="vllm-project/vllm vllm/config/parallel.py@00193b82",
+    function="__post_init__",
+    fails="start",
+    issues=("https://github.com/vllm-project/vllm/issues/29447",),
 )
 _WITHOUT_RAY: Final = (0, 19, 0)
 _RAY_IS_NAMED: Final = (0, 11, 1)
@@ -115,8 +127,13 @@ def check_ray_in_image(
         yield RAY_NOT_IN_IMAGE.problem(path, message, _NO_RAY)
 
 
-def advise_naming_ray(member: ServerContainer) -> Iterator[Problem]:
-    """Advise to set the executor to Ray if the pods form a Ray cluster and vLLM starts more workers than GPUs."""
+def check_ray_is_named(member: ServerContainer) -> Iterator[Problem]:
+    """Report that no argument names Ray if the pods form a Ray cluster and vLLM starts more workers than GPUs.
+
+    If the release of vLLM is not known, this is advice.
+
+    Source: vllm-project/vllm vllm/config/parallel.py@00193b82 ParallelConfig.__post_init__.
+    """
     arguments, gpus = member.server.arguments, member.gpus.count
     if member.server.name != VLLM or not member.joins_ray or arguments.is_open or gpus is None:
         return
@@ -126,8 +143,12 @@ def advise_naming_ray(member: ServerContainer) -> Iterator[Problem]:
     tensor, pipeline = arguments.number("tensor"), arguments.number("pipeline")
     if arguments.has("backend", "nodes", "data") or tensor is None or pipeline is None or tensor * pipeline <= gpus:
         return
-    message = (
-        f"vLLM needs {tensor * pipeline} GPUs and the pod has {gpus}, and since 0.11.1 vLLM uses Ray only if "
-        "--distributed-executor-backend names Ray"
-    )
-    yield RAY_NOT_NAMED.problem(member.path, message, "add --distributed-executor-backend ray", words=member.size_flags)
+    needs, named = f"vLLM needs {tensor * pipeline} GPUs and the pod has {gpus}", "--distributed-executor-backend"
+    fix, words = f"add {named} ray", member.size_flags
+    is_open = member.container.security_context.privileged or member.container.runs(_INSTALLS)
+    if release is None or is_open:  # a privileged container may see more GPUs
+        message = f"{needs}, and since 0.11.1 vLLM uses Ray only if {named} names Ray"
+        yield RAY_NOT_NAMED.problem(member.path, message, fix, words=words)
+    else:
+        message = f"{needs}, but release {'.'.join(map(str, release))} uses Ray only if {named} names Ray"
+        yield RAY_NOT_USED.problem(member.path, f"{message}, so vLLM exits at start", fix, words=words)

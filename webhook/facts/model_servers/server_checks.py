@@ -427,7 +427,7 @@ def check_server(member: ServerContainer) -> Iterator[Problem]:
     yield from processes.check_processes_against_gpus(at)
     yield from processes.check_slices_and_absent_gpus(at)
     yield from refused_arguments.check_refused_arguments(member)
-    yield from refused_arguments.advise_naming_ray(member)
+    yield from refused_arguments.check_ray_is_named(member)
     yield from check_visible_devices(member)
     yield from check_vendor_of_image(member)
     yield from advise_shared_memory(member)
