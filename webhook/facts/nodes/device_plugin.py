@@ -28,6 +28,7 @@ from webhook.facts.nodes.types import DEVICE_PLUGIN, ClusterPolicy, PluginConfig
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
+from webhook.rules.rule import Rule
 from webhook.text.wording import counted, either
 from webhook.typed.cluster_objects import DaemonSet, Node
 from webhook.typed.collections import Items
@@ -41,6 +42,15 @@ CONFIG: Final = DEVICE_PLUGIN.rule(
     "device-plugin/config",
     title="A configuration of the device plugin does not exist",
     why="The config-manager exits with an error, so the plugin keeps its old configuration or offers no GPUs.",
+    source="NVIDIA/k8s-device-plugin cmd/config-manager/main.go",
+    function="updateConfigName",
+)
+MAY_LACK_CONFIG: Final = DEVICE_PLUGIN.rule(
+    "device-plugin/config-may-not-exist",
+    title="A node names a configuration that the only known ConfigMap of the device plugin does not have",
+    why="No DaemonSet and no ClusterPolicy is known that names the ConfigMap, so the plugin may read another one.",
+    source="NVIDIA/k8s-device-plugin cmd/config-manager/main.go",
+    function="updateConfigName",
     level="advice",
 )
 MIG_CONFIG: Final = DEVICE_PLUGIN.rule(
@@ -220,9 +230,10 @@ def check_node_labels(subject: Subject) -> Iterator[Problem]:
 
 def _check_plugin_config(node: Node, name: str, view: ClusterView) -> Iterator[Problem]:
     """Report a name that is not a key of the ConfigMap with configurations of the plugin."""
-    config_map = view.once(_config_map_of_plugin, lambda: _config_map_of_plugin(view))
+    config_map, is_named = view.once(_config_map_of_plugin, lambda: _config_map_of_plugin(view))
     if config_map is not None:
-        yield from _check_key(node.metadata.path("labels", CONFIG_LABEL), name, config_map, "is ")
+        rule = CONFIG if is_named else MAY_LACK_CONFIG
+        yield from _check_key(node.metadata.path("labels", CONFIG_LABEL), name, config_map, "is ", rule)
 
 
 def check_default_configuration(subject: Subject) -> Iterator[Problem]:
@@ -245,16 +256,16 @@ def _check_default(path: FieldPath, default: str, named: tuple[str, str], subjec
         yield from _check_key(path, default, known[0], "is the configuration of nodes without a label, but is ")
 
 
-def _check_key(path: FieldPath, name: str, config_map: ConfigMap, verb: str) -> Iterator[Problem]:
+def _check_key(path: FieldPath, name: str, config_map: ConfigMap, verb: str, rule: Rule = CONFIG) -> Iterator[Problem]:
     """Report a name that is not a key of a ConfigMap."""
     if config_map.data and name not in config_map.data and not is_placeholder(name):
         message = f"{verb}not a key of ConfigMap `{config_map.name}`, which has {either(config_map.data)}"
-        yield CONFIG.problem(path, message, "name one of these keys, or add the key", name)
+        yield rule.problem(path, message, "name one of these keys, or add the key", name)
 
 
-def _config_map_of_plugin(view: ClusterView) -> ConfigMap | None:
+def _config_map_of_plugin(view: ClusterView) -> tuple[ConfigMap | None, bool]:
     """Return the ConfigMap that config-managers mount or a ClusterPolicy names, or else the only ConfigMap with
-    configurations of the plugin; None if this may be several ConfigMaps.
+    configurations of the plugin, and whether an object names the ConfigMap; None if this may be several ConfigMaps.
     """
     known_view = view.copy_without_missing_objects()
     named = {name for each in known_view.list_typed(DaemonSet) for _, name in _config_managers(each)} or {
@@ -263,7 +274,7 @@ def _config_map_of_plugin(view: ClusterView) -> ConfigMap | None:
     known = _config_maps_of_names(view, named)
     if not named:
         known = [each for each in all_config_maps(view) if _has_plugin_configurations(each)]
-    return known[0] if len(known) == 1 and len(named) < 2 else None
+    return known[0] if len(known) == 1 and len(named) < 2 else None, bool(named)
 
 
 def _config_maps_of_names(view: ClusterView, named: AbstractSet[tuple[str, str]]) -> list[ConfigMap]:
