@@ -55,7 +55,7 @@ GPU_IMAGE: Final = GPU_REQUESTS.rule(
 SLICES_WITH_DEVICES: Final = GPU_REQUESTS.rule(
     "gpu-requests/slices-with-devices",
     title="The container requests MIG slices and whole GPUs",
-    why="CUDA uses one MIG slice and no other device, so the whole GPU stays idle.",
+    why="Before driver 570 CUDA uses one MIG slice and no other device, so the whole GPU stays idle.",
     source="https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
     fails="silent",
 )
@@ -376,7 +376,7 @@ def _has_slices_and_devices(requesting: DeviceContainer) -> bool:
 
 
 def _slices_with_devices_problem(requesting: DeviceContainer) -> Problem:
-    message = "requests whole GPUs and MIG slices, but CUDA programs then see only a slice, so the whole GPUs stay idle"
+    message = "requests whole GPUs and MIG slices, but before driver 570 CUDA programs see only a slice"
     return SLICES_WITH_DEVICES.problem(requesting.container.at, message, "request only GPUs or only slices")
 
 

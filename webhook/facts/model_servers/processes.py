@@ -58,7 +58,7 @@ GPUS_UNUSED: Final = MODEL_SERVER.rule(
 SEVERAL_SLICES: Final = MODEL_SERVER.rule(
     "model-server/several-slices",
     title="A model server requests several MIG slices",
-    why="A CUDA process sees one MIG slice, so the other slices of the container stay idle.",
+    why="Before driver 570 a CUDA process sees only one MIG slice, so the other slices of the container stay idle.",
     source="https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
     level="advice",
     fails="silent",
@@ -184,7 +184,8 @@ def check_slices_and_absent_gpus(at: ServerAtPath) -> Iterator[Problem]:
     number = sum(count for _, count in at.gpus.slices)
     if number > 1:
         name = at.gpus.slices[0][0]
-        message = f"requests {number} of {name}, but a process sees one MIG slice, so the other slices stay idle"
+        sees = "but before driver 570 a process sees one MIG slice, so the other slices stay idle"
+        message = f"requests {number} of {name}, {sees}"
         yield SEVERAL_SLICES.problem(at.path, message, "request one larger MIG slice, or whole GPUs")
     if at.gpus.requested_zero and at.gpus.count is None and not at.gpus.by_claims and at.server != TRITON:
         name = at.gpus.requested_zero

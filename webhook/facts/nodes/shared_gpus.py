@@ -68,7 +68,10 @@ PROCESSES: Final = SHARED_GPU.rule(
 MIG_PROCESSES: Final = SHARED_GPU.rule(
     "shared-gpu/mig-processes",
     title="Several MIG slices are requested for processes that need several GPUs",
-    why="A process with CUDA uses one MIG slice, and NCCL does not connect the slices of one GPU.",
+    why=(
+        "Before driver 570 a process with CUDA sees only one MIG slice. With any driver, NCCL does not connect the "
+        "slices of one GPU."
+    ),
     source="https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
     level="advice",
     fails="start",
@@ -129,7 +132,7 @@ def _offers_slices_as_gpus(offer: NodeOffer) -> bool:
 
 
 def _mig_problem(message: str, pods: DevicePods, container: Container, name: str) -> Problem:
-    why = "a process with CUDA uses one slice, and NCCL does not connect slices of one GPU"
+    why = "before driver 570 a process sees one slice, and NCCL does not connect slices of one GPU"
     path = pods.locate(path_of_amount(container, name))
     return MIG_PROCESSES.problem(path, f"{message} {why}", "ask for 1 slice and start one process, or use whole GPUs")
 
