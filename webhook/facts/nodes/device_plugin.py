@@ -28,7 +28,6 @@ from webhook.facts.nodes.types import DEVICE_PLUGIN, ClusterPolicy, PluginConfig
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
-from webhook.rules.rule import Rule
 from webhook.text.wording import counted, either
 from webhook.typed.cluster_objects import DaemonSet, Node
 from webhook.typed.collections import Items
@@ -232,8 +231,8 @@ def _check_plugin_config(node: Node, name: str, view: ClusterView) -> Iterator[P
     """Report a name that is not a key of the ConfigMap with configurations of the plugin."""
     config_map, is_named = view.once(_config_map_of_plugin, lambda: _config_map_of_plugin(view))
     if config_map is not None:
-        rule = CONFIG if is_named else MAY_LACK_CONFIG
-        yield from _check_key(node.metadata.path("labels", CONFIG_LABEL), name, config_map, "is ", rule)
+        at = node.metadata.path("labels", CONFIG_LABEL)
+        yield from _check_key(at, name, config_map, "is ", is_named=is_named)
 
 
 def check_default_configuration(subject: Subject) -> Iterator[Problem]:
@@ -256,11 +255,17 @@ def _check_default(path: FieldPath, default: str, named: tuple[str, str], subjec
         yield from _check_key(path, default, known[0], "is the configuration of nodes without a label, but is ")
 
 
-def _check_key(path: FieldPath, name: str, config_map: ConfigMap, verb: str, rule: Rule = CONFIG) -> Iterator[Problem]:
+def _check_key(
+    path: FieldPath, name: str, config_map: ConfigMap, verb: str, *, is_named: bool = True
+) -> Iterator[Problem]:
     """Report a name that is not a key of a ConfigMap."""
     if config_map.data and name not in config_map.data and not is_placeholder(name):
         message = f"{verb}not a key of ConfigMap `{config_map.name}`, which has {either(config_map.data)}"
-        yield rule.problem(path, message, "name one of these keys, or add the key", name)
+        fix = "name one of these keys, or add the key"
+        if is_named:
+            yield CONFIG.problem(path, message, fix, name)
+        else:
+            yield MAY_LACK_CONFIG.problem(path, message, fix, name)
 
 
 def _config_map_of_plugin(view: ClusterView) -> tuple[ConfigMap | None, bool]:
