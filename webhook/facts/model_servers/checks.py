@@ -46,6 +46,7 @@ def check_model_servers(subject: Subject) -> Iterator[Problem]:
 
 def _check_servers(subject: Subject) -> Iterator[Problem]:
     from webhook.facts.model_servers import clients, listening, refused_arguments, server_groups, words
+    from webhook.facts.model_servers.processes import NO_GPU
     from webhook.facts.model_servers.server_checks import (
         check_alternatives,
         check_autoscalers,
@@ -57,8 +58,9 @@ def _check_servers(subject: Subject) -> Iterator[Problem]:
 
     servers = subject.once(read_servers)
     for member in servers:
-        yield from check_server(member)
-        yield from check_missing_gpu(member, subject)
+        missing = list(check_missing_gpu(member, subject))
+        yield from (each for each in check_server(member) if not missing or each.code != NO_GPU.id)
+        yield from missing
         yield from check_time_slices(member, subject)
         yield from server_groups.check_server_groups(member, subject)
         yield from server_groups.check_address_of_service(member, subject)

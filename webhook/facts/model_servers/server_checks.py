@@ -22,6 +22,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from webhook.apimachinery import quantity
+from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.gpu.device_pods import SERVING
 from webhook.facts.gpu.visible_devices import VARIABLES_BY_VENDOR, may_see_other_gpus, visible_gpus
@@ -124,6 +126,7 @@ CPU_AUTOSCALER: Final = MODEL_SERVER.rule(
     fails="silent",
 )
 NVIDIA: Final = "NVIDIA_VISIBLE_DEVICES"
+_AMD: Final = "AMD_VISIBLE_DEVICES"
 _NO_GPUS: Final = frozenset(("void", "none", ""))
 _SHARED_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 _GRACE_S: Final = 30
@@ -329,14 +332,24 @@ def check_vendor_of_image(member: ServerContainer) -> Iterator[Problem]:
 
 
 def check_missing_gpu(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
-    """Report a server with an image that needs a GPU, if the container requests no GPU and gets none in another way."""
-    container, server = member.container, member.server
+    """Report a server with an image that needs a GPU, if the container requests no GPU and gets none in another way.
+
+    A request of 0 GPUs is only reported for GPUs of AMD: NVIDIA's runtime may show all GPUs to a container without a
+    request, and AMD's runtime shows none unless AMD_VISIBLE_DEVICES is set.
+    """
+    container, server, zero = member.container, member.server, member.gpus.requested_zero
+    vendor = "amd" if zero and member.gpus.vendor == "amd" else "nvidia"
     image = container.image.removeprefix("docker.io/")
     if server.name not in _ONLY_ON_GPUS or subject.group_kind not in _REQUESTS_ITS_GPUS or member.joins_ray:
         return
-    if not (member.gpus.is_without and not member.gpus.requested_zero and len(image) <= _LONGEST_IMAGE):
+    if not member.gpus.is_without or (zero and vendor != "amd") or len(image) > _LONGEST_IMAGE:
         return
-    if _vendor_of_image(image) != "nvidia" or _may_run_on_cpus(member, subject) or _may_get_gpu(member, subject):
+    if _vendor_of_image(image) != vendor or _may_run_on_cpus(member, subject) or _may_get_gpu(member, subject):
+        return
+    if zero:
+        message = f"requests 0 of {zero}, so AMD's device plugin gives {server.name} no GPU, and {server.name} exits"
+        at = (*member.path, "resources", "limits", zero)
+        yield WITHOUT_GPU.problem(at, message, f"request at least 1 of {zero}")
         return
     if _selects_aks(member.spec):
         message = "requests no GPU, and a GPU node of AKS shows every GPU, so the server may use GPUs of other pods"
@@ -372,7 +385,8 @@ def _may_get_gpu(member: ServerContainer, subject: Subject) -> bool:
         return True
     if spec.node_name or _HOST_NAME in spec.node_selector or container.is_found_in(_GIVES_GPUS, keys):
         return True
-    if container.env_from or NVIDIA in container.environment.names or any(True for _ in _requested_devices(spec)):
+    names = container.environment.names
+    if container.env_from or NVIDIA in names or _AMD in names or any(True for _ in _requested_devices(spec)):
         return True
     if any(each.security_context.privileged for each in spec.running_containers()):
         return True
@@ -391,10 +405,14 @@ def _selects_aks(spec: PodSpec) -> bool:
 
 
 def _requested_devices(spec: PodSpec) -> Iterator[str]:
-    """Yield the resources of device plugins that any container of a pod requests."""
+    """Yield the resources of device plugins that any container of a pod requests, except in an amount of 0."""
     for container in spec.all_containers():
         for amounts in (container.resources.written_limits, container.resources.written_requests):
-            yield from (name for name in amounts if "/" in name)
+            yield from (name for name, amount in amounts.items() if "/" in name and not _is_zero(amount))
+
+
+def _is_zero(amount: JSON) -> bool:
+    return quantity.read_whole_number_or_none(amount) == 0
 
 
 def _vendor_of_image(image: str) -> str:
