@@ -199,7 +199,6 @@ def _check_probes(member: ServerContainer, ports: Sequence[int], *, has_service:
             yield LOOPBACK.problem(member.path, message, fix, words=words, fails=moment)
         else:
             yield _problem_of_service(member.path, message, fix, words=words)
-        return
     if not ports:
         return
     wrong = chain(
