@@ -91,7 +91,7 @@ HEADLESS: Final = MODEL_SERVER.rule(
 POOL_PORT: Final = MODEL_SERVER.rule(
     "model-server/pool-port",
     title="An InferencePool sends requests to a port where the model server does not listen",
-    why="The endpoint picker skips pods without the port of the pool, without a message, so no request arrives.",
+    why="The endpoint picker silently skips pods that lack the port of the pool, so no request arrives.",
     refused_by="nothing; requests fail",
     source="kubernetes-sigs/gateway-api-inference-extension@ca3d9dd4 api/v1/inferencepool_types.go",
     fails="silent",

@@ -66,7 +66,7 @@ SERVICE_VARIABLE: Final = MODEL_SERVER.rule(
 API_PORT_VARIABLE: Final = MODEL_SERVER.rule(
     "model-server/api-port-variable",
     title="VLLM_PORT is set to the port of the API",
-    why="VLLM_PORT is the first of the ports between processes of vLLM. --port sets the port of the API.",
+    why="The processes of vLLM talk to each other on VLLM_PORT and higher ports. --port sets the port of the API.",
     source="vllm-project/vllm vllm/envs.py",
     function="get_vllm_port",
     level="advice",

@@ -41,7 +41,7 @@ from webhook.workloads.podsets import PodSet
 
 NIM_REQUESTS: Final = MODEL_SERVER.rule(
     "model-server/nim-requests",
-    title="A NIMService has only limits or only requests, and the operator must add GPUs",
+    title="A NIMService sets only limits or only requests, but the operator adds GPUs to both",
     why="The operator writes the GPUs into both requests and limits, and fails if resources has only one of the two.",
     refused_by="the NIM operator, when it creates the pods",
     source="NVIDIA/k8s-nim-operator@f63f74d7 internal/controller/platform/standalone/nimservice.go addGPUResources",

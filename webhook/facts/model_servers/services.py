@@ -23,10 +23,10 @@ from webhook.typed.view import Typed
 
 ROUTE_BACKEND: Final = MODEL_SERVER.rule(
     "model-server/route-backend",
-    title="An HTTPRoute names an InferencePool that the gateway does not find",
+    title="An HTTPRoute names an InferencePool that the gateway does not find or may not use",
     why=(
-        "InferencePools of the alpha API have another group than those of v1, and a backend without a group is of the "
-        "core group. If a gateway does not find the backend, it answers requests with an error."
+        "A backend without a group is of the core group, which has no InferencePool. A pool of another namespace needs "
+        "a ReferenceGrant there. Otherwise the gateway answers requests with an error."
     ),
     refused_by="the gateway, in the status of the route",
     source="kubernetes-sigs/gateway-api apis/v1/object_reference_types.go",
@@ -37,8 +37,8 @@ ROUTE_BACKEND: Final = MODEL_SERVER.rule(
 
 ROUTE_GROUP: Final = MODEL_SERVER.rule(
     "model-server/route-group",
-    title="An HTTPRoute names an InferencePool with the group of the other API",
-    why="InferencePools of the alpha API have another group than those of v1. The gateway may not find the pool.",
+    title="An HTTPRoute names an InferencePool by a group that the pool does not have",
+    why="The alpha API and the v1 API of InferencePools have different groups. The gateway may not find the pool.",
     source="kubernetes-sigs/gateway-api apis/v1/object_reference_types.go",
     function="BackendObjectReference",
     level="advice",

@@ -150,8 +150,8 @@ KOORDINATOR: Final = SHARED_GPU.rule(
     "shared-gpu/koordinator-amount",
     title="A container requests an amount that Koordinator does not divide over whole devices",
     why=(
-        "Above 100 per cent Koordinator accepts only multiples of 100. It divides amounts beside gpu.shared over this "
-        "number of GPUs, each at most 100. Koordinator rejects other amounts, so the pod stays Pending."
+        "Above 100 per cent Koordinator accepts only multiples of 100. With gpu.shared, Koordinator divides the amount "
+        "by this number of GPUs, and each part may be at most 100. With other amounts, the pod stays Pending."
     ),
     source="koordinator-sh/koordinator@a7a1b76b pkg/scheduler/plugins/deviceshare/utils.go",
 )

@@ -131,7 +131,7 @@ NODE_NAME: Final = KAI.rule(
 FRACTION_PLACE: Final = KAI.rule(
     "kai/fraction-place",
     title="A fraction of a GPU is written where KAI does not read it",
-    why="KAI reads only annotations of pods, and the names have no prefix, so the pods get no GPU.",
+    why="KAI reads these names only in annotations of pods, and only without a prefix. Otherwise the pods get no GPU.",
     source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/common/constants/constants.go",
     fails="silent",
 )
