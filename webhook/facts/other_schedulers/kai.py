@@ -53,11 +53,23 @@ from webhook.typed.pods import PodSpec
 from webhook.typed.view import Typed
 
 
+class KaiQueueResources(Typed):
+    """scheduling.run.ai/v2 QueueResources: a quota and a limit for each resource."""
+
+    cpu = ValueMap()
+    gpu = ValueMap()
+    memory = ValueMap()
+
+    def amounts(self, resource: str) -> Mapping[str, JSON]:
+        """Return quota and limit of cpu, gpu or memory, as far as they are set."""
+        return {"cpu": self.cpu, "gpu": self.gpu, "memory": self.memory}[resource]
+
+
 class KaiQueueSpec(Typed):
-    """scheduling.run.ai/v2 QueueSpec. `resources` has a quota and a limit for each of cpu, gpu and memory."""
+    """scheduling.run.ai/v2 QueueSpec."""
 
     parent_queue = Text()
-    resources = ValueMap()
+    resources = Part(KaiQueueResources)
 
 
 class KaiQueue(Object):
@@ -322,10 +334,8 @@ def check_kai_queue_object(subject: Subject) -> Iterator[Problem]:
 
 def _lacks_limit(spec: KaiQueueSpec, resource: str) -> bool:
     """Return whether a queue has no limit for a resource. A queue without `gpu` may be meant for pods without GPUs."""
-    written: JSON = spec.resources.get(resource)
-    if written is None:
-        return resource != "gpu"
-    return isinstance(written, dict) and written.get("limit") is None
+    is_needed = resource != "gpu" or spec.resources.has(resource)
+    return is_needed and spec.resources.amounts(resource).get("limit") is None
 
 
 def _check_queue(pods: KaiPods, gang: Gang, subject: Subject) -> Iterator[Problem]:
@@ -512,13 +522,12 @@ def _is_non_preemptible(pods: KaiPods, priority_class: str, view: ClusterView) -
 
 def _amount_of_queue(queue: KaiQueue, resource: str, side: str) -> float | None:
     """Return the quota or limit of a resource; 0 if it is not set, None if it is not known."""
-    amounts = queue.spec.resources.get(resource) or {}
-    written = (amounts.get(side) or 0) if isinstance(amounts, dict) and queue.spec.has("resources") else None
+    written = (queue.spec.resources.amounts(resource).get(side) or 0) if queue.spec.has("resources") else None
     return float(written) if isinstance(written, int | float) and not isinstance(written, bool) else None
 
 
 def _is_set(queue: KaiQueue, resource: str, side: str) -> bool:
-    return get(queue.json, ("spec", "resources", resource, side)) is not None
+    return queue.spec.resources.amounts(resource).get(side) is not None
 
 
 def _check_fractions(pods: KaiPods) -> Iterator[Problem]:
