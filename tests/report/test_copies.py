@@ -557,7 +557,7 @@ def test_a_generator_may_change_the_line_of_a_container_without_a_port(tmp_path,
 
 def test_a_folder_of_a_copy_is_never_an_option_of_the_printed_command():
     project = copies.CopiedFolders(["."]).copy_of("--config=a/vendor/b.yaml")
-    assert "run `claimgate audit ./--config=a/vendor` to see" in project.fix(2, "")
+    assert "run `claimgate audit ./--config=a/vendor` to see" in project.fix("", 2)
 
 
 def test_each_of_many_distributions_is_a_copy():

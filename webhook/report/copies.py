@@ -70,24 +70,28 @@ class CopiedProject(Struct, frozen=True):
     folders: tuple[str, ...]
     name: str = ""
 
-    def fix(self, others: int, fix: str, copies: int = 0) -> str:
-        """Return the fix of the first mistake in a copy with other mistakes. `fix` corrects the first mistake alone.
+    def fix(self, fix_of_mistake: str, other_mistakes: int, other_projects: int = 0) -> str:
+        """Return the fix of the one finding that reports all warnings about this copy.
 
-        `copies` is the number of other copies that the same finding reports.
+        Args:
+            fix_of_mistake: the fix of the mistake that the finding shows.
+            other_mistakes: the number of mistakes in the copy that the finding does not show.
+            other_projects: the number of other copied projects that the same finding reports.
         """
-        if copies:
-            folders = f"`{self.folders[0]}` and {counted(copies, 'other folder')}"
+        if other_projects:
+            folders = f"`{self.folders[0]}` and {counted(other_projects, 'other folder')}"
             return f"take newer releases of the projects that {folders} copy"
         project = self.name or f"the project that `{self.folders[0]}` copies"
-        if others:
+        fix = fix_of_mistake
+        if other_mistakes:
             folders = shlex.join(f"./{each}" if each.startswith("-") else each for each in self.folders)
-            fix = f"run `claimgate audit {folders}` to see {counted(others, 'other mistake')}"
+            fix = f"run `claimgate audit {folders}` to see {counted(other_mistakes, 'other mistake')}"
         return f"take a newer release of {project}, or {fix}"
 
 
 class CopiedFolders:
-    """The folders with copies of other projects: folders with such a name, folders that kfctl writes, and the folders
-    of kubeflow/manifests.
+    """The folders with copies of other projects: folders with a name such as `vendor`, folders that kfctl writes, and
+    the folders of kubeflow/manifests.
     """
 
     def __init__(self, named: Sequence[str] = ()) -> None:
@@ -202,11 +206,11 @@ Kubernetes 1.30 name their claims in `source`. Later releases do not serve the v
 class CopiesWriter:
     """Passes findings on to another writer at the end. Copies of a mistake are one finding."""
 
-    def __init__(self, writer: Writer[Finding], rendered: RenderedTexts, copied: CopiedFolders) -> None:
-        """`rendered` says how folders were rendered, and `copied` which folders are copies of other projects."""
+    def __init__(self, writer: Writer[Finding], rendered: RenderedTexts, projects: CopiedFolders) -> None:
+        """`rendered` says how folders were rendered, and `projects` which folders are copies of other projects."""
         self._writer = writer
         self._rendered = rendered
-        self._copied = copied
+        self._projects = projects
         self._kept: Spool[Finding] = Spool()
         self._numbers_of_copy: dict[CopiedProject | None, dict[tuple[bytes, int], int]] = {}
         self._copies: dict[int, list[Copy]] = {}
@@ -232,7 +236,7 @@ class CopiesWriter:
         """Keep a finding, or only its place for a copy. The findings of a file must follow each other."""
         if entry.place.file != self._file:
             self._file = entry.place.file
-            self._project = self._copied.copy_of(self._file)
+            self._project = self._projects.copy_of(self._file)
             self._in_file.clear()
         project = self._project if entry.result is Result.WARN and not entry.is_advice else None
         first = self._number_of_first(entry, project)
@@ -256,17 +260,17 @@ class CopiesWriter:
 
     def end(self, totals: Totals) -> Iterator[str]:
         self._add_effects_to_causes()
-        copied = self._findings_of_copied_projects()
-        others = {number for numbers in copied.values() for number in numbers[1:]}
-        shown = {numbers[0]: (project, len(numbers) - 1) for project, numbers in copied.items()}
-        old = [project for project in copied if project in self._removed and not project.name]
+        numbers_of_projects = self._findings_of_copied_projects()
+        others = {number for numbers in numbers_of_projects.values() for number in numbers[1:]}
+        shown = {numbers[0]: (project, len(numbers) - 1) for project, numbers in numbers_of_projects.items()}
+        old = [project for project in numbers_of_projects if project in self._removed and not project.name]
         others.update(self._add_copies_to_first(old))
         for number, finding in enumerate(self._kept):
             if number in self._effects or number in others:
                 continue
-            copies_of_first = len(old) - 1 if old and number == self._removed[old[0]][0] else 0
+            other_old_projects = len(old) - 1 if old and number == self._removed[old[0]][0] else 0
             shown_finding = (
-                _finding_of_copied_project(finding, *shown[number], copies_of_first) if number in shown else finding
+                _finding_of_copied_project(finding, *shown[number], other_old_projects) if number in shown else finding
             )
             copies = self._copies.get(number)
             yield from self._writer.entry(replace(shown_finding, also_in=tuple(copies)) if copies else shown_finding)
@@ -286,14 +290,14 @@ class CopiesWriter:
         """Return the numbers of the warnings of each copy, and count only one warning. The first number belongs to the
         warning to show.
         """
-        copied: dict[CopiedProject, list[int]] = {}
+        numbers_of_projects: dict[CopiedProject, list[int]] = {}
         for project, warnings in self._warnings.items():
             numbers_of_warnings = [number for number in warnings if number not in self._effects]
             if numbers_of_warnings:
                 first = self._removed[project][0] if project in self._removed else numbers_of_warnings[0]
-                copied[project] = [first, *(number for number in numbers_of_warnings if number != first)]
+                numbers_of_projects[project] = [first, *(number for number in numbers_of_warnings if number != first)]
                 self._repeated[Result.WARN] += len(numbers_of_warnings) - 1
-        return copied
+        return numbers_of_projects
 
     def _add_copies_to_first(self, projects: Sequence[CopiedProject]) -> Iterator[int]:
         """Add the finding of each later project as a place of the finding of the first, and yield its number."""
@@ -338,8 +342,9 @@ class CopiesWriter:
         return first
 
     def _number_of_nameless(self, finding: Finding, project: CopiedProject | None) -> int | None:
-        """Return the number of an earlier finding about a mistake that authors copy, in a file without names such as a
-        kustomization.
+        """Return the number of an earlier finding with the same mistake in a kustomization without a name.
+
+        The number is None for other objects without a name, and for mistakes that authors do not copy.
         """
         habit = _digest_of_habit(finding)
         if not habit or finding.subject.kind != _KUSTOMIZATION:
@@ -352,13 +357,15 @@ class CopiesWriter:
         return first
 
 
-def _finding_of_copied_project(finding: Finding, project: CopiedProject, others: int, copies: int) -> Finding:
+def _finding_of_copied_project(
+    finding: Finding, project: CopiedProject, other_mistakes: int, other_projects: int
+) -> Finding:
     """Return a finding of a copy of another project, with the fix of the whole copy or of several copies."""
     problem = finding.problem
     return (
         finding
         if problem is None
-        else replace(finding, problem=replace(problem, fix=project.fix(others, problem.fix, copies)))
+        else replace(finding, problem=replace(problem, fix=project.fix(problem.fix, other_mistakes, other_projects)))
     )
 
 
