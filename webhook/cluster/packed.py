@@ -2,9 +2,10 @@
 
 Text needs a quarter of the memory of decoded values. Decoded objects share one copy of each field name.
 
-A user may write a few objects of 1.5 MB each second. With decoded values, sharing names, counting bytes and comparing
-took 0.1 s for each megabyte, and the event loop waited. With texts, these calls are short. Forked processes share the
-memory of a text, and copy the pages of decoded values that they read. A lookup decodes the text.
+A user may write a few objects of 1.5 MB each second. Decoded values took 0.1 s for each megabyte, and the event loop
+waited until their names were shared, their bytes counted and their fields compared. With texts, these calls are short.
+Forked processes share the memory of a text, and copy the pages of decoded values that they read. A lookup decodes the
+text.
 """
 
 from __future__ import annotations

@@ -253,7 +253,10 @@ class ServedState:
     def review(
         self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
     ) -> Verdict:
-        """Evaluate one review with the current policies and view; a stored policy is first checked for mistakes."""
+        """Evaluate one review with the current policies and view.
+
+        A request that creates or updates a policy of the cluster is first checked for mistakes in the policy.
+        """
         if isinstance(self.policies, LivePolicySet) and phase is Phase.VALIDATE:
             refused = self.policies.explain_refusal(attributes, deadline)
             if refused is not None:

@@ -18,7 +18,7 @@ from webhook.status.statement import Statement, Turn, conditions_of, map_at, sta
 _NOT_DEPLOYED: Final = {"DEPLOY_FAILED": "cannot deploy", "UNHEALTHY": "cannot keep all replicas of"}
 """The states of applications and deployments of Ray Serve that a person has to fix, with part of a sentence."""
 _MOST_APPLICATIONS: Final = 10
-_ENDED: Final = {
+_TEXT_OF_FAILURE: Final = {
     "AppFailed": "its entrypoint failed",
     "SubmissionFailed": "the job could not be submitted to the Ray cluster",
     "DeadlineExceeded": "it ran longer than activeDeadlineSeconds",
@@ -100,7 +100,7 @@ def read_ray_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
     if status == "Complete":
         yield statement_about(job, "done", Turn.ENDED, "it is complete", "", words=words)
     elif status in ("Failed", "ValidationFailed"):
-        reason_text = _ENDED.get(reason or status, "")
+        reason_text = _TEXT_OF_FAILURE.get(reason or status, "")
         fix = "fix this, then create it again"
         yield statement_about(
             job, "failed", Turn.ENDED, f"the RayJob failed{f': {reason_text}' if reason_text else ''}", fix, words=words

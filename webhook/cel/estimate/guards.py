@@ -36,7 +36,7 @@ class SizeGuards(Struct):
         return self.most.get(self._number(node)) if self.most else None
 
     def with_operand_decided(self, operand: Node, *, is_true: bool) -> SizeGuards:
-        """Return the guards after an operand that is `is_true`."""
+        """Return the guards for the operands that are evaluated only if this operand has the value `is_true`."""
         most, names = dict(self.most), dict(self.names)
         for part, size in _sizes_known(operand, is_true=is_true):
             number = self._number(part)

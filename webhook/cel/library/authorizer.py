@@ -200,8 +200,8 @@ class PausingAuthorizer:
     """An Authorizer that knows some answers. Any other question raises UnansweredQuestion.
 
     Args:
-        known: for each question its decision, or the reason why there is no decision.
-        most: the most questions of a review.
+        known_answers: for each question its decision, or the reason why there is no decision.
+        max_questions: the most questions that a review may ask.
 
     Attributes:
         unanswered: the reasons for missing decisions, each once.

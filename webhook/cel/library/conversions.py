@@ -52,7 +52,7 @@ _DECIMAL = re.compile(
     r"[+-]?(?:[0-9]+(?:_[0-9]+)*(?:\.(?:[0-9]+(?:_[0-9]+)*)?)?|\.[0-9]+(?:_[0-9]+)*)(?:[eE][+-]?[0-9]+)?"
 )
 _HEXADECIMAL = re.compile(r"[+-]?0[xX]_?(?:[0-9a-fA-F_]+(?:\.[0-9a-fA-F_]*)?|\.[0-9a-fA-F_]+)[pP][+-]?[0-9]+")
-_INFINITE = re.compile(r"[+-]?inf(?:inity)?|nan", re.IGNORECASE)
+_INFINITY_OR_NAN = re.compile(r"[+-]?inf(?:inity)?|nan", re.IGNORECASE)
 
 
 def conversion_error(source: str, target: str) -> EvaluationError:
@@ -106,7 +106,7 @@ def string_to_double(text: str) -> float:
         value = float(text)
     elif _HEXADECIMAL.fullmatch(text) and "__" not in text:
         value = _parse_hexadecimal_double(text)
-    elif _INFINITE.fullmatch(text):
+    elif _INFINITY_OR_NAN.fullmatch(text):
         return float(text)
     else:
         raise conversion_error("string", "double")

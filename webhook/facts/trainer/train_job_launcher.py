@@ -107,8 +107,8 @@ def launcher_of_job(subject: Subject, gpus: int) -> LauncherProcesses:
     option = _process_option(started)
     if not option:
         return NO_LAUNCHER
-    counts = started.per_node in ("gpu", "auto") and gpus > 0
-    processes = gpus if counts else started.processes
+    starts_one_per_gpu = started.per_node in ("gpu", "auto") and gpus > 0
+    processes = gpus if starts_one_per_gpu else started.processes
     return LauncherProcesses(
         by=started.by, option=option, processes=processes or None, at=place_of_launcher_options(subject)
     )
