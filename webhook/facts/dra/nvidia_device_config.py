@@ -89,7 +89,7 @@ UNKNOWN_KIND: Final = NVIDIA_DEVICE_CONFIG.rule(
 )
 OTHER_DRIVER: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/other-driver",
-    title="The configuration is for another driver",
+    title="The kind of the configuration belongs to another driver",
     why="A driver ignores the kinds of another driver.",
     source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) cmd/compute-domain-kubelet-plugin/device_state.go",
     level="warn",
@@ -129,8 +129,8 @@ PASSTHROUGH: Final = NVIDIA_DEVICE_CONFIG.rule(
 )
 DOMAIN_ID: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/domain-id",
-    title="domainID is not the UID of a ComputeDomain",
-    why="The driver looks for the ComputeDomain with this UID and finds none. The pods stay in ContainerCreating.",
+    title="domainID is not a UID",
+    why="The driver finds no ComputeDomain with this text as its UID, and the pods stay in ContainerCreating.",
     source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) cmd/compute-domain-kubelet-plugin/computedomain.go",
     function="AssertComputeDomainNamespace",
     issues=("https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/issues/1349",),

@@ -49,7 +49,7 @@ COORDINATOR_INDEX: Final = JOB_SET.rule(
 )
 FAILURE_RULE_NAME: Final = JOB_SET.rule(
     "job-set/failure-rule-name",
-    title="The name of the failure policy rule has invalid characters",
+    title="The name of the failure policy rule is invalid",
     why="JobSet writes the name into its status, which allows only letters, digits, underscores, commas and colons.",
     function="validateFailurePolicy",
 )

@@ -92,7 +92,7 @@ RAY_GROUPS: Final = KUEUE_JOB.rule(
 )
 SPARK_MODE: Final = KUEUE_JOB.rule(
     "kueue-job/spark-mode",
-    title="A SparkApplication with a queue does not run a fixed number of executors in cluster mode",
+    title="A SparkApplication with a queue is not in cluster mode, or allocates executors dynamically",
     why="Kueue counts the pods of the application only once, so their number must be fixed.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/sparkapplication",
 )

@@ -67,7 +67,7 @@ TOPOLOGY_SLICE: Final = KUEUE_JOB.rule(
 )
 TOPOLOGY_GROUP: Final = KUEUE_JOB.rule(
     "kueue-job/topology-group",
-    title="podset-group-name does not make a valid group of two pod templates",
+    title="The annotation podset-group-name does not make a valid group",
     why=(
         "Kueue places the two pod sets of a group in the same domain. One of them has a single pod, and both ask for "
         "the same topology."

@@ -82,14 +82,14 @@ TOGETHER: Final = NODE_DEVICES.rule(
 )
 ALL_PODS: Final = NODE_DEVICES.rule(
     "node-devices/all-pods",
-    title="The nodes have devices for fewer pods than run at the same time",
-    why="Some pods stay Pending. Pods that work together wait for the missing pods.",
+    title="The nodes do not have devices for all pods that must run together",
+    why="Some pods stay Pending, and the other pods wait for the Pending pods.",
     function="fitsRequest",
 )
 SOME_PODS: Final = NODE_DEVICES.rule(
     "node-devices/some-pods",
-    title="The nodes have devices for only some of the pods",
-    why="The other pods stay Pending. The running pods do not wait for the Pending pods.",
+    title="The nodes do not have devices for all pods, but the running pods work without the others",
+    why="Some pods stay Pending. The running pods do not wait for the Pending pods.",
     function="fitsRequest",
     fails="silent",
 )

@@ -56,7 +56,7 @@ PODS_REQUIRED: Final = SANDBOX.rule(
 )
 TASKS_WITHOUT_TEMPLATE: Final = SANDBOX_ADVICE.rule(
     "sandbox/tasks-without-template",
-    title="Task patches have no task template",
+    title="shardTaskPatches is set without taskTemplate",
     why="Without a task template no task starts, so the patches have no effect.",
     source=(
         "opensandbox-group/OpenSandbox 3bb6fad3 "

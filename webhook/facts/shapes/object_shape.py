@@ -64,8 +64,8 @@ REQUIRED: Final = OBJECT_SHAPE.rule(
 )
 OUT_OF_RANGE: Final = OBJECT_SHAPE.rule(
     "object-shape/out-of-range",
-    title="The number is out of range",
-    why="The API server refuses a number outside the range that the CustomResourceDefinition allows.",
+    title="The number is outside the range that the CustomResourceDefinition allows",
+    why="The API server refuses an object with a number below the minimum or above the maximum of the field.",
 )
 LENGTH: Final = OBJECT_SHAPE.rule(
     "object-shape/length",

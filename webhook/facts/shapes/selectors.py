@@ -31,7 +31,7 @@ from webhook.yamltext.placeholders import is_placeholder
 
 TEMPLATE_LABELS: Final = OBJECT_SHAPE.rule(
     "object-shape/template-labels",
-    title="The selector does not select the pods of the template",
+    title="The selector is missing or does not select the pods of the template",
     why=(
         "The API server refuses a workload without spec.selector. It also refuses a workload if spec.selector does not "
         "match the labels of the pod template, because the controller would not find its pods."

@@ -74,7 +74,7 @@ class PersistentVolume(Object):
 
 NODE_LOCAL: Final = STORAGE.rule(
     "storage/node-local",
-    title="Pods share files on a disk that other nodes cannot use",
+    title="Pods share a local volume or a hostPath, but each node has its own disk",
     why="A local volume forces every pod onto its node, and a hostPath is a different folder on each node.",
     source="https://kubernetes.io/docs/concepts/storage/volumes/#local",
     fails="silent",

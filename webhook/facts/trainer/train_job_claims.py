@@ -36,7 +36,7 @@ from webhook.yamltext.placeholders import is_placeholder
 
 CLAIM_TEMPLATE: Final = TRAIN_JOB.rule(
     "train-job/claim-template",
-    title="resourceClaimsPerNode does not name a ResourceClaimTemplate",
+    title="A claim in resourceClaimsPerNode has no resourceClaimTemplateName",
     why="Each node needs its own devices, so Trainer accepts only a template here.",
     source="https://github.com/kubeflow/trainer/pull/3540",
     refused_on_updates="",

@@ -50,7 +50,7 @@ TRAINER_STEP: Final = TRAINING_RUNTIME_ADVICE.rule(
 )
 OVERLOOKED_STEP: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/overlooked-step",
-    title="The update breaks a rule that Trainer checks only on creation",
+    title="The update makes the TrainingRuntime invalid, but Trainer checks this only on creation",
     why=(
         "Trainer's webhook checks these rules only when a TrainingRuntime is created. The same object is refused when "
         "it is created again."

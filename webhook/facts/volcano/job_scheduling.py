@@ -99,7 +99,7 @@ QUEUE_LABEL: Final = VOLCANO_JOB_ADVICE.rule(
 )
 QUEUE_ANCESTOR: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/queue-ancestor",
-    title="The Job runs although a queue above its queue is closed",
+    title="A queue above the Job's queue is closed, which does not stop the Job",
     why="Volcano looks only at the state of the Job's own queue, so closing a queue does not stop the queues below it.",
     refused_by="nothing; the job runs",
 )
