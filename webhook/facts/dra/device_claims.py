@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -32,7 +33,7 @@ from webhook.facts.gpu.resources import has_device_requests
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject, Problem
-from webhook.text.wording import named
+from webhook.text.wording import either, named
 from webhook.typed.collections import Items
 from webhook.typed.pods import Container, ContainerClaim, Pod, PodClaim, PodSpec
 from webhook.yamltext.placeholders import has_placeholder_variable
@@ -156,6 +157,8 @@ GPU_ASKED_TWICE: Final = DEVICE_CLAIMS_ADVICE.rule(
 )
 _LABEL: Final = "use at most 63 lower-case letters, digits and dashes, such as gpu"
 _MIRROR: Final = "kubernetes.io/config.mirror"
+_MOST_NAMED: Final = 3
+"""The most claims that a fix names."""
 _STAYS_IDLE: Final = frozenset(("device", "slice"))
 USE_TEMPLATE: Final = (
     "create a ResourceClaimTemplate, and name it in resourceClaimTemplateName instead of resourceClaimName"
@@ -263,14 +266,18 @@ def _claim_taken_twice_problem(claim: ContainerClaim, before: Collection[str]) -
 
 def _check_undeclared_claims(container: Container, declared: Collection[str], view: ClusterView) -> Iterator[Problem]:
     """Yield the problems that validateResourceClaimNames would report about claims that the pod does not declare."""
+    listed = {claim.name for claim in container.resources.claims}
+    unlisted = [name for name in declared if name not in listed]
     for claim in container.resources.claims:
         if claim.name and claim.name not in declared and not has_placeholder_variable(claim.name):
-            near = view.nearest(claim.name, declared)
-            fix = (
-                f"write `{near}` if that is meant, or declare the claim there"
-                if near
-                else "declare the claim there, or correct the name"
-            )
+            near = view.nearest(claim.name, unlisted)
+            declaring = f"declare `{claim.name}` there"
+            if near:
+                fix = f"write `{near}` if that is meant, or {declaring}"
+            elif unlisted:
+                fix = f"{declaring}, or use {either(f'`{name}`' for name in islice(unlisted, _MOST_NAMED))}"
+            else:
+                fix = f"{declaring}, or remove this entry"
             message = "is not declared in spec.resourceClaims, but a container can use only the claims of its pod"
             yield UNDECLARED.problem(claim.path("name"), message, fix, claim.name)
 
