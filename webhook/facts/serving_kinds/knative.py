@@ -213,7 +213,9 @@ def _check_pod_spec(spec: Any, at: FieldPath, subject: Subject) -> Iterator[Prob
         if state in _ON:
             continue
         place = "spec.config.features of KnativeServing" if own else "ConfigMap config-features"
-        fix = f"set {key}: enabled in {place}, or use Standard mode"
+        removal = "remove the volume" if name == "volumes" else f"remove {name}"
+        otherwise = removal if subject.group_kind == _KNATIVE else "use Standard mode of KServe"
+        fix = f"set {key}: enabled in {place}, or {otherwise}"
         if state is None:
             message = f"is a field that Knative refuses while {key} is disabled, which is the default"
             yield KNATIVE_FIELD_OFF_BY_DEFAULT.problem((*at, name), message, fix)

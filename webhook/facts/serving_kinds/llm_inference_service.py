@@ -183,7 +183,8 @@ def _check_workload(workload: LlmWorkload) -> Iterator[Problem]:
         yield LLM_PARALLELISM.problem(workload.worker.at, message, "set parallelism.data and parallelism.dataLocal")
     if (sizes.data is None) != (sizes.data_local is None):
         has, lacks = ("data", "dataLocal") if sizes.data is not None else ("dataLocal", "data")
-        yield LLM_PARALLELISM.problem(at, f"sets {has} without {lacks}, which KServe refuses", f"set {lacks}")
+        fix = f"set {lacks} to the number of data-parallel ranks in {'one pod' if lacks == 'dataLocal' else 'all pods'}"
+        yield LLM_PARALLELISM.problem(at, f"sets {has} without {lacks}, which KServe refuses", fix)
     if sizes.data is not None and sizes.pipeline is not None:
         message = "sets data and pipeline, which KServe refuses together"
         yield LLM_PARALLELISM.problem(at, message, "remove one of these")
