@@ -176,11 +176,8 @@ def _check_world_size(job: TrainingJobOfKind) -> Iterator[Problem]:
     has_master = "Master" in job.roles
     passed = [role for role in job.roles.values() if role.launch.nodes in _WORLD_SIZE]
     if re.fullmatch("[0-9]+", value) and value not in ("0", "1") and has_master and passed:
-        message = (
-            "makes WORLD_SIZE the number of processes, but the command passes WORLD_SIZE to torchrun as --nnodes, so "
-            "torchrun waits for nodes that never come"
-        )
-        fix = "use --nnodes=$(PET_NNODES), or remove nprocPerNode"
+        message = "makes WORLD_SIZE the number of processes, but --nnodes makes torchrun wait for WORLD_SIZE nodes"
+        fix = "write --nnodes=$(PET_NNODES), or remove nprocPerNode"
         yield WORLD_SIZE_AS_NODES.problem(_AT, message, fix, value)
     for role in passed if not has_master and not job.is_open else ():
         if role.launch.nodes == _WORLD_SIZE[0] and role.env.isdisjoint(("WORLD_SIZE", "*")):

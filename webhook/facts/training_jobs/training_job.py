@@ -371,8 +371,10 @@ def _restart_policy_of_pod(role: RoleOfJob, job: TrainingJobOfKind) -> str:
 def check_null_gpu_amounts(role: RoleOfJob) -> Iterator[Problem]:
     """Report GPUs of a role with a null amount, which the API server drops."""
     if role.null_gpus and role.gpus == 0:
-        message = f"requests no GPU because the amount of `{role.null_gpus[0]}` is null, which the API server drops"
-        yield NULL_AMOUNT.problem(role.template_path, message, "set a number of GPUs")
+        message = "is null, which the API server drops, so the pod requests no GPU"
+        processes = role.launch.processes if role.launch.by == "torchrun" else None
+        such_as = f", such as {processes} for --nproc_per_node={processes}" if processes else ""
+        yield NULL_AMOUNT.problem(role.null_gpus[0], message, f"set a number of GPUs{such_as}")
 
 
 def advise_deprecated_field(job: TrainingJobOfKind) -> Iterator[Problem]:

@@ -292,7 +292,7 @@ class RoleOfJob:
         limits_gpus: whether a container limits a resource with `gpu` in its name.
         gpus: GPUs of the container that trains.
         has_open_gpus: whether the amount of a GPU resource is a placeholder.
-        null_gpus: the names of GPU resources with a null amount.
+        null_gpus: the paths of GPU resources with a null amount.
         claims: the number of device claims of the container that trains.
         env: the names of variables of the container that trains; `*` if envFrom adds variables.
         cpus: the CPUs of the container that trains, rounded up.
@@ -312,7 +312,7 @@ class RoleOfJob:
     limits_gpus: bool
     gpus: int
     has_open_gpus: bool
-    null_gpus: tuple[str, ...]
+    null_gpus: tuple[FieldPath, ...]
     claims: int
     env: frozenset[str]
     cpus: int
@@ -348,8 +348,13 @@ def read_role(replica: ReplicaSpec, *, main: str, default: int, subject: Subject
     chosen = next((container for container in pod.containers if container.name == main or not main), None)
     container = Container.of(None) if chosen is None else chosen
     resources, is_unfilled = container.resources, replica.is_omitted("replicas")
-    written = (*resources.written_limits.items(), *resources.written_requests.items())
-    amounts = [(name, amount) for name, amount in written if "gpu" in name]
+    written = {"limits": resources.written_limits, "requests": resources.written_requests}
+    amounts = [
+        (resources.path(field, name), amount)
+        for field, amounts_of_field in written.items()
+        for name, amount in amounts_of_field.items()
+        if "gpu" in name
+    ]
     return RoleOfJob(
         name=str(replica.at[-1]),
         path=replica.at,
@@ -364,7 +369,7 @@ def read_role(replica: ReplicaSpec, *, main: str, default: int, subject: Subject
         limits_gpus=any("gpu" in name for one in pod.containers for name in one.resources.written_limits),
         gpus=count_gpus_of_resources(resources),
         has_open_gpus=any(is_placeholder(str(amount)) for _, amount in amounts),
-        null_gpus=tuple(name for name, amount in amounts if amount is None),
+        null_gpus=tuple(path for path, amount in amounts if amount is None),
         claims=len(resources.claims),
         env=frozenset((*container.environment.names, *(["*"] if container.env_from else []))),
         cpus=cpu_count(resources.json),
