@@ -194,9 +194,10 @@ def _fix_with_nearest(breach: Breach, otherwise: str = "") -> str:
 
 def _words_for_wrong_type(breach: Breach) -> BreachWords:
     kind, _, examples = breach.expected.partition(" such as ")
-    return _words_with_value(
-        breach, f"must be {kind}", f"write a value such as {examples}" if examples else f"write {kind}"
-    )
+    fix = f"write a value such as {examples}" if examples else f"write {kind}"
+    if kind == "an object" and breach.given and isinstance(breach.given, list):
+        fix = "write the settings without the list"
+    return _words_with_value(breach, f"must be {kind}", fix)
 
 
 def _words_for_missing_field(breach: Breach) -> BreachWords:

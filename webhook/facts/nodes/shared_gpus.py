@@ -116,13 +116,13 @@ def advise_mig_processes(subject: Subject) -> Iterator[Problem]:
             slices = {n: c for n, c in count_devices_of_container(container).items() if n.startswith(_SLICE)}
             count = sum(slices.values())
             if count > 1 and is_training_container(container, subject):
-                message = f"{count} slices of MIG are not {count} GPUs because"
+                message = f"requests {count} slices of MIG"
                 yield _mig_problem(message, pods, container, next(iter(slices)))
     for each in subject.once(pods_and_nodes):
         for container in each.pods.containers:
             count = count_devices_of_container(container).get(_GPU, 0)
             if count > 1 and each.fitting and all(map(_offers_slices_as_gpus, each.fitting)):
-                message = f"the GPUs that node {each.fitting[0].name} offers are slices of MIG, so"
+                message = f"requests {count} GPUs, each a slice of MIG on node {each.fitting[0].name}"
                 yield _mig_problem(message, each.pods, container, _GPU)
 
 
@@ -134,7 +134,9 @@ def _offers_slices_as_gpus(offer: NodeOffer) -> bool:
 def _mig_problem(message: str, pods: DevicePods, container: Container, name: str) -> Problem:
     why = "before driver 570 a process sees one slice, and NCCL does not connect slices of one GPU"
     path = pods.locate(path_of_amount(container, name))
-    return MIG_PROCESSES.problem(path, f"{message} {why}", "ask for 1 slice and start one process, or use whole GPUs")
+    return MIG_PROCESSES.problem(
+        path, f"{message}, but {why}", "ask for 1 slice and start one process, or use whole GPUs"
+    )
 
 
 def _check_shares(

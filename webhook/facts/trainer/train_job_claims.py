@@ -318,7 +318,9 @@ def check_claims_in_resources_per_node(job: MergedTrainJob) -> Iterator[Problem]
     names = ", ".join(f"`{claim.name}`" for claim in resources.claims)
     if job.release >= CLAIMS:
         message = f"must not be set because Trainer {release_as_text(job.release)} refuses claims here"
-        fix = "name the claim's template in spec.trainer.resourceClaimsPerNode"
+        entries = "an entry" if len(resources.claims) == 1 else "entries"
+        fix = f"remove this field, and add {entries} with name and resourceClaimTemplateName to "
+        fix += "spec.trainer.resourceClaimsPerNode"
         yield RESOURCES_CLAIMS.problem(resources.path("claims"), message, fix, shown=names)
     else:
         fix = "declare the claim in the pod template of the runtime"

@@ -167,8 +167,10 @@ def _check_ranks_and_slots(command: ContainerCommand, setup: PluginSetup) -> Ite
     task = setup.files.get(files.pop()) if len(files) == 1 else None
     if task is not None and setup.job.spec.has_no_placeholders and 0 < task.replicas < (launch.ranks or 0):
         have = f"{counted(task.replicas, 'slot')}, one for each pod of task `{task.name}`"
-        message = f"mpirun asks for {counted(launch.ranks or 0, 'rank')}, but Open MPI has only {have}, so mpirun fails"
-        fix = "lower -np, raise the replicas of the task, or name hosts with slots, as in host:4"
+        ranks = launch.ranks or 0
+        message = f"mpirun asks for {counted(ranks, 'rank')}, but Open MPI has only {have}, so mpirun fails"
+        slots = counted(-(-ranks // task.replicas), "slot")
+        fix = f"set -np to {task.replicas}, set replicas of the task to {ranks}, or give each host {slots}"
         yield RANKS_AND_SLOTS.problem(command.path, message, fix)
 
 
