@@ -60,13 +60,13 @@ BOUNDED: Mapping[str, str] = {
     "webhook.yamltext.placeholders._BLANKS[1][1]": "it matches if another `__` follows, so only the text after the last `__` is read without a match",
     "webhook.rules.text: re.split(f'; (?={re.escape(str(root))}\\\\b)', message)": "a constant text before the root "
     "of a path of the catalogue",
-    "webhook.conversion.cluster_policy: re.sub(f'(object|oldObject)\\\\.{part}', f'\\\\1.{inner}.{part}', text)": "a "
+    "webhook.conversion.cluster_policy: re.sub(f'(object|oldObject)\\\\.{part}', f'\\\\1.{template_path}.{part}', text)": "a "
     "file that the user of `claimgate policies convert` names; made of constants, without a loop",
     "webhook.conversion.pod_controllers: re.sub(f'(object|oldObject)\\\\.{part}{_OWN_NAMESPACE}', "
-    "f'\\\\1.{inner}.{part}', text)": "a file that the user of `claimgate policies convert` names; made of constants, "
+    "f'\\\\1.{template_path}.{part}', text)": "a file that the user of `claimgate policies convert` names; made of constants, "
     "without a loop",
     "webhook.conversion.pod_controllers: re.sub(f'\\\\b(object|oldObject|Object)\\\\.{part}', "
-    "f'\\\\1.{inner}.{plain}', text)": "a file that the user of `claimgate policies convert` names; made of constants, "
+    "f'\\\\1.{template_path}.{plain}', text)": "a file that the user of `claimgate policies convert` names; made of constants, "
     "without a loop",
     "webhook.rules.pages._HEADING": "pages of the package",
     "webhook.server.review_endpoint._PART": "a text that `_DURATION` has matched, of a request's head (16 KiB)",

@@ -46,7 +46,7 @@ CONFIG: Final = DEVICE_PLUGIN.rule(
 )
 MAY_LACK_CONFIG: Final = DEVICE_PLUGIN.rule(
     "device-plugin/config-may-not-exist",
-    title="A node names a configuration that the only known ConfigMap of the device plugin does not have",
+    title="A node names a configuration that the plugin's only known ConfigMap does not have",
     why="No DaemonSet and no ClusterPolicy is known that names the ConfigMap, so the plugin may read another one.",
     source="NVIDIA/k8s-device-plugin cmd/config-manager/main.go",
     function="updateConfigName",

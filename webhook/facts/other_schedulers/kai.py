@@ -184,7 +184,10 @@ KAI_LOOKUPS: Final = (
 UNSET_LIMIT: Final = KAI.rule(
     "kai/queue-limit-unset",
     title="A KAI queue sets no limit for a resource",
-    why="KAI counts a limit that is not set as 0, so pods that request the resource stay Pending. -1 means no limit.",
+    why=(
+        "KAI counts a limit that is not set as 0, so pods that request the resource stay Pending. A limit of -1 means "
+        "no limit."
+    ),
     source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/scheduler/plugins/proportion/capacity_policy/max_allowed_check.go",
     function="isOverLimit",
     level="advice",
