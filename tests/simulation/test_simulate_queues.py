@@ -180,7 +180,8 @@ def test_a_job_whose_queue_has_an_admission_check_waits(tmp_path, capsys):
     job = job.replace("LABEL", "kueue.x-k8s.io/queue-name")
     check = CHECK.replace("CONTROLLER", "example.com/budget").replace("budget}]}", "budget, onFlavors: [a, b]}]}")
     active = "status: {conditions: [{type: Active, status: 'True'}]}"
-    text = check.replace("spec: {controllerName: example.com/budget}", f"spec: {{controllerName: x.io/b}}\n{active}")
+    text = check.replace("controllerName: example.com/budget", "controllerName: x.io/b")
+    text = text.replace("name: all}\n---", f"name: all}}\n{active}\n---", 1)
     (tmp_path / "job.yaml").write_text(text + job)
     got, [told] = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
     assert (got, told["answer"], told["starts"]) == (0, "waits", None)

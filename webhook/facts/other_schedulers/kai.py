@@ -185,7 +185,7 @@ UNSET_LIMIT: Final = KAI.rule(
     "kai/queue-limit-unset",
     title="A KAI queue sets no limit for a resource",
     why=(
-        "KAI counts a limit that is not set as 0, so pods that request the resource stay Pending. A limit of -1 means "
+        "KAI counts a limit that is not set as 0, so pods that request the resource stay Pending. Write -1 for "
         "no limit."
     ),
     source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/scheduler/plugins/proportion/capacity_policy/max_allowed_check.go",
