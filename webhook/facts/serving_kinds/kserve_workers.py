@@ -171,7 +171,7 @@ def _check_gpus(service: InferenceService, predictor: Predictor, view: ClusterVi
     yield from _check_overwritten_limits(model, first, head, workers, total)
     if not workers.requested or not head.requested:
         return
-    nodes = 1 if head.requested >= total else -(-total // workers.requested)
+    nodes, *_ = _computed_gpus(head.requested, workers.requested, total)
     have = head.requested + workers.requested * (nodes - 1)
     if total > have:
         message = (
