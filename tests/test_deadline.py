@@ -47,3 +47,12 @@ def test_a_deadline_can_raise_another_exception():
 def test_a_deadline_without_a_time_never_passes():
     assert Deadline().at == math.inf
     Deadline().spend(10**9)
+
+
+def test_a_deadline_of_processor_time_does_not_count_waiting():
+    on_a_busy_machine = Deadline(time.process_time() + 0.2, clock=time.process_time)
+    time.sleep(0.3)
+    on_a_busy_machine.check_clock()
+    on_a_busy_machine.at -= 1
+    with pytest.raises(BudgetExceeded, match="operation interrupted"):
+        on_a_busy_machine.check_clock()

@@ -9,7 +9,7 @@ equal on every machine, and some calls with much work cost nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain, islice
 from time import monotonic
 from typing import Final, TypeVar
@@ -32,13 +32,19 @@ _COLLECTIONS: Final = (list, tuple, dict)
 
 
 class Deadline:
-    """A time of time.monotonic(), and the work until the clock is read; not thread-safe. The default is no limit."""
+    """A time of a clock, and the work until the clock is read; not thread-safe. The default is no limit."""
 
-    __slots__ = ("at", "left", "overrun")
+    __slots__ = ("at", "clock", "left", "overrun")
 
-    def __init__(self, at: float = math.inf, overrun: type[Exception] = BudgetExceeded) -> None:
-        """After the moment `at`, raise the exception that `overrun` makes from the API server's text."""
+    def __init__(
+        self,
+        at: float = math.inf,
+        overrun: type[Exception] = BudgetExceeded,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """After the moment `at` of the clock, raise the exception that `overrun` makes from the API server's text."""
         self.at = at
+        self.clock = clock
         self.left = STEP
         self.overrun = overrun
 
@@ -63,7 +69,7 @@ class Deadline:
             Exception: `overrun`, after the deadline.
         """
         self.left = STEP
-        if monotonic() > self.at:
+        if self.clock() > self.at:
             raise self.overrun(OVER_TIME)
 
     def require_time_for_call(self, seconds: float) -> None:
@@ -73,7 +79,7 @@ class Deadline:
             Exception: `overrun`, if the call would end too late.
         """
         self.check_clock()
-        if monotonic() + seconds > self.at:
+        if self.clock() + seconds > self.at:
             raise self.overrun(OVER_TIME)
 
     def check_clock_before_slow_call(self, seconds: float) -> None:  # noqa: ARG002 - only the event loop asks how long

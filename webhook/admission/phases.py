@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from time import monotonic
+from time import process_time
 from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -34,8 +34,9 @@ class ReviewAnswerer(Protocol):
 class LocalAnswerer(Struct, frozen=True, kw_only=True):
     """Answers with the core in this process.
 
-    `timeout_s` bounds one phase, by default as an API server bounds the call of a webhook. With `explains`, verdicts
-    say for each policy why it denies, admits or does not apply.
+    `timeout_s` bounds one phase, by default as an API server bounds the call of a webhook. It counts the processor time
+    of this process: on a busy CI runner, the first review waits long for other processes while it imports modules.
+    With `explains`, verdicts say for each policy why it denies, admits or does not apply.
     """
 
     policies: PolicySet
@@ -51,7 +52,7 @@ class LocalAnswerer(Struct, frozen=True, kw_only=True):
             self.policies,
             self.cluster,
             phase=phase,
-            deadline=Deadline(monotonic() + self.timeout_s),
+            deadline=Deadline(process_time() + self.timeout_s, clock=process_time),
             authorizer=self.options.authorizer,
             options=replace(self.options, trace=ReviewTrace()) if self.explains else self.options,
         )
