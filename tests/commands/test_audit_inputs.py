@@ -805,3 +805,21 @@ def test_a_rule_about_an_absent_field_names_the_field(patch, is_reported, tmp_pa
     run_command_line(["audit", "-o", "json", "."])
     rules = {each["rule"] for each in json.loads(capsys.readouterr().out)["findings"]}
     assert ("training-job/main-container" in rules) == is_reported
+
+
+OLD_CLUSTER = """apiVersion: kubeadm.k8s.io/v1beta2
+kind: ClusterConfiguration
+kubernetesVersion: RELEASE
+"""
+OLD_BUDGET = """apiVersion: policy/v1beta1
+kind: PodDisruptionBudget
+metadata: {name: web, namespace: team}
+spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
+"""
+
+
+@pytest.mark.parametrize(("release", "is_told"), [("v1.24.3", False), ("v1.25.0", True)])
+def test_a_removed_version_is_compared_with_the_cluster_that_other_files_create(release, is_told, tmp_path, capsys):
+    written(tmp_path, {"nodes/kubeadm.yaml": OLD_CLUSTER.replace("RELEASE", release), "apps/budget.yaml": OLD_BUDGET})
+    run_command_line(["audit", str(tmp_path)])
+    assert ("served-version/removed" in capsys.readouterr().out) is is_told

@@ -82,15 +82,23 @@ def group_kind(obj: Mapping[str, JSON]) -> tuple[str, str]:
 
 
 Kind: TypeAlias = tuple[str, str]
-NAMELESS: Final = frozenset((("config.kueue.x-k8s.io", "Configuration"),))
+NAMELESS: Final = frozenset(
+    (("config.kueue.x-k8s.io", "Configuration"), ("kubeadm.k8s.io", "ClusterConfiguration")),
+)
 """Kinds of configuration files, which no API server serves. Objects of these kinds need no name."""
 IN_OTHER_FILES: Final = NAMELESS | {
     ("serving.kserve.io", "ClusterStorageContainer"),
     ("helm.toolkit.fluxcd.io", "HelmRelease"),
     ("argoproj.io", "Application"),
+    ("cluster.x-k8s.io", "Cluster"),
+    ("controlplane.cluster.x-k8s.io", "AWSManagedControlPlane"),
+    ("controlplane.cluster.x-k8s.io", "KubeadmControlPlane"),
+    ("eksctl.io", "ClusterConfig"),
+    ("kops.k8s.io", "Cluster"),
+    ("provisioning.cattle.io", "Cluster"),
 }
-"""Kinds of objects that a platform team installs once. If any file of a tree has such an object, it may be in the
-cluster.
+"""Kinds of objects that a platform team installs once, and of objects that create a cluster. If any file of a tree has
+such an object, it may be in the cluster, or may have created the cluster.
 """
 UNSAID: Final = None
 """An unknown namespace."""

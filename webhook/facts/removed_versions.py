@@ -2,7 +2,8 @@
 
 An API server refuses these objects before it calls a webhook, so the webhook is not registered for the policy of this
 check. Only audit, replay and test evaluate the policy. A cluster may still run an old release, so the check only warns.
-An object is not reported if a CustomResourceDefinition in the same files serves the version.
+An object is not reported if a CustomResourceDefinition in the same files serves the version, or if an object in the
+same files creates a cluster of an older release of Kubernetes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from typing import Final
 from msgspec import Struct, structs
 
 from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.apimachinery.paths import get
+from webhook.apimachinery.releases import Release, parse_release
+from webhook.cluster.interest import Interest
 from webhook.facts.subject import Check, Subject
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
@@ -42,6 +46,19 @@ REMOVED: Final = SERVED_VERSION.rule(
 )
 
 FILE: Final = Path(__file__).with_name("removed_versions.yaml")
+_KUBERNETES: Final = "Kubernetes "
+_RELEASE_FIELDS: Final[Mapping[GroupVersionKind, tuple[str, ...]]] = {
+    GroupVersionKind("kubeadm.k8s.io", "v1beta4", "ClusterConfiguration"): ("kubernetesVersion",),
+    GroupVersionKind("controlplane.cluster.x-k8s.io", "v1beta1", "KubeadmControlPlane"): ("spec", "version"),
+    GroupVersionKind("controlplane.cluster.x-k8s.io", "v1beta2", "AWSManagedControlPlane"): ("spec", "version"),
+    GroupVersionKind("cluster.x-k8s.io", "v1beta1", "Cluster"): ("spec", "topology", "version"),
+    GroupVersionKind("kops.k8s.io", "v1alpha2", "Cluster"): ("spec", "kubernetesVersion"),
+    GroupVersionKind("eksctl.io", "v1alpha5", "ClusterConfig"): ("metadata", "version"),
+    GroupVersionKind("provisioning.cattle.io", "v1", "Cluster"): ("spec", "kubernetesVersion"),
+}
+"""The fields with the release of Kubernetes, in objects that create a cluster. Sources: the API types of kubeadm,
+Cluster API, its provider for AWS, kops, eksctl and Rancher; the fields are the same in all versions of these APIs.
+"""
 
 
 class RemovedVersion(Struct, frozen=True):
@@ -92,7 +109,7 @@ def replacements_in_kubernetes() -> Sequence[str]:
             f"{version}/{other or kind}"
             for (_, _, kind), removed in read_removed_versions().items()
             for version, _, other in (removed.instead.partition(" "),)
-            if version and removed.release.startswith("Kubernetes ")
+            if version and removed.release.startswith(_KUBERNETES)
         }
     )
 
@@ -101,7 +118,9 @@ def check_version_is_still_served(subject: Subject) -> Iterator[Problem]:
     """Report an object of a removed version."""
     kind = subject.attributes.kind
     known = read_removed_versions().get((kind.group, kind.version, kind.kind))
-    if known is not None and not _is_served_by_given_definition(subject):
+    if known is not None and not (
+        _is_served_by_given_definition(subject) or _is_release_of_files_older(subject, known.release)
+    ):
         message = f"is a version of {kind.kind} that {known.release} no longer serves, so the object is not created"
         if known.instead:
             version, _, other = known.instead.partition(" ")
@@ -119,4 +138,28 @@ def _is_served_by_given_definition(subject: Subject) -> bool:
     return any(each.serves(kind.group, kind.version, kind.kind) for each in definitions)
 
 
-CHECKS: Final = (Check(group="served-version", run=check_version_is_still_served),)
+def _is_release_of_files_older(subject: Subject, removed: str) -> bool:
+    """Return whether an object in the same files creates a cluster that still serves a version which the release
+    `removed` of Kubernetes no longer serves.
+    """
+    without = parse_release(removed.removeprefix(_KUBERNETES)) if removed.startswith(_KUBERNETES) else None
+    return without is not None and any(release < without for release in _releases_of_files(subject))
+
+
+def _releases_of_files(subject: Subject) -> Iterator[Release]:
+    view = subject.cluster_view()
+    for kind, path in _RELEASE_FIELDS.items():
+        others = view.cluster.objects_in_other_files(kind)
+        for obj in view.deadline.items_with_clock_checks((*view.list_json(kind), *others)):
+            stated = get(obj, path)
+            if isinstance(stated, str) and (release := parse_release(stated)) is not None:
+                yield release
+
+
+CHECKS: Final = (
+    Check(
+        group="served-version",
+        run=check_version_is_still_served,
+        lookups_of_audits=tuple(Interest(kind, frozenset((".".join(path),))) for kind, path in _RELEASE_FIELDS.items()),
+    ),
+)
