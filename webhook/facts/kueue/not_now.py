@@ -153,7 +153,7 @@ POD_GROUP_INCOMPLETE: Final = KUEUE_NOT_NOW.rule(
 WAIT: Final = "wait, ask the owner of the queue, or use another queue"
 _MOST_NAMED: Final = 5
 """A message names the first cohort of a cycle and at most this number of further cohorts."""
-_CREATE: Final = "create the class, or correct the name"
+_CREATE: Final = "correct the name, or ask the administrator to create the class"
 
 
 _MANAGES_ALL: Final = "manageJobsWithoutQueueName is on"
@@ -229,7 +229,7 @@ def _cluster_queue_missing_problem(management: KueueManagement, place: QueuePlac
     target = place.local_queue.spec.cluster_queue
     message = f"leads to LocalQueue `{management.queue}`, whose ClusterQueue `{target}` does not exist"
     reason = f"Kueue: ClusterQueue {target} doesn't exist"
-    fix = "create the ClusterQueue, or use another queue"
+    fix = "use another queue, or ask the administrator to create the ClusterQueue"
     return CLUSTER_QUEUE_MISSING.problem(place.at, f"{message} ({reason})", fix)
 
 
@@ -262,7 +262,7 @@ def advise_waiting_for_quota(fitting: JobInClusterQueue, wanted: Sequence[PodSet
 def _queue_order_problem(fitting: JobInClusterQueue, before: int) -> Problem:
     others = counted(before, "workload")
     message = f"leads to {fitting.queue_as_text()}, which admits in StrictFIFO order, so the job waits behind {others}"
-    fix = "wait, use a higher priority, or use a queue with BestEffortFIFO"
+    fix = f"wait, raise the priority by the label {PRIORITY}, or use a queue with BestEffortFIFO"
     return QUEUE_ORDER.problem(fitting.place.at, f"{message}, unless the job has a higher priority", fix)
 
 
@@ -347,7 +347,8 @@ def inactive_queue_problem(place: QueuePlace, queue: QueueFields, cause: Inactiv
     """Return the problem of a job in an inactive ClusterQueue."""
     named = place.view.name_with_file(ClusterQueue.gvk, queue.name)
     message = f"leads to {named}, which is inactive (Kueue: ClusterQueue {queue.name} is inactive) because {cause.text}"
-    fix = f"create {cause.missing}, correct its name, or use another queue" if cause.missing else WAIT
+    create = f"use another queue, or ask the administrator to create {cause.missing} or to correct the name"
+    fix = create if cause.missing else WAIT
     return INACTIVE.problem(place.at, message, fix)
 
 
