@@ -117,7 +117,7 @@ def check_task_groups(subject: Subject) -> Iterator[Problem]:
     groups: list[TaskGroup] = []
     for each in pods:
         text = each.template.metadata.annotations.get(_GROUPS, "")
-        own = _task_groups(text, subject) if text else []
+        own = _task_groups(text, each.annotation(_GROUPS), subject) if text else []
         fault = "is not a list of groups in JSON" if own is None else _fault_of_groups(own)
         if fault:
             message = f"{fault}, so YuniKorn ignores all task groups and starts the pods one by one"
@@ -131,8 +131,8 @@ def check_task_groups(subject: Subject) -> Iterator[Problem]:
         yield from without_repeated_problems(_check_group_of_pods(each, groups, pods, subject.cluster_view()), subject)
 
 
-def _task_groups(text: str, subject: Subject) -> list[TaskGroup] | None:
-    """Return the groups of an annotation; None if the text is not a list of objects."""
+def _task_groups(text: str, at: FieldPath, subject: Subject) -> list[TaskGroup] | None:
+    """Return the groups of the annotation at a path; None if the text is not a list of objects."""
     subject.deadline.spend_text(text)
     try:
         listed = json.loads(text) if len(text) <= _LONGEST else None
@@ -140,7 +140,7 @@ def _task_groups(text: str, subject: Subject) -> list[TaskGroup] | None:
         return None
     if not isinstance(listed, list):
         return None
-    return [TaskGroup.of(each, (), ReadingContext(subject.deadline)) for each in listed]
+    return [TaskGroup.of(each, at, ReadingContext(subject.deadline)) for each in listed]
 
 
 def _fault_of_groups(groups: Sequence[TaskGroup]) -> str:
@@ -164,7 +164,8 @@ def _check_group_of_pods(
     group = next((each for each in groups if each.name == name), None)
     if group is None:
         message = f"is not a group of task-groups, which has {either(each.name for each in groups)}"
-        yield GROUP_NAME.problem(pods.annotation(_NAME), message, "name a group of task-groups", name)
+        fix = f"write `{groups[0].name}`" if len(groups) == 1 else "name a group of task-groups"
+        yield GROUP_NAME.problem(pods.annotation(_NAME), message, fix, name)
         return
     spec = pods.template.spec
     requests = quota_requests_of_pod(spec, requests_of_containers(spec, NamespaceLimits()), {})
@@ -174,16 +175,18 @@ def _check_group_of_pods(
         of_pod = " and ".join(smaller)
         less = f"minResource of group {name} has less {of_pod} than a pod requests"
         message = f"{less}, so YuniKorn reserves nothing for the pod"
-        yield SMALLER.problem(pods.annotation(_NAME), message, f"add {of_pod} of one pod to minResource")
+        yield SMALLER.problem(group.at, message, f"set {of_pod} of one pod in minResource")
     missing = [field for field in _PLACEMENT if spec.json.get(field) and not group.json.get(field)]
     if missing and not _fits_same_nodes_without(missing, spec, view):
-        message = f"group {name} has no {missing[0]}, so its placeholders {_PLACEMENT[missing[0]]}"
-        yield SELECTOR.problem(pods.annotation(_NAME), message, f"write {missing[0]} of the pod into the task group")
+        message = f"group {name} has no {either(missing)}, so its placeholders {_PLACEMENT[missing[0]]}"
+        yield SELECTOR.problem(group.at, message, f"copy {' and '.join(missing)} of the pod into the group")
     counts = [each.podset.pods for each in everyone if each.template.metadata.annotations.get(_NAME) == name]
     total = sum(each or 0 for each in counts)
     if None not in counts and 0 < total < group.min_member:
+        over = counted(group.min_member - total, "placeholder")
         message = f"minMember of group {name} is {group.min_member}, but the group has {counted(total, 'pod')}"
-        yield MORE_MEMBERS.problem(pods.annotation(_NAME), message, f"set minMember {total}")
+        message = f"{message}, so {over} reserve{'s' if group.min_member - total == 1 else ''} devices in vain"
+        yield MORE_MEMBERS.problem(group.at, message, f"set minMember {total}")
 
 
 def _fits_same_nodes_without(fields: Sequence[str], spec: PodSpec, view: ClusterView) -> bool:

@@ -85,6 +85,7 @@ _MOST: Final = 10_000
 _LEAST_REPLICAS: Final = "min_replicas"
 _APART: Final = "STRICT_SPREAD"
 _GROW: Final = "raise replicas and minReplicas of the group, or set enableInTreeAutoscaling"
+_MORE_PODS: Final = "raise replicas and maxReplicas of a worker group"
 _SHOWN: Final = 3
 """Names of deployments in one message."""
 
@@ -260,7 +261,7 @@ def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
         has = f"has {largest.sizes or least + counted(largest.replicas, 'replica')}"
         message = f"{largest.name} {has}, and all deployments need {_gpus_as_text(total)}, "
         message += f"but the Ray cluster has {gpus.total}"
-        fix = f"lower {'the sizes' if largest.sizes else largest.setting}, add pods, or set enableInTreeAutoscaling"
+        fix = f"lower {'the sizes' if largest.sizes else largest.setting}, or {_MORE_PODS}"
         yield _problem_of_too_few(message, fix)
 
 
@@ -288,7 +289,7 @@ def _problem_of_bundles_apart(demand: ReplicaDemand, gpus: RayGpus) -> Problem |
             of_each = f" with {_gpus_as_text(size)} or more" if size else ""
             message = f"{demand.name} needs {counted(bundles, 'pod')}{of_each} for one replica ({_APART}), "
             message += f"but the Ray cluster has {pods}"
-            fix = "add pods, or set placement_group_strategy SPREAD"
+            fix = f"{_MORE_PODS}, or set placement_group_strategy SPREAD"
             return _problem_of_too_few(message, fix)
     return None
 

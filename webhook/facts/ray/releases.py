@@ -166,7 +166,8 @@ def check_ray_releases(subject: Subject) -> Iterator[Problem]:
                 f"KubeRay {release_as_text(installed.release)} has {_UPGRADE} off, so KubeRay treats {_INCREMENTAL} as "
                 "no upgrade, and a changed rayClusterConfig never reaches a cluster"
             )
-            yield UPGRADE_GATE.problem(service.path("upgradeStrategy", "type"), message, f"turn the gate {_UPGRADE} on")
+            fix = "set NewCluster, or ask the administrator of KubeRay to turn the gate on"
+            yield UPGRADE_GATE.problem(service.path("upgradeStrategy", "type"), message, fix)
         elif service.upgrade_strategy.type == _INCREMENTAL:
             yield from _check_incremental_upgrade(service)
     yield from _check_fields(cluster, _OF_CLUSTER, installed)
@@ -185,23 +186,30 @@ def _check_deletion(job: RayJobSpec, installed: KubeRay) -> Iterator[Problem]:
             message += f"{release_as_text(installed.release)} drops the field"
             yield _problem_of_field(job.path(name), message, "set deletionStrategy")
         elif not installed.has_gate(_DELETION, _DELETION_IS_ON):
-            yield _problem_of_deletion_gate(job.path(name), f"`{name}`", installed, remains=last is None)
+            instead = "set spec.shutdownAfterJobFinishes instead"
+            yield _problem_of_deletion_gate(job.path(name), f"`{name}`", instead, installed, remains=last is None)
 
 
 def _check_suspended_groups(cluster: RayClusterSpec, installed: KubeRay) -> Iterator[Problem]:
     is_off = installed.release >= _SUSPENDS_GROUPS and not installed.has_gate(_DELETION, _DELETION_IS_ON)
     for group in cluster.worker_group_specs if is_off else ():
         if group.json.get("suspend") is True:
-            yield _problem_of_deletion_gate(group.path("suspend"), "a suspended group", installed)
+            instead = "remove suspend"
+            yield _problem_of_deletion_gate(group.path("suspend"), "a suspended group", instead, installed)
             return
 
 
-def _problem_of_deletion_gate(path: FieldPath, what: str, installed: KubeRay, *, remains: bool = True) -> Problem:
-    """Return the problem of a field that needs the gate. `remains`: whether later releases have the field too."""
+def _problem_of_deletion_gate(
+    path: FieldPath, what: str, instead: str, installed: KubeRay, *, remains: bool = True
+) -> Problem:
+    """Return the problem of a field that needs the gate. `instead` is what the user can do without the gate. `remains`:
+    whether later releases have the field too.
+    """
     release = release_as_text(installed.release)
     message = f"KubeRay {release} has {_DELETION} off, so KubeRay rejects {what} and creates no pods"
-    upgrade = ", or upgrade to 1.6" if remains and installed.release < _DELETION_IS_ON else ""
-    return DELETION_GATE.problem(path, message, f"turn the gate {_DELETION} on{upgrade}")
+    upgrade = " or to upgrade to 1.6" if remains and installed.release < _DELETION_IS_ON else ""
+    fix = f"{instead}, or ask the administrator of KubeRay to turn the gate on{upgrade}"
+    return DELETION_GATE.problem(path, message, fix)
 
 
 def _check_incremental_upgrade(service: RayServiceSpec) -> Iterator[Problem]:
@@ -255,7 +263,8 @@ def _check_fields(spec: Typed, fields: tuple[tuple[str, Release], ...], installe
                 f"`{name}` exists since KubeRay {release_as_text(release)}, so the CustomResourceDefinition of "
                 f"{release_as_text(installed.release)} drops the field"
             )
-            yield _problem_of_field(spec.path(*name.split(".")), message, f"upgrade KubeRay, or remove `{name}`")
+            fix = f"remove `{name}`, or ask the administrator to upgrade KubeRay"
+            yield _problem_of_field(spec.path(*name.split(".")), message, fix)
 
 
 def _problem_of_field(path: FieldPath, message: str, fix: str) -> Problem:
