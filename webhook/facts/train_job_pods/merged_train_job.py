@@ -182,7 +182,7 @@ def _apply_resources(
         if not node["resources"].get("claims"):  # Trainer keeps all claims, or drops all claims
             for claim in before.get("claims", []):
                 merged.lost_claims.append(claim.get("name", ""))
-                merged.problems.append(lost_claim_problem(claim.get("name", ""), per_node, runtime, release))
+                merged.problems.append(lost_claim_problem(claim.get("name", ""), per_node, release))
     if release >= KEEPS_CLAIMS:
         _add_claims(pods, [claim.json for claim in trainer.resource_claims_per_node])
 

@@ -142,10 +142,8 @@ def predict_processes(trainer: Trainer, policy: MLPolicy, resources: Resources, 
         case "flux":
             return _mpi_or_flux_processes("flux", explicit, policy.flux.num_proc_per_node, gpus, raises=False)
         case "xgboost":
-            reason = f"Trainer counts {counted(gpus, 'GPU')}" if gpus else "no GPU is counted"
-            return ProcessesPerNode(
-                per_node=str(gpus or 1), count=gpus or 1, reason=f"xgboost starts one worker per GPU; {reason}"
-            )
+            reason = f"xgboost starts one worker per GPU, and Trainer counts {counted(gpus, 'GPU') if gpus else 'none'}"
+            return ProcessesPerNode(per_node=str(gpus or 1), count=gpus or 1, reason=reason)
         case name:
             start = "jax starts one process per node" if name == "jax" else "the command is run once per node"
             return ProcessesPerNode(per_node="1", count=1, reason=f"{start}; numProcPerNode is not read")

@@ -141,17 +141,21 @@ def check_patched_env(overlay: JobOverlay) -> Iterator[Problem]:
 def ignored_resources_problem(asked: Resources, runtime: ReferencedRuntime, release: Release) -> Problem:
     """Return the problem of resourcesPerNode under a runtime without mlPolicy."""
     message = f"is ignored by Trainer {release_as_text(release)} because {runtime} has no mlPolicy"
-    return IGNORED_RESOURCES.problem(asked.at, message, "add an mlPolicy to the runtime")
+    return IGNORED_RESOURCES.problem(
+        asked.at, message, "use a runtime with an mlPolicy, or set spec.mlPolicy.numNodes in this runtime"
+    )
 
 
-def lost_claim_problem(claim: str, asked: Resources, runtime: ReferencedRuntime, release: Release) -> Problem:
+def lost_claim_problem(claim: str, asked: Resources, release: Release) -> Problem:
     """Report that resourcesPerNode drops a claim of the runtime (kubeflow/trainer#4027)."""
     message = (
         f"makes Trainer {release_as_text(release)} leave out claim `{claim}` from the resources of container "
         "`node`, so the "
         "container cannot use the devices of the claim"
     )
-    return LOST_CLAIM.problem(asked.at, message, f"remove resourcesPerNode, and set the resources in {runtime}")
+    return LOST_CLAIM.problem(
+        asked.at, message, "remove resourcesPerNode, and use a runtime with the claim and these resources"
+    )
 
 
 def check_lost_toleration(overlay: JobOverlay, before: ReplicatedJob) -> Iterator[Problem]:

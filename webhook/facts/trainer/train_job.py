@@ -275,9 +275,10 @@ def validate_runtime_exists(job: MergedTrainJob, subject: Subject) -> Iterator[P
         first, last = shipped[0], shipped[-1]
         installed_text = f"but Trainer {release_as_text(job.release)} is installed"
         if first > job.release:
-            ships, fix = f"ships with Trainer {release_as_text(first)}", "upgrade Trainer, or create the runtime first"
+            ships, upgrade = f"ships with Trainer {release_as_text(first)}", "to upgrade Trainer or "
         else:
-            ships, fix = f"ships last with Trainer {release_as_text(last)}", "create the runtime first"
+            ships, upgrade = f"ships last with Trainer {release_as_text(last)}", ""
+        fix = f"use a runtime of the installed release, or ask the administrator {upgrade}to create this runtime"
         yield RUNTIME_RELEASE.problem(
             "spec.runtimeRef.name", f"names {job.runtime}, which {ships}, {installed_text}", fix
         )

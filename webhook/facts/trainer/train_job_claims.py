@@ -296,8 +296,8 @@ def _check_claim_feature_gate(job: MergedTrainJob, places: list[FieldPath]) -> I
             "resource allocation, which is off"
         )
         fix = (
-            "declare claims in the pod template of the runtime, or ask the administrator to turn the gate on and set "
-            "dynamicResourceAllocation to true in ConfigMap `trainer`"
+            "remove this field, and use a runtime whose pod template declares the claims, or ask the administrator to "
+            "turn the gate on and to tell claimgate (dynamicResourceAllocation in ConfigMap `trainer`)"
         )
         yield CLAIM_FEATURE_GATE.problem(place, message, fix)
 
@@ -323,23 +323,25 @@ def check_claims_in_resources_per_node(job: MergedTrainJob) -> Iterator[Problem]
         fix += "spec.trainer.resourceClaimsPerNode"
         yield RESOURCES_CLAIMS.problem(resources.path("claims"), message, fix, shown=names)
     else:
-        fix = "declare the claim in the pod template of the runtime"
+        fix = "remove this field, and use a runtime whose pod template declares the claim"
         message = f"is ignored because Trainer {release_as_text(job.release)} copies only limits and requests"
         yield IGNORED_CLAIMS.problem(resources.path("claims"), message, fix, shown=names)
 
 
 def check_shared_claims(job: MergedTrainJob, claims: Sequence[NodeDeviceClaim]) -> Iterator[Problem]:
     """Yield the problem of one ResourceClaim that several nodes share."""
-    shared = [claim.reference for claim in claims if claim.kind == "ResourceClaim"]
+    shared = [claim for claim in claims if claim.kind == "ResourceClaim"]
     if job.number_of_nodes > 1 and shared:
-        listed = ", ".join(f"`{name}`" for name in shared)
+        listed = ", ".join(f"`{claim.reference}`" for claim in shared)
+        of_patches = {claim.name for claim in _claims_of_patches(job.object)}
+        where = "the runtime patch" if any(claim.name in of_patches for claim in shared) else str(job.runtime)
         message = (
             f"pods share ResourceClaim {listed}, which has its devices on one node of the cluster, so pods that do not "
             "fit there stay Pending"
         )
         fix = (
             "create a ResourceClaimTemplate, and name it in resourceClaimTemplateName instead of resourceClaimName in "
-            "the resourceClaims of the pods"
+            f"the resourceClaims of {where}"
         )
         yield SHARED_CLAIM.problem("spec.trainer.numNodes", message, fix, job.number_of_nodes)
 

@@ -78,7 +78,7 @@ def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
             f"is not counted in the PodGroup for {by} because Trainer {release_as_text(job.release)} counts only "
             f"the resources of {job.runtime}, so some pods may start before there is room for the other pods"
         )
-        fix = "use a runtime that requests these resources"
+        fix = "remove resourcesPerNode, and use a runtime that requests these resources"
         # the cluster may have room for all pods
         yield TRAIN_JOB_GANG_RESOURCES.problem("spec.trainer.resourcesPerNode", message, fix, is_conditional=True)
     pods = [replicated.parallelism for replicated in job.replicated_jobs]
@@ -114,15 +114,13 @@ def validate_priority_class(job: MergedTrainJob, subject: Subject) -> Iterator[P
             continue
         if priority["absent"]:
             message = (
-                f"leads to pods that are refused because replicated job `{priority['podSet']}` of {job.runtime} names "
-                f"PriorityClass `{priority['name']}`, which does not exist"
+                f"replicated job `{priority['podSet']}` of {job.runtime} names PriorityClass `{priority['name']}`, "
+                "which does not exist, so its pods are refused"
             )
             near = priority["nearest"]
             where = "in the runtime, " if priority["path"] == "spec.runtimeRef" else ""
-            if near:
-                fix = f"{where}write `{near}`, or create the class"
-            else:
-                fix = f"create the class, or {where}name another class"
+            name = f"write `{near}`" if near else "name another class"
+            fix = f"{where}{name}, or ask the administrator to create the class"
             yield PRIORITY_CLASS.problem(priority["path"], message, fix)
         else:
             yield PRIORITY_CLASS.problem(priority["path"], missing=_missing_priority_classes(result, priority["name"]))

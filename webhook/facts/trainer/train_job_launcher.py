@@ -172,8 +172,9 @@ def validate_launcher_as_node(job: MergedTrainJob) -> Iterator[Problem]:
     nodes = job.trainer.num_nodes
     for name in ("launcher", "node") if nodes is not None and nodes > 1 and is_launcher_node(job) else ():
         if find_by_name(job.replicated_jobs, name) is None:
-            message = f"must be 1 because {job.runtime} runs the launcher as a node and has no replicated job `{name}`"
-            yield LAUNCHER_AS_NODE.problem("spec.trainer.numNodes", message, "set 1, or use another runtime", nodes)
+            message = f"must be 1 because {job.runtime} sets runLauncherAsNode and has no replicated job `{name}`"
+            fix = "set 1, or use a runtime with the replicated jobs `launcher` and `node`"
+            yield LAUNCHER_AS_NODE.problem("spec.trainer.numNodes", message, fix, nodes)
 
 
 def is_launcher_node(job: MergedTrainJob) -> bool:

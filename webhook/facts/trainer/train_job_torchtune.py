@@ -87,7 +87,8 @@ def validate_torchtune(job: MergedTrainJob) -> Iterator[Problem]:
 def _validate_model(job: MergedTrainJob, model: str, nodes: int) -> Iterator[Problem]:
     models = _MODELS if job.release >= ADAPTERS else _FIRST_MODELS
     if model not in models:
-        message = f"names a runtime for a model that Trainer {release_as_text(job.release)} cannot tune with torchtune"
+        tunes = f"does not end with a model that Trainer {release_as_text(job.release)} can tune with torchtune"
+        message = f"{tunes}, and Trainer reads the model from this name"
         fix = f"use one of {', '.join(map(_runtime_name_of_model, models))}"
         yield TUNE_MODEL.problem(_NAME, message, fix, job.runtime.name)
     if nodes > 1 and model != _MANY_NODES:
@@ -108,7 +109,11 @@ def _validate_quantized(model: str, explicit: JSON, job: MergedTrainJob) -> Iter
             f"each node has {counted(gpus, 'GPU')}, from this field or the runtime, but quantized adapters (QLoRA) "
             f"of `{job.runtime.name}` train on one device"
         )
-        fix = "request one GPU in limits, or set spec.trainer.numProcPerNode to 1"
+        fix = (
+            "request one GPU in limits"
+            if gpus
+            else "request one GPU in limits, or set spec.trainer.numProcPerNode to 1"
+        )
         yield TUNE_DEVICES.problem("spec.trainer.resourcesPerNode", message, fix)
 
 
