@@ -12,6 +12,7 @@ over 1024 are refused, because Go calculates with such numbers for minutes.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import total_ordering
 from typing import Final, Literal, TypeAlias
@@ -35,6 +36,8 @@ _DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.item
 _BINARY_SUFFIX: Final = {exponent: suffix for suffix, exponent in _BINARY.items()}
 
 _WRITTEN: Final = re.compile(r"([0-9]++(?:\.[0-9]++)?) *+([A-Za-z]*+)", re.ASCII)
+_OF_BYTES: Final = ("memory", "storage", "hugepages", "sizelimit")
+"""Words in the names of fields and resources whose amounts are bytes, in lower case."""
 _UNITS: Final = {
     f"{unit}{end}".lower(): unit for unit in (*"kMGTP", "Ki", "Mi", "Gi", "Ti", "Pi") for end in ("", "b", "bytes")
 }
@@ -207,6 +210,12 @@ def nearest_quantity(text: str) -> str:
     unit = parts[2] if parts[2] in _DECIMAL or parts[2] in _BINARY else _UNITS.get(parts[2].lower(), "")
     is_known = parts[2] == "" or unit != ""
     return f"{parts[1]}{unit}" if is_known else ""
+
+
+def example_quantities(at: Iterable[object]) -> str:
+    """Return examples of quantities for the field at a path: numbers of bytes for memory and storage."""
+    text = " ".join(map(str, at)).lower()
+    return "500Mi or 4Gi" if any(word in text for word in _OF_BYTES) else "1, 500m or 4Gi"
 
 
 def read_count(value: object) -> int | None:

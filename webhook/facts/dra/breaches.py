@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, path_as_text
+from webhook.apimachinery.quantity import example_quantities
 from webhook.facts.dra.requests import FLAT_VERSIONS, CheckedSelector, DeviceRequestOfClaim
 from webhook.facts.dra.types import (
     ClaimSpec,
@@ -194,6 +195,8 @@ def _fix_with_nearest(breach: Breach, otherwise: str = "") -> str:
 
 def _words_for_wrong_type(breach: Breach) -> BreachWords:
     kind, _, examples = breach.expected.partition(" such as ")
+    if breach.what == "notQuantity":
+        examples = example_quantities(breach.at)
     fix = f"write a value such as {examples}" if examples else f"write {kind}"
     if kind == "an object" and breach.given and isinstance(breach.given, list):
         fix = "write the settings without the list"
@@ -282,16 +285,16 @@ _WORDS: Final[Mapping[str, Callable[[Breach], BreachWords]]] = {
 
 def describe_refusal(selector: CheckedSelector) -> tuple[str, str]:
     """Return the message and the fix for a selector that the API server always rejects."""
-    return f"{_first_line(selector.errors.problem)}, so no device is ever selected", "correct the expression"
+    return f"{_first_line(selector.errors.problem)}, so the API server refuses the object", "correct the expression"
 
 
-def describe_feature_gate(selector: CheckedSelector) -> tuple[str, str]:
+def describe_feature_gate() -> tuple[str, str]:
     """Return the message and the fix for a selector that the API server rejects without a feature gate."""
     message = (
-        "needs the feature gate DRAListTypeAttributes, which is off by default (claimgate cannot see the gate); "
-        f'without the gate, the API server refuses the expression: it "{_first_line(selector.errors.gated)}"'
+        "uses an attribute as a list, which needs the feature gate DRAListTypeAttributes (off by default), so the API "
+        "server may refuse the expression"
     )
-    return message, "correct the expression, or ask the administrator of the cluster to turn the gate on"
+    return message, "compare the attribute with one value, or ask the administrator of the cluster to turn the gate on"
 
 
 def _first_line(text: str) -> str:

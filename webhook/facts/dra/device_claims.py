@@ -342,7 +342,7 @@ def consequence_of_unused_claim(claim: ResolvedClaim) -> str:
     if claim.absence.is_absent or claim.absence.is_promised or not claim.kind or not claim.reference:
         return ""
     source = f"{claim.kind} `{claim.reference}`"
-    return f", so the GPUs of the claim, if any, stay idle ({source} was not found)"
+    return f", so any GPUs of the claim stay idle ({source} was not found)"
 
 
 def _check_shared_claim(claim: ResolvedClaim, pods: int) -> Iterator[Problem]:

@@ -246,8 +246,8 @@ def _check_feature_gate(parameters: NvidiaParameters, gates: frozenset[str]) -> 
         if gate and gate not in gates:
             message = f"needs the driver's feature gate {gate}, which is off by default"
             fix = (
-                "ask the administrator to turn the gate on and name it in featureGates of ConfigMap "
-                "nvidia-device-configs"
+                "ask the administrator to turn the gate on and to tell claimgate (featureGates in ConfigMap "
+                "nvidia-device-configs)"
             )
             path = parameters.path(*place.split("."))
             yield FEATURE_GATE.problem(path, message, fix, chosen[place], for_administrators=True)
@@ -301,11 +301,11 @@ def _check_requests_of_configuration(
             continue
         at = config.path("requests", index)
         if request.choices and not sub:
-            yield _alternatives_problem(at, name, request)
+            yield _alternatives_problem(at, name, request, device_class)
         if main not in alternatives:
             alternatives[main] = _alternatives_by_name(request, config)
         for choice in alternatives[main].get(sub, ()) if request.choices else [request]:
-            yield from _check_request_of_other_class(at, choice, device_class)
+            yield from _check_request_of_other_class(at, choice, config.opaque, asked)
 
 
 def _alternatives_by_name(
@@ -318,17 +318,29 @@ def _alternatives_by_name(
     return {name: Items(choices, config.reading.deadline) for name, choices in named.items()}
 
 
-def _alternatives_problem(at: FieldPath, name: str, request: DeviceRequestOfClaim) -> Problem:
+def _alternatives_problem(at: FieldPath, name: str, request: DeviceRequestOfClaim, device_class: str) -> Problem:
     message = f"names request `{shown(name)}`, so the driver does not configure the alternatives of this request"
+    fitting = [choice.name for choice in request.choices if choice.device_class == device_class]
     fix = f"name each alternative, such as {name}/{request.choices[0].name}"
+    if fitting and len(fitting) < len(request.choices):
+        fix = f"name each alternative of DeviceClass {device_class}, such as {name}/{fitting[0]}"
     return ALTERNATIVES.problem(at, message, fix)
 
 
-def _check_request_of_other_class(at: FieldPath, request: DeviceRequestOfClaim, device_class: str) -> Iterator[Problem]:
-    classes = {kind["class"] for kind in _nvidia_table()["kinds"].values()}
-    if device_class and request.device_class in classes - {device_class}:
+def _check_request_of_other_class(
+    at: FieldPath, request: DeviceRequestOfClaim, opaque: OpaqueConfiguration, asked: Mapping[str, DeviceRequestOfClaim]
+) -> Iterator[Problem]:
+    table = _nvidia_table()
+    kinds = {described["class"]: kind for kind, described in table["kinds"].items()}
+    device_class = table["kinds"].get(opaque.nvidia.kind, {}).get("class", "")
+    if device_class and request.device_class in kinds.keys() - {device_class}:
         message = (
             f"names a request of DeviceClass `{request.device_class}`, but the configuration is only for DeviceClass "
             f"`{device_class}`"
         )
-        yield OTHER_DEVICE.problem(at, message, f"name a request of DeviceClass {device_class}")
+        choices = [choice for each in asked.values() for choice in each.self_and_alternatives]
+        has_request = any(choice.device_class == device_class for choice in choices)
+        kind, fix = kinds[request.device_class], f"name a request of DeviceClass {device_class}"
+        if not has_request and kind in table["drivers"][opaque.driver]:
+            fix = f"write kind {kind}"
+        yield OTHER_DEVICE.problem(at, message, fix)

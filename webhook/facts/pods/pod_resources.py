@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.names import qualified_name_errors, qualified_name_fault
 from webhook.apimachinery.paths import FieldPath
-from webhook.apimachinery.quantity import nearest_quantity
+from webhook.apimachinery.quantity import example_quantities, nearest_quantity
 from webhook.deadline import Deadline
 from webhook.facts.pods import amounts
 from webhook.facts.pods.amounts import HUGE, STANDARD, ResourceName
@@ -359,7 +359,7 @@ def validate_resource_quantity_value(name: ResourceName, text: str) -> BrokenRul
     if amount is None:
         if name.is_extended:
             return BrokenRule(QUANTITY, "must be a whole number because it counts devices", "write a number such as 1")
-        fix = did_you_mean(nearest_quantity(text), "write a number such as 1, 500m or 4Gi")
+        fix = did_you_mean(nearest_quantity(text), f"write a number such as {example_quantities((name.text,))}")
         return BrokenRule(QUANTITY, "must be a quantity", fix)
     if amount.sign() < 0:
         return BrokenRule(NOT_NEGATIVE, "must not be negative", "set 0 or more")

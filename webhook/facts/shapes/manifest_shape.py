@@ -18,7 +18,7 @@ from msgspec import structs
 
 from webhook.apimachinery.attributes import CRD, POD, GroupVersionKind
 from webhook.apimachinery.paths import FieldPath, get, parse_path, path_as_text
-from webhook.apimachinery.quantity import nearest_quantity
+from webhook.apimachinery.quantity import example_quantities, nearest_quantity
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.shapes.object_shape import POD_KIND, problems_of_wrong_types
 from webhook.facts.subject import Subject
@@ -201,7 +201,7 @@ def _problems_of_reading(reader: StrictReader, subject: Subject, declared: Type,
     for unknown in (*fields.of(reading.fields), *fields):
         yield from _problems_of_fields(unknown, subject, schema)
     for at, value in fields.of(reading.quantities):
-        fix = did_you_mean(nearest_quantity(value), "write a number such as 1, 500m or 4Gi")
+        fix = did_you_mean(nearest_quantity(value), f"write a number such as {example_quantities(at)}")
         yield QUANTITY.problem(at, "must be a quantity", fix, value)
 
 
