@@ -270,8 +270,8 @@ def _check_immutable_fields(old: Job, job: Job) -> Iterator[Problem]:
     path = next(paths_of_changed_fields(before, after, job.spec, Job.gvk), None)
     if path is not None:
         message = (
-            "cannot change because a Job keeps everything but minAvailable, priorityClassName, and replicas and "
-            "minAvailable of its tasks"
+            "cannot change because in a Job only minAvailable, priorityClassName, and minAvailable and replicas of "
+            "tasks may change"
         )
         yield IMMUTABLE.problem(path, message, "restore the old value, or create a new Job")
 

@@ -169,8 +169,9 @@ def _check_ranks_and_slots(command: ContainerCommand, setup: PluginSetup) -> Ite
         have = f"{counted(task.replicas, 'slot')}, one for each pod of task `{task.name}`"
         ranks = launch.ranks or 0
         message = f"mpirun asks for {counted(ranks, 'rank')}, but Open MPI has only {have}, so mpirun fails"
-        slots = counted(-(-ranks // task.replicas), "slot")
-        fix = f"set -np to {task.replicas}, set replicas of the task to {ranks}, or give each host {slots}"
+        slots = -(-ranks // task.replicas)
+        give = f"give each host {counted(slots, 'slot')} (add `| sed 's/$/:{slots}/'` after cat)"
+        fix = f"set -np to {task.replicas}, set replicas of the task to {ranks}, or {give}"
         yield RANKS_AND_SLOTS.problem(command.path, message, fix)
 
 
@@ -220,5 +221,5 @@ def _check_ray_container_name(task: Task, name: str, role: str) -> Iterator[Prob
 def _check_command_replaced_by_ray(container: Container) -> Iterator[Problem]:
     if container.command and not container.runs(_RAY_START):
         message = "is never run because the plugin ray replaces the command with `ray start`"
-        fix = "start the program with a Ray job, or in another container"
+        fix = "remove command, and start the program with `ray job submit` or in another container"
         yield RAY_COMMAND.problem(container.path("command"), message, fix)

@@ -117,7 +117,8 @@ def _check_policy_list(policies: Items[LifecyclePolicy], at: FieldPath) -> Itera
 def _validate_events(policy: LifecyclePolicy, seen: set[str]) -> Problem | None:
     """Return the problem of the events of a policy; `seen` are the events of earlier policies."""
     if policy.distinct_events and policy.exit_code is not None:
-        message, fix = "must not be set together with an event", "split the policy into two"
+        message = "must not be set together with an event"
+        fix = "remove the event to act only on this exit code, or remove exitCode to act on every such event"
         return EVENT_AND_EXIT_CODE.problem(policy.path("exitCode"), message, fix, policy.exit_code)
     for event in policy.distinct_events:
         if is_placeholder(event):
@@ -152,7 +153,9 @@ def _event_twice_problem(policy: LifecyclePolicy, event: str, seen: set[str]) ->
     if event not in seen:
         return None
     message = "is also the event of an earlier policy"
-    return EVENT_TWICE.problem(_path_of_event(policy, event), message, "join the two policies", event)
+    return EVENT_TWICE.problem(
+        _path_of_event(policy, event), message, f"remove `{event}` from one of the two policies", event
+    )
 
 
 def _validate_exit_code(policy: LifecyclePolicy, seen: set[int]) -> Problem | None:
@@ -161,7 +164,8 @@ def _validate_exit_code(policy: LifecyclePolicy, seen: set[int]) -> Problem | No
     if code is None:
         return None if policy.distinct_events else _event_or_exit_code_problem(policy)
     if code == 0:
-        return EXIT_CODE.problem(path, "must not be 0 because 0 means success", "use 1 to 255", code)
+        message = "means success, but a policy may name only the exit code of a failure"
+        return EXIT_CODE.problem(path, message, "use 1 to 255, or replace exitCode with event TaskCompleted", code)
     if code in seen:
         message = "is also the exit code of an earlier policy"
         return EXIT_CODE_TWICE.problem(path, message, "remove one of the two", code)

@@ -148,7 +148,7 @@ _KUBERNETES_SCHEDULER: Final = "default-scheduler"
 _ENDING: Final = frozenset(("CompleteJob", "TerminateJob", "AbortJob"))
 _EVENTS_OF_ENDED_PODS: Final = frozenset(("TaskCompleted", "TaskFailed", "PodFailed"))
 """Events that occur only when pods end."""
-_FIX: Final = "set OnFailure or Never"
+_FIX: Final = "set OnFailure to restart only containers that fail, or Never to restart no container"
 _LONGEST_LABEL: Final = 63
 
 
@@ -188,7 +188,8 @@ def warn_of_missing_priority_class(job: Job, subject: Subject) -> Iterator[Probl
         yield VOLCANO_JOB_PRIORITY_CLASS.problem(path, missing=view.missing_objects_by_field()[""])
         return
     message = "names a PriorityClass that does not exist, so Kubernetes refuses every pod"
-    yield VOLCANO_JOB_PRIORITY_CLASS.problem(path, message, "create the class, or correct the name", name)
+    fix = "correct the name, or ask the administrator to create the class"
+    yield VOLCANO_JOB_PRIORITY_CLASS.problem(path, message, fix, name)
 
 
 def warn_of_endless_restarts(job: Job, subject: Subject) -> Iterator[Problem]:
@@ -262,7 +263,8 @@ def _check_closed_queue_ancestor(job: Job, subject: Subject) -> Iterator[Problem
             f"is below queue `{closed.name}`, which is in state {closed.state}, but Volcano runs the job because it "
             f"looks only at the state of `{name}`"
         )
-        fix = f"close queue `{name}` too ({vcctl_command_for_queue('close', name)}) if its jobs must not run"
+        close = f"ask the administrator to close queue `{name}` too ({vcctl_command_for_queue('close', name)})"
+        fix = f"name another queue, or {close}"
         yield QUEUE_ANCESTOR.problem(job.spec.path("queue"), message, fix, name)
 
 

@@ -248,7 +248,9 @@ def _check_volume_source(volume: JobVolume) -> Iterator[Problem]:
     name = volume.volume_claim_name
     if not volume.volume_claim and not name:
         message = "has neither volumeClaimName nor volumeClaim, so there is nothing to mount"
-        yield VOLUME_SOURCE.problem(volume.at, message, "set one of them")
+        yield VOLUME_SOURCE.problem(
+            volume.at, message, "set volumeClaimName to use an existing claim, or volumeClaim to create a claim"
+        )
     elif volume.volume_claim and name:
         message = "must not be set together with volumeClaim, which creates another claim"
         yield VOLUME_SOURCE.problem(volume.path("volumeClaimName"), message, "remove one of the two", name)
@@ -287,7 +289,7 @@ def _check_volume_claim(claim: VolumeClaimSpec) -> Iterator[Problem]:
 def _check_claim_twice(volume: JobVolume) -> Iterator[Problem]:
     name = volume.volume_claim_name
     if name and not is_placeholder(name):
-        message = "is mounted only at the first of its paths because Volcano ignores the other paths"
+        message = "is also the claim of an earlier volume, but Volcano mounts a claim only at its first mountPath"
         fix = "remove this entry, and mount the claim in the pod templates"
         yield CLAIM_TWICE.problem(volume.path("volumeClaimName"), message, fix, name)
 
@@ -325,5 +327,5 @@ def _validate_whole_cpus(task: Task) -> Iterator[Problem]:
             "whole CPUs"
         )
         shown = "" if written == "0" else f"`{written}`"
-        fix = "request a whole number of CPUs, such as 1"
+        fix = f"request a whole number of CPUs, such as {max(1, cpus.value())}"
         yield WHOLE_CPUS.problem(resources.path(side, "cpu"), message, fix, shown=shown)

@@ -217,7 +217,10 @@ def _check_queue_exists(name: str, path: FieldPath | str, subject: Subject, rule
     if not queues.is_whole:
         yield rules.exists.problem(path, missing=queues.as_missing_object(name))
         return
-    fix = did_you_mean(subject.cluster_view().nearest(name, queues.all), "create the queue, or correct the name")
+    fix = did_you_mean(
+        subject.cluster_view().nearest(name, queues.all),
+        "correct the name, or ask the administrator to create the queue",
+    )
     yield rules.exists.problem(path, "is a queue that does not exist", fix, name)
 
 
@@ -246,8 +249,8 @@ def _check_queue_leaf(name: str, path: FieldPath | str, queues: QueueTree, rules
     children = queues.children.get(name, ())
     below = "the root queue" if name == ROOT else f"a queue with {_children_as_text(children, queues)}"
     message = (
-        f"is {below}, and with enableHierarchy in the plugin capacity, Volcano places pods only of queues without "
-        "children, and then schedules no job at all"
+        f"is {below}, and with enableHierarchy in the plugin capacity, one gang in such a queue stops the scheduler "
+        "for all jobs"
     )
     is_named = bool(children)
     if rules.is_of_jobs:

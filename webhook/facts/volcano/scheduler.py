@@ -373,7 +373,8 @@ def _check_plugins_conflict(conf: SchedulerConfiguration, at: FieldPath) -> Iter
 def _check_proportion_with_capacity(plugins: set[str], at: FieldPath) -> Iterator[Problem]:
     if {"proportion", "capacity"} <= plugins:
         message = "has both proportion and capacity, which divide the cluster among the queues in different ways"
-        yield PLUGINS_TOGETHER.problem(at, message, "keep one of them")
+        fix = "keep proportion if the queues have only a weight, or capacity if they have `deserved`"
+        yield PLUGINS_TOGETHER.problem(at, message, fix)
 
 
 _EFFECTS_OF_PLUGINS: Final = {
