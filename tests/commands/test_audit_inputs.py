@@ -587,8 +587,8 @@ def test_budgets_and_autoscalers_are_compared_with_servers_in_other_files(tmp_pa
     rows = map(json.loads, capsys.readouterr().out.splitlines())
     assert {each["message"] for each in rows if each.get("rule", "").startswith("update/")} == {
         (
-            "spec: this PodDisruptionBudget allows no eviction of StatefulSet chat (1 pod): allow one unavailable pod, "
-            "or run more replicas"
+            "spec.minAvailable: `1` allows no eviction of StatefulSet `chat` (1 pod): replace minAvailable with "
+            "maxUnavailable: 1, or run at least 2 replicas"
         ),
         "spec.maxReplicaCount: is 10, but the nodes have devices for 2 of these pods: set maxReplicaCount 2, or add nodes",
     }

@@ -339,9 +339,19 @@ def check_budget(subject: Subject) -> Iterator[Problem]:
             and needs_of_pod(template.spec, view).devices
         ):
             pods = counted(replicas, "pod")
-            message = f"this PodDisruptionBudget allows no eviction of {kind.kind} {each.name} ({pods})"
-            fix = "allow one unavailable pod, or run more replicas"
-            yield BUDGET.problem(spec.at, message, fix)
+            message = f"allows no eviction of {kind.kind} `{each.name}` ({pods})"
+            yield _problem_of_budget(spec, replicas, message)
+
+
+def _problem_of_budget(spec: PodDisruptionBudgetSpec, replicas: int, message: str) -> Problem:
+    """Return the problem of a budget at the field that forbids the evictions."""
+    field, written, fix = "maxUnavailable", spec.max_unavailable, "set 1"
+    if written is None:
+        field, written, fix = "minAvailable", spec.min_available, "replace minAvailable with maxUnavailable: 1"
+    larger = range(replicas + 1, replicas + _HUNDRED + 1)
+    enough = next((count for count in larger if not _allows_no_eviction(spec, count)), None)
+    also = "" if enough is None else f", or run at least {enough} replicas"
+    return BUDGET.problem(spec.path(field), message, f"{fix}{also}", written)
 
 
 def _scaled_objects(view: ClusterView) -> Iterator[tuple[GroupVersionKind, Deployment]]:

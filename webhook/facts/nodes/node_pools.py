@@ -111,6 +111,8 @@ _COUNTS_NODES: Final[Release] = (1, 11)
 _CONTROLLER: Final = "karpenter/controller"
 _IF_COUNTED: Final = "from Karpenter 1.11 on, "
 _MOST_NAMED: Final = 3
+_RAISE: Final = "ask the administrator to raise `limits` of the NodePool"
+_LARGER: Final = "ask the administrator to allow a larger instance type in the requirements of the NodePool"
 
 
 def known_node_pools(view: ClusterView) -> Items[NodePool] | None:
@@ -214,7 +216,8 @@ def _excluded_by_class(pool: NodePool, view: ClusterView) -> Problem | None:
         return None
     name = f"{reference.kind} {reference.name}"
     reason = f"NodePool {pool.name} names {name}, which does not exist (Karpenter ignores the NodePool)"
-    return CLASS.problem("", reason, f"create {name}, or correct spec.template.spec.nodeClassRef of the NodePool")
+    fix = f"ask the administrator to create {name}, or to correct spec.template.spec.nodeClassRef of the NodePool"
+    return CLASS.problem("", reason, fix)
 
 
 def _excluded_by_replicas(pool: NodePool, view: ClusterView) -> Problem | None:
@@ -229,7 +232,8 @@ def _excluded_by_replicas(pool: NodePool, view: ClusterView) -> Problem | None:
     if own < wanted:
         return None
     nodes = f"a fixed number of nodes, which is {wanted}"
-    return _limits_problem("", f"NodePool {pool.name} has {nodes}", "raise spec.replicas of the NodePool")
+    fix = "ask the administrator to raise spec.replicas of the NodePool"
+    return _limits_problem("", f"NodePool {pool.name} has {nodes}", fix)
 
 
 def _excluded_by_labels(needs: PodNeeds, pool: NodePool) -> Problem | None:
@@ -255,12 +259,13 @@ def _excluded_by_requirement(wanted: Requirement, pool: NodePool) -> Problem | N
         if wanted.operator in ("NotIn", "DoesNotExist") or _may_be_undefined(wanted.key, pool):
             return None
         reason = f"NodePool {pool.name} does not define {shown}"
-        return LABELS.problem("", reason, f"add {shown} to spec.template.metadata.labels of a NodePool")
+        add = f"ask the administrator to add {shown} to spec.template.metadata.labels of a NodePool"
+        return LABELS.problem("", reason, f"remove this requirement, or {add}")
     if _overlaps(wanted, label, defined):
         return None
     if wanted.operator == "DoesNotExist":
         shown = f"no {shown}"
-    change = "change the requirements of the NodePool"
+    change = "ask the administrator to change the requirements of the NodePool"
     if label is None and any(each.operator != "In" for each in defined):
         allowed = " and ".join(f"`{read_requirement(each).in_words}`" for each in defined)
         reason = f"NodePool {pool.name} requires {allowed}, but the pod requires {shown}"
@@ -310,7 +315,7 @@ def _excluded_by_limits(needs: PodNeeds, pool: NodePool, view: ClusterView) -> P
     no_nodes, counts = None, _counts_nodes(pool, view)
     if parse_amount_in_kueue_units(_NODES, limits.get(_NODES)) == 0 and counts is not False:
         reason = f"{'' if counts else _IF_COUNTED}the limits of NodePool {pool.name} allow 0 nodes"
-        no_nodes = _limits_problem("", reason, "raise `limits` of the NodePool", is_conditional=not counts)
+        no_nodes = _limits_problem("", reason, _RAISE, is_conditional=not counts)
         if counts:
             return no_nodes
     wanted = {**needs.devices, **needs.ordinary}
@@ -319,7 +324,7 @@ def _excluded_by_limits(needs: PodNeeds, pool: NodePool, view: ClusterView) -> P
         if most is not None and amount > most:
             shown, limit = (format_amount_in_kueue_units(name, each) for each in (amount, most))
             reason = f"the limits of NodePool {pool.name} allow {limit} `{name}` in all, but one pod requests {shown}"
-            return _limits_problem("", reason, f"raise `limits` of the NodePool, or request less `{name}`")
+            return _limits_problem("", reason, f"{_RAISE}, or request less `{name}`")
     for bound in bounds_of_requirements(requirements_of_pool(pool)) if is_of_aws(pool) else ():
         for name in bound.names if bound.is_least else ():
             most = parse_amount_in_kueue_units(name, limits.get(name))
@@ -329,7 +334,7 @@ def _excluded_by_limits(needs: PodNeeds, pool: NodePool, view: ClusterView) -> P
                     f"each node that NodePool {pool.name} allows has at least {least} `{name}`, but its limits allow "
                     f"{limit} in all"
                 )
-                return _limits_problem("", reason, "raise `limits` of the NodePool, or allow smaller instance types")
+                return _limits_problem("", reason, f"{_RAISE}, or to allow smaller instance types")
     return no_nodes
 
 
@@ -355,7 +360,7 @@ def _excluded_by_bounds(needs: PodNeeds, pool: NodePool, of_pod: Sequence[Requir
                     most, amount = (format_amount_in_kueue_units(name, each) for each in (bound.amount, wanted[name]))
                     reason = f"{who} only nodes with at most {most} `{name}` by `{bound.requirement.as_text}`"
                     reason += f", but the pod requests {amount}"
-                    fix = "allow a larger instance type in the requirements of the NodePool"
+                    fix = f"request at most {most}, or {_LARGER}"
                     if requirements is of_pod:
                         fix = "select nodes with more of this resource, or request less"
                     return _types_problem(reason, fix)
@@ -386,7 +391,7 @@ def _excluded_by_known_types(needs: PodNeeds, pool: NodePool, of_pod: Sequence[R
     if any(each.key == INSTANCE_TYPE for each in of_pod):
         reason = f"the pod selects the instance types {names}{more}{most}, but requests {amounts}"
         return _types_problem(reason, "select a larger instance type, or request less")
-    return _types_problem(reason, "allow a larger instance type in the requirements of the NodePool")
+    return _types_problem(reason, f"request less, or {_LARGER}")
 
 
 def _problem_of_whole_nodes(offer: NodeOffer, pool: NodePool) -> Problem:
@@ -395,7 +400,7 @@ def _problem_of_whole_nodes(offer: NodeOffer, pool: NodePool) -> Problem:
     name, most = next((name, most) for name, most in bounds if most is not None and offer.amounts.get(name, 0) > most)
     has, limit = (format_amount_in_kueue_units(name, each) for each in (offer.amounts[name], most))
     reason = f"a node {offer.name} of NodePool {pool.name} has {has} `{name}`, but its limits allow {limit} in all"
-    return _limits_problem("", reason, "raise `limits` of the NodePool, or allow smaller instance types")
+    return _limits_problem("", reason, f"{_RAISE}, or to allow smaller instance types")
 
 
 def _is_within_limits(offer: NodeOffer, pool: NodePool) -> bool:
@@ -443,7 +448,7 @@ def _problems_of_limits(pods: Sequence[PodsAndNodes], pools: Sequence[NodePool])
         message = f"the limits of {which} allow {limit} `{name}`{also}, but the {count} pods request {shown}"
         fits = most // _amount(pods[0].needs, name) if len(pods) == 1 else 0
         fewer = f", or run {counted(fits, 'pod')}" if fits else ", or request less"
-        yield _limits_problem(at, f"{message}, so some pods wait for ever", f"raise `limits` of the NodePool{fewer}")
+        yield _limits_problem(at, f"{message}, so some pods wait for ever", f"{_RAISE}{fewer}")
         return
     if len(pods) == 1 and pods[0].needs.devices:
         yield from _problems_of_nodes(pods[0], pools, (which, also), own.values())
@@ -469,7 +474,7 @@ def _problems_of_nodes(
         since = _IF_COUNTED if is_conditional else ""
         message = f"{since}the limits of {which} allow {nodes}{also}, which hold {most} of the "
         message += f"{each.pods.pod_count} pods, so some pods wait for ever"
-        fix, path = "raise `limits` of the NodePool, or run fewer pods", path_as_text(each.pods.podset.path)
+        fix, path = f"{_RAISE}, or run fewer pods", path_as_text(each.pods.podset.path)
         yield _limits_problem(path, message, fix, is_conditional=is_conditional)
 
 
