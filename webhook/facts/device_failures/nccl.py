@@ -170,6 +170,6 @@ def _check_nccl_socket_ifname(pods: DevicePods, container: Container) -> Iterato
             "is not set although the pod uses the network of its node, so NCCL may choose an interface that other "
             "nodes cannot reach"
         )
-        fix = f"set {_INTERFACE}, for example to eth0"
+        fix = f"set {_INTERFACE} to the interface that connects the nodes, for example eth0"
         path = pods.locate(container.path("env"))
         yield NCCL_SOCKET_IFNAME.problem(path, message, fix, shown=_INTERFACE, is_conditional=True)

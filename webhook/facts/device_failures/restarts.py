@@ -65,7 +65,7 @@ RAY_JOB_RETRIES: Final = DEVICE_FAILURES.rule(
 )
 RAY_START: Final = DEVICE_FAILURES.rule(
     "device-failures/ray-start",
-    title="The container ends as soon as its node of Ray runs",
+    title="The container runs `ray start` without --block, so the container ends at once",
     why=(
         "Without --block, `ray start` starts the node in the background and ends. The container ends with it, and the "
         "kubelet starts the container again and again."
@@ -268,7 +268,13 @@ def validate_fail_index(job: JobSpec) -> Iterator[Problem]:
     for rule in job.pod_failure_policy.rules:
         if rule.action == "FailIndex" and job.backoff_limit_per_index is None:
             message = "needs backoffLimitPerIndex, without which the API server refuses the Job"
-            fix = "set backoffLimitPerIndex, or use FailJob"
+            is_indexed = job.completion_mode == "Indexed"
+            limit = (
+                "backoffLimitPerIndex"
+                if is_indexed
+                else "backoffLimitPerIndex, completions and completionMode: Indexed"
+            )
+            fix = f"set {limit}, or use FailJob to end the whole Job"
             yield FAIL_INDEX.problem(rule.path("action"), message, fix, "FailIndex")
 
 

@@ -53,7 +53,7 @@ NAME_FORMAT: Final = DEVICE_CLASSES.rule(
 )
 UNSUPPORTED_VALUE: Final = DEVICE_CLASSES.rule(
     "device-classes/unsupported-value",
-    title="The value is not supported",
+    title="A field has a value that the API server does not accept",
     why="The API server refuses a value that it does not know.",
 )
 TOO_LARGE: Final = DEVICE_CLASSES.rule(

@@ -182,6 +182,13 @@ def consumed_capacity(capacity: DeviceCapacity, requested: int | None) -> int | 
     return None if most is not None and value > most else value
 
 
+def limits_of_capacity(capacity: DeviceCapacity) -> Iterator[JSON]:
+    """Yield the amounts of a capacity above which its request policy allows no request."""
+    yield from capacity.request_policy.valid_values
+    if (most := capacity.request_policy.valid_range.max) is not None:
+        yield most
+
+
 def rounded_up_units(amount: JSON) -> int | None:
     """Return a quantity in whole units, rounded up; None for a quantity that is invalid or not set."""
     read = quantity.read_quantity_or_none(amount)

@@ -563,7 +563,8 @@ def _no_device_problem(selection: SelectedDevices, devices: int, view: ClusterVi
 
 def _too_few_devices_problem(selection: SelectedDevices) -> Problem:
     wanted, count, left = selection.wanted or 0, selection.count or 0, selection.allocatable
-    supply_text, fix = f"all nodes of the cluster together have {count} matching devices now", "ask for fewer devices"
+    supply_text = f"all nodes of the cluster together have {count} matching devices now"
+    fix = f"request at most {left.most or count}"
     if wanted <= count:
         devices_text = f"the {counted(count, 'matching device')} that the cluster has now"
         amount_text = f"more than {left.most} of" if left.most else "any of" if count > 1 else ""
@@ -587,9 +588,10 @@ def _reasons_in_brackets(left: AllocatableDevices) -> str:
 
 
 def _fix_for_few_devices(left: AllocatableDevices) -> str:
+    fewer = f"at most {left.most}" if left.most else "fewer devices"
     if left.tainted:
         return "wait until the taint is removed, or tolerate the taint"
-    return "request less of each device" if left.small and not left.most else "request fewer devices"
+    return "request less of each device" if left.small and not left.most else f"request {fewer}"
 
 
 def _failing_selector_problem(selection: SelectedDevices) -> Problem:

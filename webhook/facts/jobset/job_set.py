@@ -196,7 +196,8 @@ def _check_selector(job: ReplicatedJob) -> Iterator[Problem]:
     spec = job.template.spec
     if spec.has("selector") or spec.has("manualSelector"):
         for each in mistakes_in_job_spec(SelectingSpec.of(spec.json, spec.at, spec.reading), ""):
-            yield JOB_SELECTOR.problem(each.at, each.message, each.fix, each.value)
+            fix = "remove the selector" if each.at == spec.path("selector") and spec.has("selector") else each.fix
+            yield JOB_SELECTOR.problem(each.at, each.message, fix, each.value)
 
 
 def _check_indexed_pods(job: ReplicatedJob, *, are_pod_numbers_final: bool) -> Iterator[Problem]:
@@ -290,12 +291,12 @@ def validate_targets_exist(targets: Items[str], job_set: JobSetSpec, at: FieldPa
             yield TARGET_EXISTS.problem((*at, index), message, fix_for_unknown_job(job_set), target)
 
 
-def validate_replica_limit_for_restarts(job_set: JobSetSpec, action: str) -> Iterator[Problem]:
+def validate_replica_limit_for_restarts(job_set: JobSetSpec, action: str, instead: str) -> Iterator[Problem]:
     """Limit the replicas of replicated jobs with Jobs that restart separately."""
     for job in job_set.replicated_jobs:
         if job.replicas > _MOST_RESTARTED:
             message = f"must not be above {_MOST_RESTARTED} because {action} counts the restarts of each replica"
-            fix = f"set at most {_MOST_RESTARTED} replicas"
+            fix = f"set at most {_MOST_RESTARTED} replicas, or use {instead}"
             yield RESTARTED_REPLICAS.problem(job.path("replicas"), message, fix, job.replicas)
 
 
@@ -307,7 +308,7 @@ def validate_alpha_features(policy: FailurePolicy, job_set: JobSetSpec) -> Itera
     if rule is not None:
         instead = rule.action.replace("Job", "JobSet", 1)
         yield _alpha_feature_problem(rule.path("action"), rule.action, "RestartJob", instead)
-        yield from validate_replica_limit_for_restarts(job_set, rule.action)
+        yield from validate_replica_limit_for_restarts(job_set, rule.action, instead)
 
 
 def _alpha_feature_problem(path: FieldPath, name: str, gate: str, instead: str) -> Problem:

@@ -242,7 +242,7 @@ def _check_volume_conflict(metadata: Metadata, volumes: _VolumeNames) -> Iterato
             f"is also the name of a volume in the pods of replicated job `{job}`, but volumes of a pod need different "
             "names"
         )
-        fix = f"rename the template, or rename the volume of replicated job `{job}`"
+        fix = f"remove this volume of replicated job `{job}` to use the claim, or rename the template and its mounts"
         yield VOLUME_CONFLICT.problem(metadata.path("name"), message, fix, metadata.name)
 
 

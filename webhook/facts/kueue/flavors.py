@@ -128,7 +128,7 @@ def why_flavor_does_not_fit(flavor: FlavorFields, template: PodTemplate, keys: C
         shown = "=".join(filter(None, (taint.key, taint.value)))
         return f"{TAINTED} {shown}:{taint.effect}, which the pods do not tolerate"
     unmatched = _unmatched_part_of_pods(flavor, template, keys) if keys else ""
-    return f"{UNMATCHED} {unmatched} of the pods" if unmatched else ""
+    return f"{UNMATCHED} {unmatched}" if unmatched else ""
 
 
 def first_untolerated_taint_of_flavor(taints: Sequence[JSON], flavor: FlavorFields, template: PodTemplate) -> Taint:
@@ -141,12 +141,13 @@ def first_untolerated_taint_of_flavor(taints: Sequence[JSON], flavor: FlavorFiel
 
 
 def _unmatched_part_of_pods(flavor: FlavorFields, template: PodTemplate, keys: Collection[str]) -> str:
-    """Return the part of the template that the flavor's labels do not match: `node selector` or `node affinity`; ""
-    for none.
+    """Return the part of the template that the flavor's labels do not match, with the label of the flavor; "" for
+    none.
     """
-    selector = template.spec.node_selector.items()
-    if any(key in keys and flavor.labels.get(key) != value for key, value in selector):
-        return "node selector"
+    for key, value in template.spec.node_selector.items():
+        if key in keys and flavor.labels.get(key) != value:
+            has = f"`{key}: {flavor.labels[key]}`" if key in flavor.labels else f"no label `{key}`"
+            return f"node selector of the pods (the flavor has {has})"
     required = template.spec.affinity.node_affinity.required
     terms = [[*_requirements_about_keys(term, keys)] for term in required.node_selector_terms]
     if not terms or not all(terms):  # a term about other keys fits every flavor
@@ -154,7 +155,7 @@ def _unmatched_part_of_pods(flavor: FlavorFields, template: PodTemplate, keys: C
     return (
         ""
         if any(all(labels_meet_requirement(flavor.labels, one) for one in term) for term in terms)
-        else "node affinity"
+        else "node affinity of the pods"
     )
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kueue.configuration import read_kueue_configuration
+from webhook.facts.kueue.configuration import ELASTIC_JOBS_GATE, is_gate_on, read_kueue_configuration
 from webhook.facts.kueue.groups import KUEUE_JOB
 from webhook.facts.kueue.managed import KueueManagement
 from webhook.facts.kueue.objects import (
@@ -173,7 +173,9 @@ def _validate_equal_completions(spec: JobSpec, metadata: Metadata) -> Iterator[P
         yield KUEUE_JOB_EQUAL_COMPLETIONS.problem(path, "must be true or false", "set true or false", given)
     elif BOOLEANS[given] and spec.completion_mode != "Indexed":
         message = "is not allowed on a Job whose completionMode is not Indexed"
-        yield KUEUE_JOB_EQUAL_COMPLETIONS.problem(path, message, "set spec.completionMode to Indexed", given)
+        also = "" if spec.completions == spec.parallelism else f" and spec.completions to {spec.parallelism}"
+        fix = f"set spec.completionMode to Indexed{also}, or remove the annotation"
+        yield KUEUE_JOB_EQUAL_COMPLETIONS.problem(path, message, fix, given)
     elif BOOLEANS[given] and spec.completions != spec.parallelism:
         must = f"must be {spec.parallelism}, the value of spec.parallelism,"
         message = f"{must} because the annotation {EQUAL_COMPLETIONS} is true"
@@ -215,6 +217,8 @@ def _validate_ray_cluster(cluster: RayClusterSpec, subject: Subject) -> Iterator
     if cluster.enable_in_tree_autoscaling and not is_elastic:
         message = f"must not be true without the annotation {ELASTIC} because Kueue counts the pods only once"
         fix = f"remove the field, or set {ELASTIC} to true"
+        if not is_gate_on(ELASTIC_JOBS_GATE, subject):
+            fix += f" and ask the administrator of Kueue to turn on the feature gate {ELASTIC_JOBS_GATE}"
         yield RAY_AUTOSCALING.problem(cluster.path("enableInTreeAutoscaling"), message, fix)
     groups, most = cluster.worker_group_specs, max_pod_sets_per_workload(find_kueue_release(subject))
     if len(groups) + 1 > most:

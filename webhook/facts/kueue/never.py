@@ -292,7 +292,7 @@ def _fix_for_rejected_flavor(reason: str) -> str:
     if reason.startswith(of_flavors.TAINTED):
         return "tolerate the taint"
     if reason.startswith(of_flavors.UNMATCHED):
-        return f"change the {reason.removeprefix(of_flavors.UNMATCHED).removesuffix('of the pods').strip()}"
+        return f"change the {reason.removeprefix(of_flavors.UNMATCHED).partition(' of the pods')[0].strip()}"
     return "change what the pods ask of a topology"
 
 

@@ -32,6 +32,7 @@ from webhook.facts.dra.published_devices import (
     DeviceID,
     PooledDevice,
     consumed_capacity,
+    limits_of_capacity,
     read_pools,
     rounded_up_units,
 )
@@ -93,7 +94,7 @@ UNMAPPED_CLASS: Final = KUEUE_NEVER.rule(
 )
 EXTENDED_SOURCES: Final = KUEUE_NEVER.rule(
     "kueue-never/extended-sources",
-    title="The pods request a resource of a DeviceClass that Kueue counts only in claims",
+    title="The pods request an extended resource that Kueue counts only in device claims",
     why="Kueue counts this class by a counter or a capacity of its devices. Only a claim states how much is needed.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go",
 )
@@ -218,7 +219,10 @@ def _charge_of_capacity(
     requested = rounded_up_units(asked.capacities.get(source.capacity))
     values = [value for each in known if (value := consumed_capacity(each, requested)) is not None]
     if not values:
-        return ChargedAmount(never=f"asks for more of capacity {source.capacity} than any device gives to one request")
+        limits = (limit for each in known for limit in limits_of_capacity(each))
+        most = max(limits, key=lambda limit: rounded_up_units(limit) or 0, default="")
+        more = f"more of capacity {source.capacity} than any device gives to one request"
+        return ChargedAmount(never=f"asks for {more}, which is at most {most}" if most else f"asks for {more}")
     return ChargedAmount(amount=max(0, *values) * max(1, asked.count))
 
 
@@ -400,7 +404,7 @@ def count_extended_resources(
 
 
 def _extended_sources_problem(path: FieldPath, name: str, device_class: str) -> Problem:
-    counted_by = "but Kueue counts this class by a capacity or a counter and not by devices"
+    counted_by = "but Kueue counts a capacity or a counter of this class, which only a claim can ask for"
     message = f"requests {name} of DeviceClass `{device_class}`, {counted_by}"
     fix = "remove the request, and ask for these devices in a ResourceClaimTemplate"
     return EXTENDED_SOURCES.problem(path, message, fix)

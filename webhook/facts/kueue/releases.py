@@ -112,7 +112,8 @@ def check_resumed(subject: Subject) -> Iterator[Problem]:
         return
     needs = f"Kueue {release_as_text(kueue)} needs Trainer 2.2 or later"
     message = f"{needs}, but {obstacle}, so the TrainJob is admitted and never starts"
-    yield NEVER_RESUMED.problem("", message, "upgrade Trainer, or use Kueue 0.16 with Trainer 2.1")
+    fix = "ask the administrator to upgrade Trainer to 2.2 or later, or to use Kueue 0.16 with Trainer 2.1"
+    yield NEVER_RESUMED.problem("", message, fix)
 
 
 def _lacks_runtime_patches(view: ClusterView) -> bool:

@@ -26,6 +26,7 @@ from webhook.facts.kueue.groups import KUEUE_UNMANAGED
 from webhook.facts.kueue.job_types import pod_templates
 from webhook.facts.kueue.managed import (
     SERVING_FRAMEWORKS,
+    SYSTEM_NAMESPACES,
     KueueManagement,
     how_kueue_manages,
     is_namespace_known,
@@ -140,7 +141,11 @@ def _labelled_but_unmanaged_problem(subject: Subject, how: KueueManagement) -> P
             return _integration_off_problem(subject, how)
         case "namespace":
             message = f"has no effect because Kueue does not manage namespace `{subject.namespace}`"
-            return NAMESPACE_EXCLUDED.problem(_AT, message, "use a namespace that Kueue manages", how.queue)
+            message += ", so the job starts at once, without quota"
+            fix = "use another namespace, or ask the administrator to select this one in managedJobsNamespaceSelector"
+            if subject.namespace in SYSTEM_NAMESPACES:
+                fix = f"use a namespace other than {' and '.join(SYSTEM_NAMESPACES)}"
+            return NAMESPACE_EXCLUDED.problem(_AT, message, fix, how.queue)
     message = "has no effect because Kueue does not manage a RayJob on an existing cluster (spec.clusterSelector)"
     fix = "set the label on the RayCluster, or replace spec.clusterSelector with spec.rayClusterSpec"
     return EXISTING_CLUSTER.problem(_AT, message, fix, how.queue)
