@@ -590,7 +590,10 @@ def test_budgets_and_autoscalers_are_compared_with_servers_in_other_files(tmp_pa
             "spec.minAvailable: `1` allows no eviction of StatefulSet `chat` (1 pod): replace minAvailable with "
             "maxUnavailable: 1, or run at least 2 replicas"
         ),
-        "spec.maxReplicaCount: is 10, but the nodes have devices for 2 of these pods: set maxReplicaCount 2, or add nodes",
+        (
+            "spec.maxReplicaCount: is 10, but the nodes have devices for 2 of these pods: set maxReplicaCount 2, or ask "
+            "the administrator to add nodes"
+        ),
     }
 
 

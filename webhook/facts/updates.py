@@ -261,7 +261,7 @@ def _check_ray_service(compared: Sequence[PodsAndNodes], subject: Subject) -> It
         if pods and pods <= capacity < 2 * pods and judge_new_nodes(each) is None:
             devices = " and ".join(f"{count} `{name}`" for name, count in each.needs.devices.items())
             starts = f"a changed rayClusterConfig starts a second cluster with {counted(pods, 'pod')} of {devices}"
-            fix = f"set upgradeStrategy.type {_NO_UPGRADE}, or add nodes"
+            fix = f"set upgradeStrategy.type {_NO_UPGRADE}, or ask the administrator to add nodes"
             yield _problem_of_spare(each, f"{starts} before KubeRay stops the first cluster", capacity, fix)
             return
 
@@ -477,7 +477,7 @@ def check_autoscaler(subject: Subject) -> Iterator[Problem]:
     ]
     capacity = min((*of_parts, *of_devices))
     if 0 < capacity < scaling.most:
-        yield scaling.problem(SCALING, "the nodes have devices for", capacity, "add nodes")
+        yield scaling.problem(SCALING, "the nodes have devices for", capacity, "ask the administrator to add nodes")
 
 
 def check_scaled_object(subject: Subject) -> Iterator[Problem]:

@@ -37,7 +37,7 @@ COORDINATOR_EXISTS: Final = JOB_SET.rule(
 )
 COORDINATOR_INDEXED: Final = JOB_SET.rule(
     "job-set/coordinator-indexed",
-    title="The coordinator's replicated job is not Indexed with completions",
+    title="The coordinator's replicated job is not Indexed or has no completions",
     why="Only pods of an Indexed Job with completions have host names that are known in advance.",
     function="validateCoordinator",
 )

@@ -38,7 +38,7 @@ TOPOLOGY_PLACEMENT: Final = KUEUE_NEVER.rule(
     issues=("https://github.com/kubernetes-sigs/kueue/issues/5039",),
 )
 
-_FEWER: Final = "ask for fewer or smaller pods, or add nodes"
+_FEWER: Final = "ask for fewer or smaller pods, or ask the administrator to add nodes"
 
 
 def advise_unplaceable_pods(
