@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.apimachinery.paths import path_as_text
+from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.facts.training_jobs.autoscaler import max_pods_of_job
 from webhook.facts.training_jobs.roles import advise_shared_memory
 from webhook.facts.training_jobs.typed_job import (
@@ -221,10 +221,14 @@ def _may_use_all_gpus(role: RoleOfJob, job: TrainingJobOfKind) -> bool:
 
 
 def _name_of_processes_field(job: TrainingJobOfKind) -> str:
+    return path_as_text(_path_of_processes_field(job))
+
+
+def _path_of_processes_field(job: TrainingJobOfKind) -> FieldPath:
     """Return the path of the field that sets the number of processes."""
     elastic = ("elasticPolicy", "nProcPerNode")
     is_elastic = job.value_at("nprocPerNode") is None and job.value_at(*elastic) is not None
-    return path_as_text(("spec", *elastic) if is_elastic else _AT)
+    return ("spec", *elastic) if is_elastic else _AT
 
 
 def _describe_outcome(processes: int, gpus: int) -> str:
@@ -270,16 +274,17 @@ def _process_per_cpu_problem(
     roles, given = without_number or hosts, job.value_at("nprocPerNode") if without_number else None
     processes_text = "one process for each CPU of the node"
     why = f"{_role_names_as_text(roles)} {'has' if len(roles) == 1 else 'have'} no GPU"
-    fix = f"{roles[0].cpus}, the number of CPUs of a pod"
+    of_pod = "the number of CPUs of a pod"
     if not without_number:
         message = (
             f"has no effect on {_role_names_as_text(roles)}, where torchrun with --nproc_per_node=auto starts "
             f"{processes_text} because "
             f"{why}"
         )
-        return PROCESSES_OF_THE_HOST.problem(_AT, message, f"set --nproc_per_node={fix}")
+        return PROCESSES_OF_THE_HOST.problem(_AT, message, f"set --nproc_per_node={roles[0].cpus}, {of_pod}")
     effect = "is not set, so torchrun starts" if given is None else "makes torchrun start"
-    return PROCESSES_OF_THE_HOST.problem(_AT, f"{effect} {processes_text} because {why}", f"set {fix}", given)
+    fix = f'set "{roles[0].cpus}" (a string), {of_pod}'
+    return PROCESSES_OF_THE_HOST.problem(_AT, f"{effect} {processes_text} because {why}", fix, given)
 
 
 def _check_number_of_processes(job: TrainingJobOfKind, number: int, roles: tuple[RoleOfJob, ...]) -> Iterator[Problem]:
@@ -287,9 +292,11 @@ def _check_number_of_processes(job: TrainingJobOfKind, number: int, roles: tuple
     if unequal:
         gpus = " and ".join(f"a pod of `{role.name}` has {counted(role.gpus, 'GPU')}" for role in unequal)
         message = f"starts {counted(number, 'process', 'processes')} in each pod, but {gpus}"
-        same = f"set {unequal[0].gpus}, or " if len({role.gpus for role in roles}) == 1 else ""
+        path = _path_of_processes_field(job)
+        text = f'"{unequal[0].gpus}" (a string)' if path == _AT else f"{unequal[0].gpus}"
+        same = f"set {text}, or " if len({role.gpus for role in roles}) == 1 else ""
         fix = f"{same}remove {_name_of_processes_field(job)}"
-        yield NPROC_AND_GPUS.problem(_AT, f"{message}, so {_describe_outcome(number, unequal[0].gpus)}", fix)
+        yield NPROC_AND_GPUS.problem(path, f"{message}, so {_describe_outcome(number, unequal[0].gpus)}", fix)
     elif len({role.gpus for role in roles}) > 1 and not any(role.has_open_gpus for role in roles):
         gpus = " and ".join(f"`{role.name}` has {counted(role.gpus, 'GPU')}" for role in roles)
         message = f"{gpus}, but nprocPerNode is the same for all roles"
@@ -301,7 +308,9 @@ def _check_number_of_processes(job: TrainingJobOfKind, number: int, roles: tuple
             f"{_role_names_as_text(alone)} starts only one process, which waits for ever"
         )
         yield PROCESSES_AWAITED.problem(
-            _AT, message, f"start the script with torchrun, or remove {_name_of_processes_field(job)}"
+            _path_of_processes_field(job),
+            message,
+            f"start the script with torchrun, or remove {_name_of_processes_field(job)} if one process is enough",
         )
 
 

@@ -178,10 +178,13 @@ def validate_ignored_roles(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Report roles that an operator accepts, but then does not run or does not watch."""
     for role in job.roles.values():
         if job.is_beta and _is_unknown_role(role, job):
-            message, fix = "is ignored by the MPI Operator, so no pods of this role start", "use `Launcher` or `Worker`"
+            message, fix = (
+                "is ignored by the MPI Operator, so no pods of this role start",
+                "rename the role to `Launcher` or `Worker`",
+            )
         elif job.kind == "TFJob" and role.is_named and role.name.lower() not in _WATCHED:
-            message = "does not count when the operator decides whether the job succeeded or failed"
-            fix = "use `Chief`, `Worker`, `PS` or `Evaluator`"
+            message = "is not a role of a TFJob, so the operator does not count its pods for success or failure"
+            fix = "rename the role to `Chief`, `Worker`, `PS` or `Evaluator`"
         else:
             continue
         yield IGNORED_ROLE.problem(role.path, message, fix, role.name)

@@ -380,8 +380,12 @@ def check_null_gpu_amounts(role: RoleOfJob) -> Iterator[Problem]:
 def advise_deprecated_field(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Warn of the older field for the number of processes, as ValidateCreate of PyTorchJobs does."""
     at = PROCESSES_OF_ELASTIC_POLICY
-    if job.value_at(*at) is not None or job.is_placeholder_at(*at):
-        yield DEPRECATED_FIELD.problem(("spec", *at), "is deprecated", "use spec.nprocPerNode")
+    value = job.value_at(*at)
+    is_reported = job.value_at("nprocPerNode") is not None  # check_nproc_field_set_once reports both fields
+    if not is_reported and (value is not None or job.is_placeholder_at(*at)):
+        text = f'"{value}"' if isinstance(value, int) else "the number as a string"
+        fix = f"remove this field, and set spec.nprocPerNode to {text}"
+        yield DEPRECATED_FIELD.problem(("spec", *at), "is deprecated, and a later release may remove the field", fix)
 
 
 def warn_of_fields_of_other_version(job: TrainingJobOfKind) -> Iterator[Problem]:
