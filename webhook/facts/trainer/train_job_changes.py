@@ -142,7 +142,8 @@ def check_patch_changes_while_running(subject: Subject) -> Iterator[Problem]:
     path = f"spec.{name}"
     if now.get("suspend") is not True and not (release >= PATCHES and before.get("suspend") is True):
         message = f"cannot change because Trainer {release_as_text(release)} refuses changed patches while the job runs"
-        yield RUNNING.problem(path, message, "suspend the job with spec.suspend first, then change the patches")
+        fix = "set spec.suspend: true first, wait until the pods of the job are gone, then change the patches"
+        yield RUNNING.problem(path, message, fix)
         return
     yield from _check_changes_while_pods_active(subject, path)
 
