@@ -21,7 +21,7 @@ from webhook.facts.volcano.queue_tree import read_queues
 from webhook.facts.volcano.sent_job import job_of_template
 from webhook.facts.volcano_objects.types import Flow, JobFlow, JobTemplate
 from webhook.rules.problem import Problem
-from webhook.text.wording import counted
+from webhook.text.wording import counted, some_of
 from webhook.yamltext.placeholders import is_placeholder
 
 FLOW_EXISTS: Final = VOLCANO_JOB_FLOW.rule(
@@ -92,6 +92,7 @@ IGNORED_FIELD: Final = VOLCANO_JOB_FLOW.rule(
 )
 
 _LONGEST_LABEL: Final = 63
+_MOST_SHOWN: Final = 5
 
 
 def check_job_flow(subject: Subject) -> Iterator[Problem]:
@@ -133,10 +134,13 @@ def _check_flow_cycle(flows: dict[str, Flow], job_flow: JobFlow) -> Iterator[Pro
     waiting = find_names_waiting_in_cycles({name: flow.depends_on.targets for name, flow in flows.items()}, job_flow)
     if waiting and waiting[0]:
         path = flows[waiting[0]].depends_on.path("targets")
-        message, fix = (
-            f"leads to a cycle of dependencies, so flow `{waiting[0]}` never starts",
-            "remove a dependency so that one flow can start first",
-        )
+        flows_text = f"flow `{waiting[0]}` never starts"
+        if len(waiting) > 1:
+            flows_text = f"flows {some_of([f'`{name}`' for name in waiting], _MOST_SHOWN)} never start"
+        message = f"leads to a cycle of dependencies, so {flows_text}"
+        fix = "remove a dependency so that one of these flows can start first"
+        if len(waiting) == 1:
+            fix = "remove this dependency"
         yield FLOW_CYCLE.problem(path, message, fix)
 
 
