@@ -48,8 +48,15 @@ _IN_ALL_NAMES: Final = "ckp"
 """Every name for checkpoints contains this text."""
 _VARIABLE: Final = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 _RANK: Final = re.compile(r"(?i)(?:^|[/_-])(?:rank|worker|node|replica|pod)[-_]?[0-9]+(?:$|/)")
-_OF_THE_POD: Final = frozenset(("POD_NAME", "POD_NAMESPACE", "POD_UID", "POD_IP", "NODE_NAME", "HOSTNAME"))
-"""Variables that no controller sets, only `env` of the container."""
+_OF_THE_POD: Final[Mapping[str, str]] = {
+    "POD_NAME": "metadata.name",
+    "POD_NAMESPACE": "metadata.namespace",
+    "POD_UID": "metadata.uid",
+    "POD_IP": "status.podIP",
+    "NODE_NAME": "spec.nodeName",
+    "HOSTNAME": "metadata.name",
+}
+"""Variables that no controller sets, only `env` of the container, and the field of the pod for `fieldRef`."""
 _OF_ONE_POD: Final = frozenset(("emptyDir", "ephemeral", "configMap", "secret", "downwardAPI", "projected"))
 
 
@@ -153,19 +160,25 @@ def _check_sub_path(mount: VolumeMountInObject) -> Iterator[Problem]:
             "is not expanded because subPath does not support variables, so all pods use one folder with exactly this "
             "name"
         )
-        yield SUB_PATH.problem((*mount.path, "subPath"), message, "use subPathExpr", written)
+        unset = _unset_variables(mount, written)
+        fix = f"use subPathExpr, and {_how_to_set(unset[0])}" if unset else "use subPathExpr"
+        yield SUB_PATH.problem((*mount.path, "subPath"), message, fix, written)
     elif pods > 1 and _RANK.search(written) and not mount.is_read_only:
         message = f"is the folder of one rank, but all {pods} pods of the template write to this folder"
-        fix = "use subPathExpr with a variable that differs in each pod"
+        fix = "use subPathExpr with a variable that differs in each pod, such as $(POD_NAME)"
         yield SUB_PATH.problem((*mount.path, "subPath"), message, fix, written)
-    if unset := _unset_variables(mount):
+    if unset := _unset_variables(mount, mount.value.sub_path_expr):
         message = f"needs the variable {unset[0]}, which the container does not set, so the container does not start"
-        yield SUB_PATH.problem((*mount.path, "subPathExpr"), message, "set the variable in env with fieldRef")
+        yield SUB_PATH.problem((*mount.path, "subPathExpr"), message, _how_to_set(unset[0]))
 
 
-def _unset_variables(mount: VolumeMountInObject) -> list[str]:
-    """Return the variables of _OF_THE_POD in subPathExpr that the container does not set."""
-    wanted = _OF_THE_POD.intersection(_VARIABLE.findall(mount.value.sub_path_expr))
+def _how_to_set(variable: str) -> str:
+    return f"set {variable} in env with fieldRef {_OF_THE_POD[variable]}"
+
+
+def _unset_variables(mount: VolumeMountInObject, path: str) -> list[str]:
+    """Return the variables of _OF_THE_POD in a path that the container does not set."""
+    wanted = _OF_THE_POD.keys() & _VARIABLE.findall(path)
     if mount.container.env_from or not wanted:
         return []
     return sorted(wanted.difference(variable.name for variable in mount.container.env))

@@ -422,7 +422,7 @@ def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
         and not all(mount.volume.is_read_only for mount in mounting)
     ]
     if claims:
-        yield _rolling_update_problem(claims)
+        yield _rolling_update_problem(claims, has_settings=spec.strategy.has("rollingUpdate"))
 
 
 def _mode_for_one_pod(claim: VolumeClaimSpec, view: ClusterView) -> str:
@@ -433,7 +433,9 @@ def _mode_for_one_pod(claim: VolumeClaimSpec, view: ClusterView) -> str:
     return modes.pop()
 
 
-def _rolling_update_problem(claims: Sequence[tuple[str, str, Sequence[VolumeMountInObject]]]) -> Problem:
+def _rolling_update_problem(
+    claims: Sequence[tuple[str, str, Sequence[VolumeMountInObject]]], *, has_settings: bool
+) -> Problem:
     """Return one problem for all claims of the Deployment; the problem names a ReadWriteOncePod claim first."""
     name, mode, mounting = next((each for each in claims if each[1] == "ReadWriteOncePod"), claims[0])
     others = ", ".join(f"`{each}`" for each, _, _ in claims if each != name)
@@ -444,7 +446,8 @@ def _rolling_update_problem(claims: Sequence[tuple[str, str, Sequence[VolumeMoun
     )
     if mode == "ReadWriteOncePod":
         message = f"claim `{name}` is {mode}, so the old pod keeps the claim, and a rolling update waits for ever"
-    return ROLLING_UPDATE.problem(mounting[0].volume.path, message, "set spec.strategy.type to Recreate")
+    removal = " and remove spec.strategy.rollingUpdate" if has_settings else ""
+    return ROLLING_UPDATE.problem(mounting[0].volume.path, message, f"set spec.strategy.type to Recreate{removal}")
 
 
 def _starts_new_pod_first(settings: RollingUpdate) -> bool:
