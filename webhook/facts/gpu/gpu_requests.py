@@ -395,7 +395,7 @@ def _count_devices_of_lasting_containers(subject: Subject) -> int:
 
 def _init_container_keeps_gpus_problem(requesting: DeviceContainer) -> Problem:
     message = "requests more GPUs than the containers that run after it, and the pod keeps all GPUs until it ends"
-    fix = "request as many GPUs for the containers, or do the work of the init container in another pod"
+    fix = "request no more GPUs than these containers, or do the work of the init container in another pod"
     return INIT_CONTAINER_KEEPS.problem(requesting.container.at, message, fix)
 
 

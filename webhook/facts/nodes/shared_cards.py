@@ -148,7 +148,7 @@ VGPU_SCHEDULER: Final = SHARED_GPU.rule(
 )
 KOORDINATOR: Final = SHARED_GPU.rule(
     "shared-gpu/koordinator-amount",
-    title="A container requests an amount that Koordinator does not divide over whole devices",
+    title="Koordinator cannot divide the requested amount over devices",
     why=(
         "Above 100 per cent Koordinator accepts only multiples of 100. With gpu.shared, Koordinator divides the amount "
         "by this number of GPUs, and each part may be at most 100. With other amounts, the pod stays Pending."
@@ -178,6 +178,7 @@ _NAMES_OF_CARDS: Final = (
 """The resource for a number of cards, the resource for memory of each card, and the annotation with a node's cards."""
 _KEPT_STATES: Final = 8
 _WEBHOOK: Final = "hami.io/webhook"
+_WITHOUT_LABEL: Final = "use another namespace, or ask the administrator to remove this label"
 _DEFAULT_SCHEDULERS: Final = ("", "default-scheduler")
 _SCHEDULER_NAME: Final = "--scheduler-name"
 _SCHEDULER_OF_CHART: Final = "hami-scheduler"
@@ -261,6 +262,15 @@ class CardsOfNodes:
             return self.largest >= memory
         nodes = deadline.charge_for_items(self.by_node.values())
         return any(_have_memory(cards, memory, count) for cards in nodes)
+
+    def memory_of_each(self, count: int, deadline: Deadline) -> int:
+        """Return the most memory in MiB that each of `count` cards of one node can have; 0 if no node has them."""
+        most = 0
+        for cards in deadline.charge_for_items(self.by_node.values()):
+            rising = sorted(card.memory for card in cards)
+            parts = (card.memory for card in cards if card.has_parts)
+            most = max(most, *parts, rising[-count] if len(rising) >= count else 0)
+        return most
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +396,8 @@ def _mistake_in_amount(name: str, amount: int, cards: int) -> tuple[str, str] | 
     below = amount // _WHOLE * _WHOLE
     devices = "GPUs" if name.startswith(_KOORDINATOR[0]) else "devices"
     message = f"must be a multiple of 100 because more than 100 per cent are whole {devices}"
-    return message, f"request {below} or {below + _WHOLE}, or at most 100"
+    whole = f"{below} or {below + _WHOLE}" if below > _WHOLE else f"{below + _WHOLE}"
+    return message, f"request {whole}, or at most 100"
 
 
 def _check_node_of_vgpu(pods: DevicePods) -> Iterator[Problem]:
@@ -407,10 +418,12 @@ def _check_combination(container: Container, names: AbstractSet[str], pods: Devi
     message = ""
     if len(whole) > 1 or (whole and parts):
         message = f"requests {' and '.join((*whole, *parts))}, which Koordinator does not combine"
-        fix = "request only one of these"
+        first, *rest = (*reversed(whole), *parts)
+        purpose = "whole GPUs" if first == _HAMI_GPU else "equal parts of cores and memory"
+        fix = f"keep only {first} for {purpose}, or only {' and '.join(rest)} for parts of a GPU"
     elif len(memory) > 1:
         message = f"requests {' and '.join(memory)}, which Koordinator does not combine"
-        fix = "request only one of these"
+        fix = f"keep only {memory[0]} for bytes, or only {memory[1]} for per cent"
     elif parts and not memory and not any(name.startswith(_KOORDINATOR[0]) for name in others):
         message = f"requests {' and '.join(parts)} without an amount of memory, which Koordinator rejects"
         fix = f"add {_KOORDINATOR_MEMORY[0]}"
@@ -448,11 +461,12 @@ def _check_container(requested: RequestedCards, cards: CardsOfNodes, each: PodsA
     elif memory and not cards.have_memory(memory, count, each.view.deadline):
         path = each.pods.locate(path_of_amount(requested.container, requested.memory_name))
         message = f"is memory of one card in MiB, but the largest card{chosen} has {cards.largest} MiB, so no card fits"
-        fix = "request less, or more cards"
+        fix = f"request at most {cards.largest}, or several cards with less memory each"
         if cards.largest >= memory:
             no_node = f"no node has {count} cards{chosen} with so much memory"
             message = f"is memory of each of the {count} cards in MiB, but {no_node}"
-            fix = "request less, or fewer cards"
+            most = cards.memory_of_each(count, each.view.deadline)
+            fix = f"request at most {most}, or fewer cards" if most else "request fewer cards"
         yield CARD_MEMORY.problem(path, message, fix, memory)
 
 
@@ -516,11 +530,11 @@ def why_hami_ignores(container: Container, each: PodsAndNodes, subject: Subject)
     """Return why the webhook of HAMi ignores a pod; None if the webhook changes the pod."""
     template = each.pods.template
     if labels_of_namespace(subject).get(_WEBHOOK) == "ignore":
-        return Ignored(f"namespace {subject.namespace} is labelled `{_WEBHOOK}: ignore`", "remove this label")
+        return Ignored(f"namespace {subject.namespace} is labelled `{_WEBHOOK}: ignore`", _WITHOUT_LABEL)
     if template.metadata.labels.get(_WEBHOOK) == "ignore":
         return Ignored(f"the pod is labelled `{_WEBHOOK}: ignore`", "remove this label")
     if _is_privileged(container):
-        return Ignored("HAMi ignores privileged containers", "remove `privileged`")
+        return Ignored("HAMi ignores privileged containers", "remove securityContext.privileged")
     name, names = template.spec.scheduler_name, scheduler_names_of_hami(subject.cluster_view())
     if name in _DEFAULT_SCHEDULERS or name in (names or (_SCHEDULER_OF_CHART,)):
         return None

@@ -269,4 +269,6 @@ def _check_intel_shares(path: FieldPath, name: str, count: int, each: PodsAndNod
     ):
         first = of_nodes[0][0]
         message = f"requests {count}, but with {first.setting} {first.shares} these may be shares of the same GPU"
-        yield INTEL.problem(path, message, f"request `{name}: 1`, or set {first.setting} 1")
+        yield INTEL.problem(
+            path, message, f"request `{name}: 1`, or ask the administrator to set {first.setting} 1 in the plugin"
+        )

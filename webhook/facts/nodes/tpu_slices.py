@@ -89,10 +89,11 @@ def _check_slice(pods: DevicePods, pod_count: int) -> Iterator[Problem]:
         return
     sizes, path = [int(each) for each in topology.split("x")], pods.locate(pods.spec.path("nodeSelector", _TOPOLOGY))
     if len(sizes) != dimensions:
-        example = "2x2x2" if dimensions == 3 else "2x4"
+        one = _FLAT if dimensions == 3 else _topology_of_one_host(pods.devices[_RESOURCE])
+        several = "2x2x2 for 2 pods" if dimensions == 3 else "4x4 for 4 pods"
         message = f"topology {topology} has {len(sizes)} dimensions, but {accelerator} has {dimensions}, so no "
         message += "node has this topology"
-        yield DIMENSIONS.problem(path, message, f"write a topology such as {example}")
+        yield DIMENSIONS.problem(path, message, f"write a topology such as {one} for 1 pod, or {several}")
     elif not _has_gke_topology(topology, sizes):
         message = f"topology {topology} does not exist for {accelerator}, so no node has this topology"
         rising = "sizes in rising order, each 1, 2 or a multiple of 4"
@@ -112,6 +113,11 @@ def _has_gke_topology(topology: str, sizes: Sequence[int]) -> bool:
     return is_ordered and all(size in _SMALL or size % _CHIPS_OF_HOST == 0 for size in sizes)
 
 
+def _topology_of_one_host(chips: int) -> str:
+    """Return a topology of v5e and v6e with one host that has so many chips."""
+    return "2x4" if chips > _CHIPS_OF_HOST else "2x2"
+
+
 def _check_hosts(pods: DevicePods, topology: str, chips: int, pod_count: int, path: FieldPath) -> Iterator[Problem]:
     """Report more chips for one pod than a host has, and fewer pods than hosts of the slice."""
     may_be_one_host = topology in _TWO_DIMENSIONS and chips <= _MOST_CHIPS_OF_ONE_HOST
@@ -120,7 +126,10 @@ def _check_hosts(pods: DevicePods, topology: str, chips: int, pod_count: int, pa
     if wanted > of_host:
         where = f"a host of topology {topology}" if chips > of_host else f"topology {topology}"
         message = f"requests {wanted} `{_RESOURCE}` for one pod, but {where} has {of_host}, so no node fits"
-        yield CHIPS.problem(path, message, f"request {of_host} for each pod, or select a larger topology")
+        run = f" and run {hosts} pods" if hosts > 1 and not may_be_one_host else ""
+        is_other = topology in _TWO_DIMENSIONS and wanted <= _MOST_CHIPS_OF_ONE_HOST
+        other = f", or select topology {_topology_of_one_host(wanted)}" if is_other else ""
+        yield CHIPS.problem(path, message, f"request {of_host} for each pod{run}{other}")
     elif not may_be_one_host and hosts > 1 and 0 < pod_count < hosts:
         count = "1 pod" if pod_count == 1 else f"{pod_count} pods"
         message = (

@@ -27,6 +27,7 @@ from webhook.apimachinery.quantity import example_quantities, nearest_quantity
 from webhook.deadline import Deadline
 from webhook.facts.pods import amounts
 from webhook.facts.pods.amounts import HUGE, STANDARD, ResourceName
+from webhook.facts.resource_units import format_amount_in_kueue_units
 from webhook.rules.problem import Problem
 from webhook.rules.rule import Rule, RuleGroup
 from webhook.text.caches import cache_for_short_texts
@@ -274,7 +275,7 @@ def validate_resource_requirements(
             if broken and broken.rule is LIMIT_REQUIRED and place.part != "pod" and has_default(name):
                 continue
             if broken and broken.rule is LIMIT_REQUIRED and is_completed:
-                message = "has no limit, and only GKE Autopilot adds the limit"
+                message = "has no limit, and only GKE Autopilot adds the limit, so other clusters refuse the pod"
                 broken = replace(broken, rule=LIMIT_LEFT_TO_AUTOPILOT, message=message)
             if broken and broken.rule is UNKNOWN_RESOURCE:
                 unknown.append(broken.problem_at((*place.path, "requests", name), value))
@@ -460,20 +461,30 @@ def _validate_sums(pod: ResourcesOfPart, name: str, sums: Mapping[Side, Mapping[
         pairs.append(("limits", limit, "limits"))
     for at, has, side in pairs:
         if has is not None and sums[side].get(name, 0) > has:
-            message = f"must not be less than the {side} of the containers together"
+            total = _format_thousandths(name, sums[side][name])
+            message = f"is less than the {side} of the containers together ({total}), so the containers do not fit"
             fix = f"raise this amount, or lower the {side} of the containers"
-            yield POD_LEVEL_SUM.problem(("spec", "resources", at, name), message, fix)
+            given = pod.requests if at == "requests" else pod.limits
+            yield POD_LEVEL_SUM.problem(("spec", "resources", at, name), message, fix, given[name])
+
+
+def _format_thousandths(name: str, milli: int) -> str:
+    return format_amount_in_kueue_units(name, milli if name == "cpu" else -(-milli // 1000))
 
 
 def _validate_limits(pod: ResourcesOfPart, place: ResourcesOfPart) -> Iterator[Problem]:
     for name in place.limits:
         limit = _amount_in_thousandths(pod.limits, name)
         if limit is not None and (_amount_in_thousandths(place.limits, name) or 0) > limit:
-            message = "must not be above the limit of the pod as a whole"
+            message = (
+                f"must not be above the limit of the pod as a whole, which is {_format_thousandths(name, limit)}, "
+                "because a container cannot use more than its pod"
+            )
             yield ABOVE_POD_LEVEL.problem(
                 (*place.path, "limits", name),
                 message,
                 "lower this limit, or raise the limit of the pod as a whole",
+                place.limits[name],
             )
 
 
