@@ -31,7 +31,7 @@ from webhook.schema.values import Breach, declarations_of_file
 
 FIELD_VALUE: Final = SERVING_KIND.rule(
     "serving-kind/field-value",
-    title="A field of a kind that serves models has an invalid value",
+    title="A field of a LeaderWorkerSet or of an object of KServe has an invalid value",
     why=(
         "The CustomResourceDefinition declares types, ranges and allowed values, and the webhook has more rules. The "
         "API server refuses the object."

@@ -31,7 +31,7 @@ from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_nam
 
 MIN_REPLICAS_ZERO: Final = SERVING_KIND.rule(
     "serving-kind/min-replicas-zero",
-    title="minReplicas 0 does not scale to zero, or the first request waits too long",
+    title="minReplicas 0 has no effect, or makes the first request fail",
     why=(
         "In Standard mode the autoscaler reads 0 as 1. With Knative the first request waits for a node and until the "
         "model is downloaded and loaded, and fails after 300 s."
@@ -132,7 +132,8 @@ def check_scale_metric(subject: Subject) -> Iterator[Problem]:
         is_read = metric in _METRICS_OF_HPA or component.has("autoScaling")
         if metric and not is_read and not is_placeholder(metric):
             message = "has no effect in Standard mode, so KServe scales at 80 % of the CPU"
-            fix = "use cpu or memory, or autoscaling with KEDA"
+            fix = "set cpu or memory and a scaleTarget in per cent, or replace scaleMetric by autoScaling and "
+            fix += f"annotation {AUTOSCALER}: keda"
             yield SCALE_METRIC.problem(component.path("scaleMetric"), message, fix, metric)
 
 
@@ -142,7 +143,8 @@ def check_storage(subject: Subject) -> Iterator[Problem]:
     model, listed = predictor.model, predictor.storage_uris
     if listed and model.storage_uri:
         message = "must not be set together with storageUri of the model, because KServe refuses both"
-        yield STORAGE_TWICE.problem(predictor.path("storageUris"), message, "remove one of them")
+        fix = "keep storageUri for one model, or storageUris for several models"
+        yield STORAGE_TWICE.problem(predictor.path("storageUris"), message, fix)
     yield from _advise_scheme(model.storage_uri, model.path("storageUri"), subject)
     for each in listed:
         yield from _advise_scheme(each.uri, each.path("uri"), subject)
@@ -173,7 +175,7 @@ def _is_read_by_known_container(uri: str, subject: Subject) -> bool:
 
 INFERENCE_SERVICE: Final = SERVING_KIND.rule(
     "serving-kind/inference-service",
-    title="KServe refuses a version, name, server, autoscaler, path or canary",
+    title="An InferenceService has a version, name, server, scaling, path or canary that is refused",
     why=(
         "The webhook accepts one server per predictor, the metrics of one autoscaler, and a common folder for several "
         "models. A canary has a fixed number of replicas on one node."
@@ -271,7 +273,7 @@ def _refusals_of_servers(service: InferenceService) -> Iterator[Refusal]:
     servers = sum(each.name == _SERVER for each in predictor.containers)
     if is_known and has_model and servers:
         message = f"has a model and container {_SERVER}, but KServe accepts only one server"
-        yield Refusal(predictor.at, message, f"remove one, or rename container {_SERVER}")
+        yield Refusal(predictor.at, message, f"remove the model, or rename {_SERVER} if this container is a sidecar")
     elif is_known and not has_model and servers > 1:
         yield Refusal(predictor.at, f"has {servers} containers {_SERVER}", "keep one of these containers")
     elif is_known and not has_model and not predictor.containers:

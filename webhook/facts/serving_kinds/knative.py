@@ -99,6 +99,7 @@ KNATIVE_FIELD_OFF_BY_DEFAULT: Final = SERVING_KIND.rule(
     fails="controller",
 )
 _SYSTEM: Final = "knative-serving"
+_DEFAULTS: Final = f"ConfigMap config-defaults of namespace {_SYSTEM}"
 _CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
 LOOKUPS: Final = (
     *(
@@ -185,7 +186,7 @@ def _check_timeout(timeout: Any, path: FieldPath, subject: Subject) -> Iterator[
     longest = _longest_timeout(subject)
     if isinstance(timeout, int) and timeout > longest:
         message = f"is above max-revision-timeout-seconds, which is {longest}, so Knative refuses the value"
-        fix = f"set at most {longest}, or raise max-revision-timeout-seconds of ConfigMap config-defaults"
+        fix = f"set at most {longest}, or ask the administrator to raise max-revision-timeout-seconds in {_DEFAULTS}"
         yield _problem_of_field(path, message, fix, timeout)
 
 
@@ -212,10 +213,10 @@ def _check_pod_spec(spec: Any, at: FieldPath, subject: Subject) -> Iterator[Prob
         state = None if written is None else str(written).lower()
         if state in _ON:
             continue
-        place = "spec.config.features of KnativeServing" if own else "ConfigMap config-features"
+        place = "spec.config.features of KnativeServing" if own else f"ConfigMap config-features of namespace {_SYSTEM}"
         removal = "remove the volume" if name == "volumes" else f"remove {name}"
-        otherwise = removal if subject.group_kind == _KNATIVE else "use Standard mode of KServe"
-        fix = f"set {key}: enabled in {place}, or {otherwise}"
+        otherwise = removal if subject.group_kind == _KNATIVE else f"set annotation {MODE}: {STANDARD}"
+        fix = f"{otherwise}, or ask the administrator to set {key}: enabled in {place}"
         if state is None:
             message = f"is a field that Knative refuses while {key} is disabled, which is the default"
             yield KNATIVE_FIELD_OFF_BY_DEFAULT.problem((*at, name), message, fix)

@@ -10,6 +10,7 @@ pkg/controller/v1beta1/inferenceservice/components/predictor.go computeRayNodeAn
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Final, NamedTuple
 
 from webhook.apimachinery.quantity import read_count
@@ -30,7 +31,7 @@ from webhook.typed.serving import (
 
 WORKER_SPEC: Final = SERVING_KIND.rule(
     "serving-kind/worker-spec",
-    title="KServe refuses a setting together with a workerSpec",
+    title="An InferenceService or runtime with workers has a setting that KServe refuses",
     why=(
         "With a workerSpec, KServe refuses autoscalers, parallel sizes in variables, unknown resources, and models "
         "that are not in a claim or an image."
@@ -168,7 +169,7 @@ def _check_gpus(service: InferenceService, predictor: Predictor, view: ClusterVi
     head = _gpus_of_side(model, shared.containers)
     workers = _gpus_of_side(first, shared.worker_spec.containers)
     total = tensor * pipeline
-    yield from _check_overwritten_limits(model, first, head, workers, total)
+    yield from _check_overwritten_limits(model, first, head, workers, (tensor, pipeline))
     if not workers.requested or not head.requested:
         return
     nodes, *_ = _computed_gpus(head.requested, workers.requested, total)
@@ -179,19 +180,26 @@ def _check_gpus(service: InferenceService, predictor: Predictor, view: ClusterVi
         )
         each = "the worker has" if nodes == 2 else f"each of the {nodes - 1} workers has"
         message += f"{each} {workers.requested}, {have} in all"
-        yield WORKER_GPUS.problem(worker.at, message, "request the same number of GPUs for the head and the workers")
+        yield WORKER_GPUS.problem(worker.at, message, f"request {workers.requested} GPUs for the head too")
 
 
 def _check_overwritten_limits(
-    model: Model, worker: Container | None, head: _Gpus, workers: _Gpus, total: int
+    model: Model, worker: Container | None, head: _Gpus, workers: _Gpus, sizes: tuple[int, int]
 ) -> Iterator[Problem]:
-    """Report a limit that KServe replaces with the number of GPUs that it computes from the requests."""
+    """Report a limit that KServe replaces with the number of GPUs that it computes from the requests.
+
+    `sizes` are the tensor size and the pipeline size.
+    """
+    total = prod(sizes)
     nodes, of_head, of_worker = _computed_gpus(head.requested, workers.requested, total)
     is_head_changed = not head.requested and head.limited not in (0, of_head)
     is_worker_changed = nodes > 1 and not workers.requested and workers.limited not in (0, of_worker)
     if is_head_changed and not workers.requested:
         limits = max(head.limited, workers.limited)
-        at, creates = model.path("resources"), f"creates {total} pods with 1 GPU"
+        at, creates = (
+            model.path("resources"),
+            f"creates {total} pods with 1 GPU (tensor {sizes[0]} times pipeline {sizes[1]})",
+        )
     elif is_head_changed:
         limits, at = head.limited, model.path("resources")
         creates = f"creates the head with {counted(of_head, 'GPU')}"
@@ -202,6 +210,8 @@ def _check_overwritten_limits(
         return
     message = f"has a limit of {counted(limits, 'GPU')} without requests, but KServe counts only requests, "
     fix = "write the same number into requests"
+    if is_head_changed and workers.limited and not workers.requested:
+        fix = "write the same numbers into the requests of the model and of the worker"
     yield WORKER_REQUESTS.problem(at, f"{message}so KServe {creates}", fix)
 
 

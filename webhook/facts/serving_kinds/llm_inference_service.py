@@ -165,7 +165,8 @@ def check_scaling(workload: LlmWorkload) -> Iterator[Problem]:
         return
     if workload.replicas is not None:
         message = "sets replicas and scaling, which KServe refuses together"
-        yield LLM_REPLICAS.problem(workload.path("replicas"), message, "remove one of these")
+        fix = "remove replicas, or remove scaling to keep a fixed number of replicas"
+        yield LLM_REPLICAS.problem(workload.path("replicas"), message, fix)
     least, most = scaling.min_replicas, scaling.max_replicas
     if least is not None and most is not None and least > most:
         message = f"is above maxReplicas {most}, so KServe refuses the object"
@@ -187,7 +188,8 @@ def _check_workload(workload: LlmWorkload) -> Iterator[Problem]:
         yield LLM_PARALLELISM.problem(at, f"sets {has} without {lacks}, which KServe refuses", fix)
     if sizes.data is not None and sizes.pipeline is not None:
         message = "sets data and pipeline, which KServe refuses together"
-        yield LLM_PARALLELISM.problem(at, message, "remove one of these")
+        fix = "remove pipeline, or remove data and dataLocal if a preset of your own reads pipeline"
+        yield LLM_PARALLELISM.problem(at, message, fix)
     yield from check_scaling(workload)
 
 
@@ -202,9 +204,10 @@ def _check_sizes(workload: LlmWorkload, release: Release | None) -> Iterator[Pro
         yield LLM_RANKS.problem(sizes.path("data"), message, f"set data to a multiple of {local}", data)
     if (sizes.pipeline or 1) > 1:
         message = "is a size that no preset of KServe reads"
-        yield LLM_PIPELINE.problem(
-            sizes.path("pipeline"), message, "use tensor, or data with dataLocal", sizes.pipeline
-        )
+        fix = "remove pipeline, and set tensor to the number of GPUs of a pod"
+        if workload.worker:
+            fix = "replace pipeline by data and dataLocal, or remove pipeline and worker, and set tensor"
+        yield LLM_PIPELINE.problem(sizes.path("pipeline"), message, fix, sizes.pipeline)
     for pod, of_pod in ((workload.template, ""), (workload.worker, " of worker")):
         main = next((each for each in pod.containers if each.name == _MAIN), None)
         is_data_read = bool(workload.worker)
