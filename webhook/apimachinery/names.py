@@ -21,7 +21,7 @@ LONGEST_LABEL: Final = 63
 LONGEST_SUBDOMAIN: Final = 253
 USE_SUBDOMAIN: Final = "use lower-case letters, digits, dashes and dots, with a letter or digit at both ends"
 """Claimgate's advice about the names of most objects. The next two texts are about keys and values of labels."""
-USE_KEY: Final = "use letters, digits, dashes, dots and underscores, after a domain and a slash or alone"
+USE_KEY: Final = "use letters, digits, dashes, dots and underscores, optionally after a domain and a slash"
 USE_VALUE: Final = "use at most 63 letters, digits, dashes, dots and underscores"
 _SUBDOMAIN_SIGNS: Final = re.compile(r"[-.a-z0-9]+")
 _EMPTY_OR_DASHED_PART: Final = re.compile(r"\.[.-]|-\.")

@@ -78,7 +78,7 @@ NO_REQUESTS: Final = KUEUE_ADVICE.rule(
 )
 MAX_EXEC_TIME_IGNORED: Final = KUEUE_ADVICE.rule(
     "kueue-advice/max-exec-time-ignored",
-    title="Kueue ignores a maximum execution time above 2147483647",
+    title="Kueue ignores a maximum execution time above 2147483647 seconds",
     why="Kueue accepts a larger number and then ignores it.",
     function="MaximumExecutionTimeSecondsForObject",
 )
@@ -91,7 +91,7 @@ def advise_max_exec_time(subject: Subject) -> Iterator[Problem]:
     metadata = subject.metadata
     given = metadata.labels.get(MAX_EXEC_TIME, "")
     if not subject.once(how_kueue_manages).why_not and given.isdecimal() and int(given[:20]) > _LARGEST:
-        path, message = metadata.path("labels", MAX_EXEC_TIME), f"is ignored because it is above {_LARGEST}"
+        path, message = metadata.path("labels", MAX_EXEC_TIME), f"is ignored because it is above {_LARGEST} seconds"
         yield MAX_EXEC_TIME_IGNORED.problem(path, message, f"set at most {_LARGEST}", given)
 
 
@@ -151,8 +151,8 @@ def _check_flavor_ambiguous(pod_set: PodSetRequests, existing: Sequence[FlavorFi
     if first and key:
         path = pod_set.path_in_object(("spec", "nodeSelector", key))
         message = (
-            f"does not rule out flavor `{first.name}`, which has no label `{key}`, and with this flavor the pods "
-            "wait for a node with both this label and the labels of the flavor"
+            f"does not rule out flavor `{first.name}`, which lacks this label, so the pods may wait for a node with "
+            "this label and the labels of the flavor"
         )
         fix = "use a queue without this flavor, or ask the administrator to add this label to the flavor"
         yield FLAVOR_AMBIGUOUS.problem(path, message, fix)

@@ -45,7 +45,7 @@ from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.managed import selects_namespace
 from webhook.facts.kueue.objects import MULTI_KUEUE_CONFIG
 from webhook.facts.kueue.queue_flavors import advise_resource_groups
-from webhook.facts.kueue.queue_quota import advise_useless_borrowing_limits
+from webhook.facts.kueue.queue_quota import advise_useless_borrowing_limits, name_of_cohort_field
 from webhook.facts.kueue.quota_tree import QueueFields, read_cluster_queue, read_quota_trees
 from webhook.facts.kueue.releases import find_kueue_release, is_kueue_release_known, is_kueue_release_stated
 from webhook.facts.subject import Subject
@@ -75,7 +75,7 @@ CHOICE: Final = KUEUE_QUEUE.rule(
 )
 PREEMPTION: Final = KUEUE_QUEUE.rule(
     "kueue-queue/preemption",
-    title="borrowWithinCohort allows preemption, but reclaimWithinCohort is Never",
+    title="borrowWithinCohort allows preemption, but reclaimWithinCohort does not",
     why="A queue that preempts while it borrows must also reclaim its own quota, so Kueue refuses the combination.",
     function="validatePreemption",
 )
@@ -212,7 +212,8 @@ def validate_preemption(subject: Subject) -> Iterator[Problem]:
 def _check_preemption(preemption: Preemption) -> Iterator[Problem]:
     borrowing = preemption.borrow_within_cohort
     if preemption.reclaim_within_cohort == "Never" and borrowing.policy != "Never":
-        message = "must be Never too because reclaimWithinCohort is Never"
+        is_or_means = "is" if preemption.has("reclaimWithinCohort") else "is not set, which means"
+        message = f"must be Never too because reclaimWithinCohort {is_or_means} Never"
         fix = "set reclaimWithinCohort to LowerPriority or Any, or remove this policy"
         yield PREEMPTION.problem(borrowing.path("policy"), message, fix, borrowing.policy)
 
@@ -330,7 +331,7 @@ def _validate_policy(spec: ClusterQueueSpec) -> Iterator[Problem]:
     if len(groups) != 1:
         message = f"are given, but {_POLICY} needs exactly one"
         yield _concurrent_admission_problem(
-            spec.path("resourceGroups"), message, "set one group", f"{len(groups)} groups"
+            spec.path("resourceGroups"), message, "cover all resources in one group", f"{len(groups)} groups"
         )
     elif (count := len(groups[0].flavors)) > _MOST_FLAVORS:
         message = (
@@ -378,7 +379,7 @@ def _check_flavors_are_of_queue(checks: AdmissionChecksStrategy, flavors: set[st
         for index, name in enumerate(check.on_flavors):
             if name not in flavors and not is_placeholder(name):
                 message = "is not a flavor of this ClusterQueue"
-                fix = "write the name of a flavor of this ClusterQueue, or remove the entry"
+                fix = "write a flavor of this ClusterQueue, or remove the entry (no entry means all flavors)"
                 yield CHECK_FLAVOR.problem(check.path("onFlavors", index), message, fix, name)
 
 
@@ -439,7 +440,8 @@ def check_check_parameters(subject: Subject) -> Iterator[Problem]:
         yield PARAMETERS.problem(path, message, f"name a {kind.kind} of {kind.group}", get(subject.object, path))
     elif absent_parameters_of_check(subject.typed(AdmissionCheck), view):
         message = f"is a {kind.kind} that does not exist, so the AdmissionCheck and its ClusterQueues are inactive"
-        yield PARAMETERS.problem(parameters.path("name"), message, f"create the {kind.kind}", parameters.name)
+        fix = f"create the {kind.kind}, or correct the name"
+        yield PARAMETERS.problem(parameters.path("name"), message, fix, parameters.name)
     elif kind == MULTI_KUEUE_CONFIG and (absent := clusters_if_all_are_absent(parameters.name, view)):
         clusters = named([f"`{each}`" for each in absent], "MultiKueueCluster")
         message = f"is a MultiKueueConfig with {clusters}, and no such cluster exists"
@@ -464,7 +466,8 @@ def advise_preemption(subject: Subject) -> Iterator[Problem]:
     preemption, cohort = spec.preemption, spec.cohort_name or spec.cohort
     if preemption.reclaim_within_cohort != "Never" and not cohort:
         message = "has no effect without a cohort"
-        yield _preemption_problem(preemption.path("reclaimWithinCohort"), message, "name a cohort, or remove the field")
+        fix = f"set spec.{name_of_cohort_field(subject)}, or remove the field"
+        yield _preemption_problem(preemption.path("reclaimWithinCohort"), message, fix)
     borrowing = preemption.borrow_within_cohort
     configuration = subject.once(read_kueue_configuration)
     if not cohort or not (configuration.is_known or subject.cluster_view().is_whole()):

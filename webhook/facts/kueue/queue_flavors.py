@@ -195,7 +195,10 @@ def advise_resource_groups(spec: ClusterQueueSpec, view: ClusterView) -> Iterato
 def _check_flavor_missing(flavor: FlavorQuotas, view: ClusterView) -> Iterator[Problem]:
     if view.lacks(ResourceFlavor.gvk, flavor.name):
         near = view.nearest(flavor.name, (other.name for other in view.list_typed(ResourceFlavor)))
-        message, fix = "does not exist, so the whole ClusterQueue is inactive", "create the ResourceFlavor"
+        message, fix = (
+            "does not exist, so the whole ClusterQueue is inactive",
+            "create the ResourceFlavor, or correct the name",
+        )
         yield FLAVOR_MISSING.problem(flavor.path("name"), message, did_you_mean(near, fix), flavor.name)
 
 
@@ -231,7 +234,7 @@ def advise_raw_gpu(group: ResourceGroup) -> Iterator[Problem]:
     """Yield the problem of quota for `gpu`: pods request the resource of a vendor."""
     if _RAW_GPU in group.covered_resources:
         message = "has quota for `gpu`, but pods ask for GPUs by the resource of a vendor"
-        fix = "cover nvidia.com/gpu or the resource of another vendor"
+        fix = "write nvidia.com/gpu, or the resource of another vendor, here and in the flavors"
         yield RAW_GPU.problem(group.path("coveredResources"), message, fix)
 
 
@@ -256,7 +259,9 @@ def _check_covered_twice(groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
         first, *others = twice
         likewise = f" (likewise {some_of([f'`{name}`' for name in others], _MOST_NAMED)})" if others else ""
         message = f"is covered twice{likewise}, but a resource can have quota in only one group"
-        fix = "cover these resources in only one group" if others else f"remove one `{first}`"
+        fix = (
+            "cover these resources in only one group" if others else f"remove `{first}` from one group and its flavors"
+        )
         yield COVERED_TWICE.problem(twice[first], message, fix, first)
 
 

@@ -134,7 +134,9 @@ def check_flavor_of_pods(subject: Subject) -> Iterator[Problem]:
             f"Kueue {_shown_release(kueue, subject)} writes {field}, but Trainer {release_as_text(trainer)} does not "
             "have this field, so the pods run without the node labels and tolerations of their flavor"
         )
-        yield WITHOUT_FLAVOR.problem("", message, "use Kueue 0.17 or later with Trainer 2.2 or later")
+        yield WITHOUT_FLAVOR.problem(
+            "", message, "ask the administrator for Kueue 0.17 or later with Trainer 2.2 or later"
+        )
 
 
 def _field_of_patches(kueue: Release, subject: Subject) -> tuple[str, tuple[Release, ...]]:
