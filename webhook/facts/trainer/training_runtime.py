@@ -9,7 +9,7 @@ manifests/base/crds for elasticPolicy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON
@@ -135,7 +135,7 @@ ML_POLICY: Final = TRAINING_RUNTIME_ADVICE.rule(
 )
 FLUX_INSTALLER: Final = TRAINING_RUNTIME.rule(
     "training-runtime/flux-installer",
-    title="The runtime has an init container `flux-installer`",
+    title="An init container has the name `flux-installer`, which the flux plugin uses itself",
     why="The flux plugin adds an init container of this name.",
     function="Validate of plugins/flux/flux.go",
 )
@@ -288,7 +288,7 @@ def warn_of_missing_ml_policy(runtime: RuntimeSpec, release: Release) -> Iterato
     """Yield the problem of a runtime without mlPolicy. Since 2.3, Trainer then ignores resourcesPerNode."""
     if release >= WHOLE_JOBSET and not runtime.ml_policy:
         message = f"is not set, so Trainer {release_as_text(release)} ignores resourcesPerNode of TrainJobs"
-        fix = "set an mlPolicy, such as torch: {}, or {numNodes: 1} for a plain command"
+        fix = "set torch: {} if the nodes run torchrun, or numNodes: 1 for a plain command"
         yield ML_POLICY.problem(runtime.path("mlPolicy"), message, fix)
 
 
@@ -296,7 +296,7 @@ def validate_flux_installer(job_set: JobSetSpec) -> Iterator[Problem]:
     """Yield an init container `flux-installer`, because the plugin adds an init container of this name (flux.go)."""
     if init_container_of(find_by_name(job_set.replicated_jobs, "node"), "flux-installer") is not None:
         message = "must not have an init container `flux-installer` in job `node` because Trainer adds one of this name"
-        yield FLUX_INSTALLER.problem(job_set.path("replicatedJobs"), message, "give that init container another name")
+        yield FLUX_INSTALLER.problem(job_set.path("replicatedJobs"), message, "remove or rename the init container")
 
 
 def advise_torch_address(job_set: JobSetSpec) -> Iterator[Problem]:
@@ -327,8 +327,9 @@ def advise_plugin_variables(runtime: RuntimeSpec) -> Iterator[Problem]:
 def validate_elastic_nodes(policy: MLPolicy) -> Iterator[Problem]:
     """Yield the problem of numNodes together with torch.elasticPolicy, a rule of 2.0 and 2.1."""
     if policy.num_nodes is not None and policy.torch.elastic_policy is not None:
-        message = "must not be set together with torch.elasticPolicy"
-        yield ELASTIC_NODES.problem(policy.path("numNodes"), message, "remove one of the two")
+        message = "must not be set because torch.elasticPolicy sets the number of nodes"
+        fix = "remove numNodes, or torch.elasticPolicy for a fixed number of nodes"
+        yield ELASTIC_NODES.problem(policy.path("numNodes"), message, fix)
 
 
 def validate_processes(policy: MLPolicy, release: Release) -> Iterator[Problem]:
@@ -362,7 +363,8 @@ def check_node_not_injection_target(policy: MLPolicy) -> Iterator[Problem]:
     for target in policy.torch.env_injection.targets:
         if "node" in target.container_names:
             message = "must not name container `node` because this container always gets the variables"
-            yield INJECTED_NODE.problem(target.path("containerNames"), message, "remove `node` from the list")
+            fix = "remove `node` from the list" if len(target.container_names) > 1 else "remove this target"
+            yield INJECTED_NODE.problem(target.path("containerNames"), message, fix)
 
 
 def validate_env_injection(injection: EnvInjection, job_set: JobSetSpec) -> Iterator[Problem]:
@@ -377,4 +379,17 @@ def validate_env_injection(injection: EnvInjection, job_set: JobSetSpec) -> Iter
         for name in target.container_names:
             if name not in containers[job]:
                 message = f"must name a container of a replicated job, but job `{job}` has no container `{name}`"
-                yield ENV_INJECTION.problem(target.at, message, f"name a container of job `{job}`")
+                yield ENV_INJECTION.problem(
+                    target.at, message, _fix_for_target(target.container_names, name, containers[job])
+                )
+
+
+def _fix_for_target(names: Iterable[str], absent: str, containers: set[str]) -> str:
+    """Return the fix for a target with a container that its job does not have. Container `node` must not be a target,
+    and a target needs a container.
+    """
+    possible = containers - {"node"}
+    listed = possible.intersection(names)
+    if others := sorted(possible - listed):
+        return f"name another container of the job, such as `{others[0]}`"
+    return f"remove `{absent}` from containerNames" if listed else "remove this target"

@@ -178,7 +178,7 @@ def advise_initializer_mounts(runtime: RuntimeSpec, release: Release) -> Iterato
                     "that use this step"
                 )
                 yield TRAINING_RUNTIME_INITIALIZER_MOUNT.problem(
-                    container.path("volumeMounts"), message, "add the mount"
+                    container.path("volumeMounts"), message, "add a mount `initializer`, such as at /workspace"
                 )
 
 
@@ -197,4 +197,5 @@ def advise_gangs(runtime: RuntimeSpec) -> Iterator[Problem]:
         message = (
             "waits for the pods of all replicated jobs, but jobs with dependsOn are created later, so no pod starts"
         )
-        yield GANG_DEPENDENCY.problem(policy.path(schedulers[0]), message, "remove dependsOn or podGroupPolicy")
+        fix = "remove podGroupPolicy, or dependsOn if the order of the jobs does not matter"
+        yield GANG_DEPENDENCY.problem(policy.path(schedulers[0]), message, fix)
