@@ -248,7 +248,7 @@ def _check_replicas(pods: Sequence[KaiPods], subject: Subject) -> Iterator[Probl
     """Report roles of a training job without replicas, unless the job sets how many pods start together."""
     for role in roles_without_replicas(pods, subject):
         message = f"role {role[-1]} has no replicas, so KAI creates no group of the pods and starts no pod"
-        yield REPLICAS.problem((*role, "replicas"), message, "write replicas: 1")
+        yield REPLICAS.problem((*role, "replicas"), message, "write replicas: 1, or remove the role")
 
 
 def check_kai_fractions(subject: Subject) -> Iterator[Problem]:
@@ -322,7 +322,8 @@ def check_kai_queue_object(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of a queue without resources, or with a parent that does not exist."""
     spec, view = subject.typed(KaiQueue).spec, subject.cluster_view()
     if not spec.has("resources"):
-        yield RESOURCES.problem(spec.path("resources"), "is required, so KAI refuses the queue", "add quota and limit")
+        fix = "set quota and limit for each of cpu, memory and gpu, with limit: -1 for no limit"
+        yield RESOURCES.problem(spec.path("resources"), "is not set, but KAI needs quota and limit", fix)
     elif unset := [each for each in ("cpu", "gpu", "memory") if _lacks_limit(spec, each)]:
         names = " and ".join(f"`{each}`" for each in unset)
         message = f"sets no limit for {names}, and KAI counts 0, so pods that request {names} never start in this queue"
@@ -358,7 +359,8 @@ def _check_queue(pods: KaiPods, gang: Gang, subject: Subject) -> Iterator[Proble
         chain.append(above)
     if any(other.spec.parent_queue == name for other in view.list_visible(KaiQueue)):
         message = f"queue {name} has child queues, so KAI skips the pods"
-        yield LEAF.problem(pods.locate("metadata", "labels"), message, "name a queue without children")
+        fix = f"name a queue without children in label `{queue_label(view)}`"
+        yield LEAF.problem(pods.locate("metadata", "labels"), message, fix)
     yield from _check_amounts(pods, gang, chain, subject)
 
 
@@ -367,7 +369,7 @@ def _missing_parent_problem(pods: KaiPods, chain: Sequence[KaiQueue], parent: st
     message = f"queue {name} has parent `{parent}`, which does not exist, so KAI skips the pods"
     if below != name:
         message = f"queue {name} is below queue {below}, whose parent `{parent}` does not exist, so KAI skips the pods"
-    fix = f"create queue {parent}, or correct parentQueue"
+    fix = f"ask the administrator to create queue {parent}, or to correct spec.parentQueue of queue {below}"
     return _parent_problem(pods.locate("metadata", "labels"), message, fix)
 
 
@@ -484,8 +486,11 @@ def _check_amounts(pods: KaiPods, gang: Gang, chain: list[KaiQueue], subject: Su
                 else f" because its limit of {demand.resource} is not set"
             )
             message = f"{demand.said}, but the limit of queue {queue.name} is {limit:g}{demand.unit}{unset}"
-            fix = f"set a limit of {demand.resource} in the queue, such as -1 for no limit"
-            yield LIMIT.problem(at, message, fix if unset else "request less, or raise the limit of the queue")
+            lower = "request less or start fewer pods together" if demand.after else "request less"
+            fix = f"{lower}, or ask the administrator to raise the limit"
+            if unset:
+                fix = f"ask the administrator to set a limit of {demand.resource} in the queue, such as -1 for no limit"
+            yield LIMIT.problem(at, message, fix)
             return
         if quota is not None and 0 <= quota < demand.amount and _is_non_preemptible(pods, priority_class, view):
             of_quota = f"{quota:g} GPUs of quota" if demand.resource == "gpu" else f"{quota:g}{demand.unit} of quota"
@@ -495,7 +500,8 @@ def _check_amounts(pods: KaiPods, gang: Gang, chain: list[KaiQueue], subject: Su
             )
             if demand.resource != "gpu":
                 message += f", and {demand.said}"
-            fix = f"give the queue a quota, or label the pod template `{_PREEMPTIBILITY}: preemptible`"
+            label = f"label the pod template `{_PREEMPTIBILITY}: preemptible`"
+            fix = f"{label} if the pods may be stopped, or ask the administrator for quota"
             yield QUOTA.problem(at, message, fix)
             return
 

@@ -239,9 +239,8 @@ def check_kai_pod_group(subject: Subject) -> Iterator[Problem]:
             yield POD_GROUP.problem(each.path("parent"), message, "name another subgroup, or remove the field")
     first = _first_in_circle(groups)
     if first is not None:
-        yield POD_GROUP.problem(
-            first.path("parent"), "names a subgroup that is inside this subgroup", "remove one parent"
-        )
+        message = f"names `{first.parent[:80]}`, which is inside this subgroup"
+        yield POD_GROUP.problem(first.path("parent"), message, "remove the field, or name another subgroup")
 
 
 def _first_in_circle(groups: Mapping[str, KaiSubGroup]) -> KaiSubGroup | None:
