@@ -98,7 +98,7 @@ def _validate_schedule(spec: CronJobSpec) -> Iterator[Problem]:
     if not schedule or is_placeholder(schedule):
         return
     if "TZ" in schedule:
-        message = "must not name a time zone because spec.timeZone sets the time zone"
+        message = "must not name a time zone because Volcano reads the time zone only from spec.timeZone"
         yield SCHEDULE_ZONE.problem(path, message, "move the time zone to spec.timeZone", schedule)
     elif error := schedule_error(schedule):
         yield SCHEDULE.problem(path, f"is not a schedule because it {error}", _FIX, schedule)

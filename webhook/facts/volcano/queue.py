@@ -257,7 +257,7 @@ def _validate_hierarchical_queue(queue: Queue, queues: QueueTree, subject: Subje
 def _missing_parent_problem(name: str, queues: QueueTree, subject: Subject) -> Problem:
     if not queues.is_whole:
         return PARENT_EXISTS.problem(_PARENT, missing=queues.as_missing_object(name))
-    fix = did_you_mean(subject.cluster_view().nearest(name, queues.all), "create the queue first")
+    fix = did_you_mean(subject.cluster_view().nearest(name, queues.all), "create the queue first, or correct the name")
     return PARENT_EXISTS.problem(_PARENT, "is a queue that does not exist", fix, name)
 
 

@@ -61,7 +61,6 @@ GUARANTEE_DESERVED: Final = VOLCANO_QUEUE.rule(
     function="validateResourceQuantityOfQueue",
 )
 Amounts: TypeAlias = Mapping[str, Quantity]
-_NONE: Final = Quantity(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +70,22 @@ class SiblingExcess:
     field: str
     resource: str
     total: Quantity
-    limit: Quantity
+    limit: Quantity | None
 
     def explain(self, parent: Queue, queue: Queue) -> tuple[str, str]:
         """Return the message and the fix; `queue` is the queue that changes: the parent or one of the children."""
         field, name = f"spec.{self.field}", self.resource
+        has = "no" if self.limit is None else self.limit
         if queue is parent:
-            message = f"has {self.limit} {name}, but {field} of the queues below is {self.total} {name} together"
+            message = f"has {has} {name}, but {field} of the queues below is {self.total} {name} together"
             return message, f"set at least {self.total}, or lower {field} of the queues below"
         message = (
             f"brings the queues below `{parent.name}` to {self.total} {name} together, but {field} of `{parent.name}` "
-            f"is only {self.limit} {name}"
+            f"has {has if self.limit is None else f'only {has}'} {name}"
         )
-        return message, f"lower the amount, or raise {field} of `{parent.name}`"
+        excess = self.total if self.limit is None else self.total.sub(self.limit)
+        lower = f"lower {field} of these queues by {excess} {name} in all"
+        return message, f"{lower}, or raise {field} of `{parent.name}`"
 
 
 def first_excess(field: str, shares: Iterable[Amounts], limits: Amounts) -> SiblingExcess | None:
@@ -96,7 +98,7 @@ def first_excess(field: str, shares: Iterable[Amounts], limits: Amounts) -> Sibl
     """
     total = _sum_of_shares(shares)
     name = next((name for name, amount in total.items() if _exceeds_share(name, amount, limits)), None)
-    return None if name is None else SiblingExcess(field, name, total[name], limits.get(name, _NONE))
+    return None if name is None else SiblingExcess(field, name, total[name], limits.get(name))
 
 
 def _sum_of_shares(children: Iterable[Amounts]) -> Amounts:
