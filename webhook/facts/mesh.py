@@ -90,7 +90,7 @@ def _warn_of_sidecar_on_default_submitter(spec: RayJobSpec) -> Iterator[Problem]
             "is not set, so the default submitter pod gets the sidecar of Istio, and the pod never completes unless "
             "the sidecar is native"
         )
-        fix = f'set a template with the label {_INJECT}: "false"'
+        fix = f'set a whole pod template, with the label {_INJECT}: "false"'
         yield DEFAULT_SUBMITTER.problem("spec.submitterPodTemplate", message, fix, is_conditional=True)
 
 

@@ -186,10 +186,8 @@ def validate_tolerations(pod: PodSpec) -> Iterator[Problem]:
         if key:
             yield from _check_toleration_key(toleration)
         if not key and operator != "Exists":
-            message, fix = (
-                "must be Exists because a toleration without a key tolerates every key",
-                "set Exists, or name a key",
-            )
+            message = "must be Exists because a toleration without a key tolerates every key"
+            fix = f"name a key, or set Exists{' without value' if value else ''} to tolerate every taint"
             yield _toleration_problem(toleration.path("operator"), message, fix, operator or None)
         elif operator not in ("", "Equal", "Exists", "Lt", "Gt") and not is_placeholder(operator):
             path, message = toleration.path("operator"), "must be Equal or Exists"
