@@ -55,8 +55,8 @@ def advise_shared_memory(subject: Subject) -> Iterator[Problem]:
     for pods in subject.once(read_device_workload).device_pods:
         for container in () if pods.spec.host_ipc else pods.containers:
             gpus = count_gpus_of_resources(container.resources)
-            if gpus > 1 and _may_use_torch(container, subject):
-                yield from _check_size_of_shared_memory(pods, container, gpus, subject)
+            problems = _check_size_of_shared_memory(pods, container, gpus, subject) if gpus > 1 else ()
+            yield from (each for each in problems if _may_use_torch(container, subject))  # reads the command
 
 
 def _may_use_torch(container: Container, subject: Subject) -> bool:
