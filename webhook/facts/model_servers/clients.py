@@ -171,8 +171,10 @@ def _check_clients_of_server(member: ServerContainer, ports: Sequence[int], subj
 
 def _check_probes(member: ServerContainer, ports: Sequence[int], *, has_service: bool) -> Iterator[Problem]:
     probed = list(_probed_ports(member))
-    connected = [each for each in probed if not may_other_container_listen(member, each[1], ports)]
-    arguments, name = member.server.arguments, member.server.name
+    arguments, name, loopback = member.server.arguments, member.server.name, loopback_of_server(member)
+    connected: Sequence[tuple[str, int, str]] = ()
+    if loopback or arguments.has("headless", "socket"):
+        connected = [each for each in probed if not may_other_container_listen(member, each[1], ports)]
     if arguments.has("headless") and not arguments.is_open:
         if connected or has_service:
             who = f"its {connected[0][0]} sends requests" if connected else "a Service sends requests to it"
@@ -189,7 +191,6 @@ def _check_probes(member: ServerContainer, ports: Sequence[int], *, has_service:
         fix = "remove --uds, or use a probe that runs a command"
         yield _problem_of_probe(member.path, f"{name} {message}", fix, connected[0][0])
         return
-    loopback = loopback_of_server(member)
     if loopback and (connected or has_service):
         who = f"its {connected[0][0]}" if connected else "the Service"
         message = f"{name} listens on {loopback}, but {who} connects to the address of the pod"
