@@ -15,13 +15,14 @@ from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.interest import Index
 from webhook.errors import LookupFailed
-from webhook.facts.dra.pod_claims import allows_admin_access, claims_of_pod_sets
+from webhook.facts.dra.pod_claims import allows_admin_access, claims_of_templates
 from webhook.facts.dra.requested_devices import ClaimContents
 from webhook.facts.dra.requests import DeviceRequestOfClaim, read_requests
 from webhook.facts.dra.types import ClaimSpec
 from webhook.facts.gpu.devices import device_of_class_name as device_class_of
 from webhook.facts.view import ClusterView
 from webhook.text.similar_names import nearest_name
+from webhook.typed.pods import PodTemplate
 from webhook.typed.view import ReadingContext
 from webhook.workloads.podsets import PodSet
 
@@ -390,7 +391,7 @@ def test_a_selector_without_cel_has_no_expression() -> None:
 def test_entries_that_are_not_objects_are_ignored() -> None:
     container = {"name": "c", "resources": {"claims": [None, "gpu", {"name": "gpu"}]}}
     podset = PodSet(name="", path=(), template=pod([None, "gpu"], container))
-    found = claims_of_pod_sets([podset], ClusterView(FilesCluster(), "team"))
+    found = claims_of_templates([(podset, PodTemplate.of(podset.template))], ClusterView(FilesCluster(), "team"))
     assert found.claims == []
     assert [(path_as_text(r.at), r.claim) for r in found.references] == [
         ("spec.containers[0].resources.claims[2]", None)
@@ -433,7 +434,9 @@ def test_requests_of_a_template_are_computed_again_after_a_class_change():
 
 def contents_of(*context: dict) -> ClaimContents:
     podset = PodSet(name="", path=(), template=pod([{"name": "a", "resourceClaimTemplateName": "t"}], user("a")))
-    (claim,) = claims_of_pod_sets([podset], ClusterView(FilesCluster(context), "team")).claims
+    (claim,) = claims_of_templates(
+        [(podset, PodTemplate.of(podset.template))], ClusterView(FilesCluster(context), "team")
+    ).claims
     return claim.contents
 
 

@@ -11,7 +11,7 @@ that a ComputeDomain names is called promised: the controller of the ComputeDoma
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
@@ -25,15 +25,14 @@ from webhook.facts.dra.requested_devices import NO_CONTENTS, ClaimContents, cont
 from webhook.facts.dra.requests import DeviceRequestOfClaim
 from webhook.facts.dra.types import ComputeDomain, ResourceClaim, ResourceClaimTemplate
 from webhook.facts.fact import Missing
-from webhook.facts.pods.pod_sets import pod_sets
+from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES, ClusterView
 from webhook.rules.problem import MissingObject
 from webhook.typed.collections import Items
 from webhook.typed.objects import Namespace
-from webhook.typed.pods import Container, Pod, PodTemplate
+from webhook.typed.pods import Container, PodTemplate
 from webhook.typed.pods import PodClaim as Entry
-from webhook.typed.view import ReadingContext
 from webhook.workloads.podsets import PodSet
 
 DEFAULT: Final = "default"
@@ -197,20 +196,16 @@ class ClaimsOfPods(Struct, frozen=True):
 
 def pod_claims(subject: Subject) -> ClaimsOfPods:
     """Return the claims of an object's pods. Call this function through `Subject.once`."""
-    return claims_of_pod_sets(subject.once(pod_sets).all, subject.cluster_view(), subject.typed(Pod))
+    listed = subject.once(pod_sets).all
+    return claims_of_templates([(each, template_of(each, subject)) for each in listed], subject.cluster_view())
 
 
-def claims_of_pod_sets(podsets: Items[PodSet], view: ClusterView, pod: Pod | None = None) -> ClaimsOfPods:
-    """Return the claims of some pod sets. `pod` is the object with typed fields, if the object is a Pod; its fields are
-    then not read again.
-    """
+def claims_of_templates(templates: Iterable[tuple[PodSet, PodTemplate]], view: ClusterView) -> ClaimsOfPods:
+    """Return the claims of some pod sets, each with its template."""
     resolver, deadline = _ClaimResolver(view), view.deadline
     claims: list[PodClaim] = []
     references: list[ClaimReference] = []
-    for podset in podsets:
-        template = (
-            pod if pod and pod.json is podset.template else PodTemplate(podset.template, (), ReadingContext(deadline))
-        )
+    for podset, template in templates:
         spec = template.spec
         listed = [container for container in spec.all_containers() if container.resources.claims]
         entries = spec.resource_claims.of([entry for entry in spec.resource_claims if entry])

@@ -12,17 +12,16 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.names import dns1123_label_errors, label_fault
 from webhook.apimachinery.paths import FieldPath
 from webhook.apimachinery.releases import release_as_text
 from webhook.facts.dra.device_claims import consequence_of_unused_claim, may_devices_stay_idle
 from webhook.facts.dra.pod_claims import PodClaim as ResolvedClaim
-from webhook.facts.dra.pod_claims import claims_of_pod_sets, pod_claims
+from webhook.facts.dra.pod_claims import claims_of_templates, pod_claims
 from webhook.facts.dra.requested_devices import claim_with_selected_requests
 from webhook.facts.gpu.resources import count_gpus_of_json_resources
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job, merge_train_job_for_pods
 from webhook.facts.train_job_pods.nodes_and_processes import container_named, first_node_job
 from webhook.facts.train_job_pods.releases import CLAIMS, KEEPS_CLAIMS
 from webhook.facts.train_job_pods.train_job_patches import JobOverlay
@@ -30,7 +29,8 @@ from webhook.facts.train_job_pods.types import TRAIN_JOB, TRAIN_JOB_ADVICE, Trai
 from webhook.facts.trainer.generated_pods import GeneratedPods, sentence_about_several_sources, source_fields_of
 from webhook.rules.problem import Problem
 from webhook.typed.collections import Items
-from webhook.typed.pods import Container, PodClaim
+from webhook.typed.pods import Container, PodClaim, PodTemplate
+from webhook.typed.view import ReadingContext
 from webhook.workloads.podsets import PodSet
 from webhook.yamltext.placeholders import is_placeholder
 
@@ -173,7 +173,7 @@ def device_claims_of_training_node(subject: Subject) -> tuple[NodeDeviceClaim, .
     outside = (*_claims_not_merged(job), *dropped)
     claims = [
         *_claims_of_pod(job, subject),
-        *(_resolved_claims(_template_with_claims(outside), subject) if outside else ()),
+        *(_resolved_claims(_template_with_claims(outside, subject), subject) if outside else ()),
     ]
     used = [claim for claim in claims if claim.name in wanted]
     meant = used or [claim for claim in claims if not claim.users]
@@ -193,21 +193,28 @@ def device_claims_of_training_node(subject: Subject) -> tuple[NodeDeviceClaim, .
 
 def _claims_of_pod(job: MergedTrainJob, subject: Subject) -> Iterable[ResolvedClaim]:
     """Return the claims of the pod with the container `node`; without the runtime, the claims of the patches."""
-    if job.node_job is None:
-        return _resolved_claims(_template_with_claims(_claims_of_patches(job.object)), subject)
-    pods = [replicated for replicated in job.replicated_jobs if replicated.name == job.node_job.name]
-    if len(pods) > 1:  # no API server accepts two jobs with one name
-        return _resolved_claims(job.node_job.pod_template.json, subject)
-    return [claim for claim in subject.once(pod_claims).claims if claim.pod_set == job.node_job.name]
+    node = job.node_job
+    if node is None:
+        return _resolved_claims(_template_with_claims(_claims_of_patches(job.object), subject), subject)
+    if [replicated.name for replicated in job.replicated_jobs].count(node.name) > 1:
+        return _resolved_claims(node.pod_template, subject)  # no API server accepts two jobs with one name
+    jobs = subject.once(merge_train_job_for_pods).replicated_jobs
+    return [
+        claim
+        for replicated in jobs
+        if replicated.name == node.name
+        for claim in _resolved_claims(replicated.pod_template, subject)
+    ]
 
 
-def _resolved_claims(template: JSON, subject: Subject) -> Iterable[ResolvedClaim]:
-    pod = PodSet(name="", path=("spec",), template=template)
-    return claims_of_pod_sets(Items((pod,), subject.deadline), subject.cluster_view()).claims
+def _resolved_claims(template: PodTemplate, subject: Subject) -> Iterable[ResolvedClaim]:
+    pod = PodSet(name="", path=("spec",), template=template.json)
+    return claims_of_templates([(pod, template)], subject.cluster_view()).claims
 
 
-def _template_with_claims(claims: Collection[PodClaim]) -> JSON:
-    return {"spec": {"resourceClaims": [claim.json for claim in claims]}}
+def _template_with_claims(claims: Collection[PodClaim], subject: Subject) -> PodTemplate:
+    template = {"spec": {"resourceClaims": [claim.json for claim in claims]}}
+    return PodTemplate(template, (), ReadingContext(subject.deadline))
 
 
 def _claims_not_merged(job: MergedTrainJob) -> Collection[PodClaim]:
@@ -371,9 +378,8 @@ def advise_unused_claims(pods: GeneratedPods, subject: Subject) -> Iterator[Prob
     if not pods.spec.resource_claims:
         return
     used = {claim.name for container in pods.spec.all_containers() for claim in container.resources.claims}
-    kept = subject.once(_idle_claims_by_job)
     for name in sorted({claim.name for claim in pods.spec.resource_claims} - used):
-        if (claim := kept.get((pods.replicated.name, name))) is not None:
+        if (claim := subject.once(_idle_claims_by_job).get((pods.replicated.name, name))) is not None:
             message = f"no container of {pods} uses claim `{name}`{consequence_of_unused_claim(claim)}"
             fix = "name the claim in resources.claims of a container, or remove the claim"
             yield UNUSED_CLAIM.problem("", message, fix)
