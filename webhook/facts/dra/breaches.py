@@ -206,7 +206,7 @@ def _words_for_wrong_type(breach: Breach) -> BreachWords:
 def _words_for_missing_field(breach: Breach) -> BreachWords:
     field = path_as_text(breach.at).rpartition(".")[2]
     message = f"must be set to {breach.expected}" if breach.expected else "must be set"
-    return BreachWords(message, f"add the field {field}")
+    return BreachWords(message, "add cel with the field expression" if field == "cel" else f"add the field {field}")
 
 
 def _words_for_too_many(breach: Breach) -> BreachWords:
