@@ -346,7 +346,7 @@ def test_a_definition_of_another_folder_serves_its_version(tmp_path: Path, capsy
         (tmp_path / folder).mkdir()
     (tmp_path / "examples" / "job.yaml").write_text(job)
     assert run_command_line(["audit", str(tmp_path)]) == 1
-    assert "Training Operator 1.9 no longer serves" in capsys.readouterr().out
+    assert "Training Operator 1.9 and later do not serve" in capsys.readouterr().out
     definition = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: m}, spec: "
     (tmp_path / "manifests" / "crd.yaml").write_text(f"{definition}{crd}}}")
     assert run_command_line(["audit", str(tmp_path)]) == 0

@@ -121,12 +121,12 @@ def check_version_is_still_served(subject: Subject) -> Iterator[Problem]:
     if known is not None and not (
         _is_served_by_given_definition(subject) or _is_release_of_files_older(subject, known.release)
     ):
-        message = f"is a version of {kind.kind} that {known.release} no longer serves, so the object is not created"
+        message = f"is a version of {kind.kind} that {known.release} and later do not serve, so they refuse the object"
         if known.instead:
             version, _, other = known.instead.partition(" ")
             fix = f"write {version}" + (f" and kind {other}" if other else "") + ", with the fields of this version"
         else:
-            message, fix = f"{message}; nothing took the place of this kind", known.fix
+            message, fix = f"{message}; nothing replaces this kind", known.fix
         problem = REMOVED.problem("apiVersion", message, fix, kind.api_version)
         yield structs.replace(problem, release=known.release)
 
