@@ -222,7 +222,9 @@ def _check_sizes(workload: LlmWorkload, release: Release | None) -> Iterator[Pro
             is_conditional = not is_data_read and release is None
             since = "from KServe 0.20 on, " if is_conditional else ""
             message = f"{since}vLLM starts {needed} workers in a pod ({words}), but {has}"
-            fix = f"set the GPU limit to {needed}"
+            fix = f"request {counted(needed, 'GPU')}"
+            if needed == tensor:
+                fix += f", or set parallelism.tensor {gpus}"
             yield LLM_GPUS.problem(sizes.path("tensor"), message, fix, is_conditional=is_conditional)
             return
         is_data_ignored = bool(data and local and not is_data_read)
