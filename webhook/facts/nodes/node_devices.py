@@ -194,11 +194,10 @@ class Shortage(NamedTuple):
             message = f"{request}, but the nodes have {self.most}"
         return f"{message}{_files_of_nodes(self.at.view)}, so some pods stay Pending"
 
-    @property
-    def fix(self) -> str:
-        """Return the fix."""
+    def fix(self, setting: str = "") -> str:
+        """Return the fix. `setting` is what fewer pods also need."""
         fewer = "fewer pods" if self.resource else counted(self.most, "pod")
-        return f"run {fewer}, or add nodes"
+        return f"run {fewer}{setting}, or add nodes"
 
     @property
     def path(self) -> str:
@@ -211,9 +210,12 @@ def _check_all_pods(pods: Sequence[PodsAndNodes], subject: Subject) -> Iterator[
     report too few devices for pods of kinds other than jobs. Pods of jobs may run one after another.
     """
     if together := _shortage(pods, pods_that_start_together(pods, subject)):
-        yield ALL_PODS.problem(together.path, together.all_pods, together.fix)
+        spec = subject.typed(Job).spec if subject.group_kind == _VOLCANO_JOB else None
+        has_least = spec is not None and spec.min_available and len(spec.tasks) == 1
+        setting = f" with minAvailable {together.most}" if has_least else ""
+        yield ALL_PODS.problem(together.path, together.all_pods, together.fix(setting))
     elif subject.group_kind in PLACED - BATCH and (some := _shortage(pods, [each.pods.pod_count for each in pods])):
-        yield SOME_PODS.problem(some.path, some.some_pods, some.fix)
+        yield SOME_PODS.problem(some.path, some.some_pods, some.fix())
 
 
 def pods_that_start_together(pods: Sequence[PodsAndNodes], subject: Subject) -> list[int]:
