@@ -245,7 +245,8 @@ def _check_missing_spot_toleration(
             f"selects spot nodes of {nodes.cloud}, but the pods do not tolerate the taint of these nodes and stay "
             "Pending"
         )
-        yield SPOT_TOLERATION.problem(path, message, f"tolerate `{nodes.key}={nodes.value}:NoSchedule`")
+        quotes = ', with the value "true" in quotes' if nodes.value == "true" else ""
+        yield SPOT_TOLERATION.problem(path, message, f"tolerate `{nodes.key}={nodes.value}:NoSchedule`{quotes}")
 
 
 def _tolerates_spot_taint(spec: PodSpec, nodes: SpotNodeRow) -> bool:
@@ -291,7 +292,8 @@ def _check_spot_toleration_without_selector(pods: DevicePods) -> Iterator[Proble
                 f"tolerates spot nodes of {nodes.cloud}, but does not select spot nodes, so the pods may also run on "
                 "other nodes"
             )
-            fix = f"select `{nodes.key}={nodes.value}` if the pods should run only on spot nodes"
+            value = '"true"' if nodes.value == "true" else nodes.value
+            fix = f"set nodeSelector `{nodes.key}: {value}` if the pods should run only on spot nodes"
             yield SPOT_SELECTOR.problem(pods.locate(toleration.at), message, fix)
 
 
