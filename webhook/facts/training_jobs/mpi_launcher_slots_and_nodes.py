@@ -109,6 +109,7 @@ SLOTS_OF_HOSTS: Final = TRAINING_JOB_ADVICE.rule(
     ),
     refused_by="mpirun, when the launcher starts",
     source="https://docs.open-mpi.org/en/v5.0.x/man-openmpi/man1/mpirun.1.html",
+    fails="start",
 )
 SLOTS_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/slots-and-gpus",
@@ -296,5 +297,5 @@ def warn_of_gpus_without_mpi_rank(job: TrainingJobOfKind) -> Iterator[Problem]:
             "launcher"
         )
         yield LAUNCHER_GPUS.problem(
-            launcher.template_path, message, "remove the GPUs, or set runLauncherAsWorker: true"
+            launcher.template_path, message, "remove the GPUs, or set spec.runLauncherAsWorker: true"
         )
