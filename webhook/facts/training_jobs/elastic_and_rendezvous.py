@@ -114,13 +114,13 @@ def _check_elastic_limits(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def _check_workers_within_elastic_limits(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Report a number of workers outside the limits; an unset limit equals the other limit."""
+    """Report a number of workers outside the limits, or a limit below 1; an unset limit equals the other limit."""
     if any(job.is_placeholder_at("elasticPolicy", name) for name in _LIMITS):
         return
     given = {name: value for name in _LIMITS if (value := job.number_at("elasticPolicy", name)) is not None}
     limits = [*given.values()]
     worker = job.roles.get("Worker")
-    if worker is not None and worker.replicas is not None and limits and limits[0] <= limits[-1]:
+    if worker is not None and worker.replicas is not None and limits and limits[-1] >= max(limits[0], 1):
         low, high = limits[0], limits[-1]
         if not low <= worker.replicas <= high:
             wanted = f"{low}" if low == high else f"between {low} and {high}"

@@ -197,7 +197,7 @@ def validate_chief(job: TrainingJobOfKind) -> Iterator[Problem]:
     leaders = [role for role in job.roles.values() if role.name in ("Chief", "Master")]
     if len(leaders) > 1:
         message = f"must not be set together with {leaders[1].name} because a TFJob has one chief"
-        yield ONE_CHIEF.problem(leaders[0].path, message, "remove one of the two")
+        yield ONE_CHIEF.problem(leaders[0].path, message, "remove Master, the older name of this role")
     for role in leaders:
         if role.replicas is not None and role.replicas > 1:
             message = "must be 1 because TensorFlow allows only one chief"

@@ -249,9 +249,8 @@ def validate_managed_by(job: TrainingJobOfKind) -> Iterator[Problem]:
         if given not in (None, _MULTIKUEUE, _MPI_OPERATOR if job.is_beta else _OPERATOR):
             operator = "MPI Operator" if job.is_beta else "Training Operator"
             message = f"names another controller, so the {operator} does not run the job"
-            yield MANAGED_BY_OTHER.problem(
-                path, message, "remove managedBy, or make sure that this controller exists", given
-            )
+            fix = f"remove managedBy, or set {_MULTIKUEUE} if MultiKueue runs the job"
+            yield MANAGED_BY_OTHER.problem(path, message, fix, given)
     elif given not in (None, _OPERATOR, _MULTIKUEUE):
         message = f"must be {_OPERATOR} or {_MULTIKUEUE} because no other controller runs such jobs"
         yield MANAGED_BY.problem(path, message, "set one of them, or remove managedBy", given)
