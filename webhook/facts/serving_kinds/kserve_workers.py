@@ -75,6 +75,7 @@ _SERVER: Final = "kserve-container"
 _WORKER: Final = "worker-container"
 """The names of the containers that KServe reads in a runtime."""
 _MODELS: Final = ("pvc://", "oci://")
+_AS_CLAIM: Final = "put the model into a PersistentVolumeClaim, and write pvc://NAME/FOLDER"
 
 
 def check_worker_spec(subject: Subject) -> Iterator[Problem]:
@@ -137,10 +138,10 @@ def _refusals_of_service(subject: Subject) -> Iterator[Refusal]:
     yield from _refusals_of_variables(model)
     if model and not model.storage_uri:
         message = "is required together with a workerSpec, and must begin with pvc:// or oci://"
-        yield Refusal(model.path("storageUri"), message, "put the model into a claim, and name the claim")
+        yield Refusal(model.path("storageUri"), message, _AS_CLAIM)
     elif model and not model.storage_uri.startswith(_MODELS):
         message = "must begin with pvc:// or oci:// because several pods read the model"
-        yield Refusal(model.path("storageUri"), message, "put the model into a claim", model.storage_uri[:80])
+        yield Refusal(model.path("storageUri"), message, _AS_CLAIM, model.storage_uri[:80])
     if len(worker.containers) > 1:
         message = "must have only one container, because KServe refuses more containers in a workerSpec"
         yield Refusal(worker.path("containers"), message, "remove the other containers")

@@ -180,7 +180,7 @@ def _check_workload(workload: LlmWorkload) -> Iterator[Problem]:
     sizes = workload.parallelism
     at = sizes.at if sizes else workload.at
     if workload.worker and sizes.data is None and sizes.pipeline is None:
-        message = "has a worker, but neither parallelism.data nor parallelism.pipeline"
+        message = "has a worker, but neither parallelism.data nor parallelism.pipeline, so KServe refuses the object"
         yield LLM_PARALLELISM.problem(workload.worker.at, message, "set parallelism.data and parallelism.dataLocal")
     if (sizes.data is None) != (sizes.data_local is None):
         has, lacks = ("data", "dataLocal") if sizes.data is not None else ("dataLocal", "data")
