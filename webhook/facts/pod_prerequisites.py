@@ -156,7 +156,7 @@ def _check_runtime_class(spec: PodSpec, podset: PodSet, view: ClusterView) -> It
         return
     if view.is_absent(RUNTIME_CLASS, "", name):
         message = "is a RuntimeClass that does not exist, so no pod is created"
-        fix = "create the RuntimeClass, or remove runtimeClassName"
+        fix = "remove runtimeClassName, or ask the administrator to create the RuntimeClass"
         yield RUNTIME_CLASS_MISSING.problem(podset.locate(spec.path("runtimeClassName")), message, fix, name)
 
 
@@ -363,12 +363,15 @@ def _check_keys(wanted: ConfigurationReference, view: ClusterView) -> Iterator[P
     existing = view.get_without_noting(wanted.kind, view.namespace, wanted.name)
     filled = FilledObject.of(existing, (), ReadingContext(view.deadline))
     keys = {*filled.data, *filled.string_data, *filled.binary_data}
-    lacking = next((key for key in wanted.keys if key not in keys and not is_placeholder(key)), None)
+    absent = ((index, key) for index, key in enumerate(wanted.keys) if key not in keys and not is_placeholder(key))
+    index, lacking = next(absent, (0, None))
     if keys and lacking is not None:
+        item = ("items", index) if wanted.use == "volume" else ()
+        at = (*wanted.path[:-1], *item, "key")
         near = view.nearest(lacking, keys)
         lacks = f"{wanted.text}{view.file_of_object_as_text(existing)} has no key `{lacking}`"
         fix = f"write `{near}`, or add the key" if near else "add the key, or set optional: true"
-        yield CONFIGURATION_KEY.problem(wanted.path, f"{lacks}, {_effect_on_pods([wanted])}", fix)
+        yield CONFIGURATION_KEY.problem(at, f"{lacks}, {_effect_on_pods([wanted])}", fix)
 
 
 CHECKS: Final = (

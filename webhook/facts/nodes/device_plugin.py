@@ -46,7 +46,7 @@ CONFIG: Final = DEVICE_PLUGIN.rule(
 )
 MAY_LACK_CONFIG: Final = DEVICE_PLUGIN.rule(
     "device-plugin/config-may-not-exist",
-    title="A node names a configuration that the plugin's only known ConfigMap does not have",
+    title="A configuration of the device plugin may not exist",
     why="No DaemonSet and no ClusterPolicy is known that names the ConfigMap, so the plugin may read another one.",
     source="NVIDIA/k8s-device-plugin cmd/config-manager/main.go",
     function="updateConfigName",
@@ -260,7 +260,8 @@ def _check_key(
 ) -> Iterator[Problem]:
     """Report a name that is not a key of a ConfigMap."""
     if config_map.data and name not in config_map.data and not is_placeholder(name):
-        message = f"{verb}not a key of ConfigMap `{config_map.name}`, which has {either(config_map.data)}"
+        only = "" if is_named else ", the only known one for the device plugin"
+        message = f"{verb}not a key of ConfigMap `{config_map.name}`{only}, which has {either(config_map.data)}"
         fix = "name one of these keys, or add the key"
         if is_named:
             yield CONFIG.problem(path, message, fix, name)

@@ -57,7 +57,7 @@ RESTART_POLICY: Final = MANIFEST_SHAPE.rule(
 )
 IMAGE_NAME: Final = MANIFEST_SHAPE.rule(
     "manifest-shape/image-name",
-    title="The name of an image has capital letters, or a # without a blank before it",
+    title="An image name has capital letters, or a comment follows it without a blank",
     why=(
         "No registry has the image. The kubelet refuses the name, or reads its first part as the host of a registry. "
         "In YAML, a comment begins with # only after a blank."
@@ -255,7 +255,8 @@ def _problems_of_completion_index(job: JobSpec) -> Iterator[Problem]:
         read = next(((at, match) for at, text in texts if (match := _READS_INDEX.search(text))), None)
         if read is not None:
             message = "is not set, because the Job is not Indexed"
-            fix = "set completionMode: Indexed and completions in the spec of the Job"
+            completions = "" if job.has("completions") else " and completions"
+            fix = f"set completionMode: Indexed{completions} in the spec of the Job"
             yield COMPLETION_INDEX.problem(read[0], message, fix, read[1][0], needs="completionMode")
 
 
@@ -315,11 +316,11 @@ def _problems_of_path_variables(pod: PodSpec) -> Iterator[Problem]:
             others = [part for part in parts if part != own]
             if name != "PATH":
                 message = "stays a text because Kubernetes does not replace it, so the value of the image is lost"
-                fix = "write all folders, or set the variable in a shell of the command"
+                fix = "write the folders of the image too, or export the variable in a shell in command"
                 yield LIBRARY_PATH.problem(variable.path("value"), message, fix, own)
             elif not _finds_programs(container, others):
                 message = "stays a text because Kubernetes does not replace it, so PATH has no folder of the image"
-                fix = f"write {':'.join(_USUAL_PATH if part == own else part for part in parts)}"
+                fix = f"write the PATH of the image instead, often {_USUAL_PATH}"
                 yield PATH_VARIABLE.problem(variable.path("value"), message, fix, own)
 
 

@@ -98,7 +98,7 @@ _UID_LABELS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _NAME_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
 _ANY_UID: Final = "(uid)"
 """Replaces a uid, which no file can know. No label can have this value."""
-_REMOVE_SELECTOR: Final = "remove spec.selector, or set spec.manualSelector to true"
+_REMOVE_SELECTOR: Final = "remove spec.selector, or set spec.manualSelector to true if the Job takes over existing pods"
 
 
 class SelectingSpec(Typed):
@@ -200,7 +200,7 @@ def check_ports_of_services(subject: Subject) -> Iterator[Problem]:
             if not target or any(each in target for each in _OF_MESHES):
                 continue
             message = f"has no port with the name `{target}`, to which Service `{service.name}` sends requests"
-            fix = f"name a port `{target}`, or set targetPort to a number"
+            fix = f"name a port `{target}`, or set targetPort of the Service to the name or number of a port"
             yield TARGET_PORT.problem(with_ports[0].at, message, fix, needs="ports")  # such as of a proxy in a patch
             break
 
@@ -212,9 +212,11 @@ def check_port_numbers(subject: Subject) -> Iterator[Problem]:
     for port in subject.typed(Service).spec.ports if subject.attributes.is_plain else ():
         is_blank = port.port == 0 and port.target_port == 0
         if not 0 < (port.port or 0) <= _LAST_PORT and not is_blank and not port.is_omitted("port"):
-            yield SERVICE_PORT.problem(
-                port.path("port"), "must be a number from 1 to 65535", "set the number of the port"
-            )
+            message, fix = f"must be a number from 1 to {_LAST_PORT}", "set the number of the port"
+            if port.port:
+                yield SERVICE_PORT.problem(port.path("port"), message, fix, port.port)
+            else:
+                yield SERVICE_PORT.problem(port.path("port"), f"is 0 or not set, but {message}", fix)
             return
 
 
