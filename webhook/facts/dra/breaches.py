@@ -17,8 +17,9 @@ from typing import Final, NamedTuple
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.apimachinery.quantity import example_quantities
-from webhook.facts.dra.requests import FLAT_VERSIONS, CheckedSelector, DeviceRequestOfClaim
+from webhook.facts.dra.requests import CheckedSelector, DeviceRequestOfClaim
 from webhook.facts.dra.types import (
+    FLAT_VERSIONS,
     ClaimSpec,
     DeviceConstraint,
     DeviceRequest,

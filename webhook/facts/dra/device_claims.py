@@ -372,7 +372,8 @@ def validate_admin_access(claim: ResolvedClaim, subject: Subject) -> Iterator[Pr
         label = 'the label resource.kubernetes.io/admin-access: "true"'
         request_text = f"{view.name_with_file(TEMPLATE, claim.reference, view.namespace)} requests admin access"
         message = f"{request_text}, but this namespace lacks {label}, so no claim is created, and the pods stay Pending"
-        yield ADMIN_ACCESS.problem(claim.at, message, "use a namespace with that label")
+        fix = "use a namespace with that label, or a template without adminAccess"
+        yield ADMIN_ACCESS.problem(claim.at, message, fix)
 
 
 def validate_claims(subject: Subject) -> Iterator[Problem]:

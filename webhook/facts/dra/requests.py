@@ -17,6 +17,7 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.dra.selectors import SelectorErrors, check_selector
 from webhook.facts.dra.types import (
+    FLAT_VERSIONS,
     GROUP,
     ClaimSpec,
     DeviceRequest,
@@ -31,8 +32,6 @@ from webhook.facts.subject import Subject
 from webhook.typed.collections import Items
 from webhook.typed.fields import Amount
 
-FLAT_VERSIONS: Final = frozenset(("v1alpha3", "v1beta1"))
-"""Versions that write the fields of an exact request next to the name of the request."""
 _INTEGERS: Final = range(-(2**63), 2**63)
 _WORK_OF_REQUEST: Final = 10
 """The charge for one request or alternative, which takes about 9 microseconds."""

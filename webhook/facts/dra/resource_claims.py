@@ -24,13 +24,13 @@ from webhook.facts.dra.breaches import (
 )
 from webhook.facts.dra.pod_claims import allows_admin_access
 from webhook.facts.dra.requests import (
-    FLAT_VERSIONS,
     CheckedSelector,
     DeviceRequestOfClaim,
     requests_of_reviewed_claim,
     reviewed_claim,
 )
 from webhook.facts.dra.types import (
+    FLAT_VERSIONS,
     RESOURCE_CLAIMS,
     DeviceConstraint,
     PodGroup,

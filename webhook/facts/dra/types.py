@@ -85,6 +85,8 @@ SCHEDULING: Final = "scheduling.k8s.io"
 POINTERS: Final = ("selectors", "adminAccess", "tolerations", "capacity")
 """Fields of an exact request that count as set when they are present, also with an empty value, as in the API server.
 """
+FLAT_VERSIONS: Final = frozenset(("v1alpha3", "v1beta1"))
+"""Versions that write the fields of an exact request next to the name of the request."""
 _SERVED: Final[Mapping[str, tuple[int, int]]] = {
     "v1": (34, 99),
     "v1beta2": (33, 39),
@@ -326,6 +328,13 @@ class ComputeDomain(Object):
     spec = Part(ComputeDomainSpec)
 
 
+def _has_flat_request(obj: Object) -> bool:
+    """Return whether an object is a claim or a template with a request that has its fields next to its name."""
+    if obj.version not in FLAT_VERSIONS or not isinstance(obj, ResourceClaim | ResourceClaimTemplate):
+        return False
+    return any(request.has("deviceClassName") for request in obj.claim_spec.devices.requests)
+
+
 def check_api_version(obj: Object, subject: Subject, served: Rule, deprecated: Rule) -> Iterator[Problem]:
     """Report an API version that the assumed release of Kubernetes does not serve, or that is deprecated."""
     version, target = obj.version, subject.assumptions.kubernetes[1]
@@ -342,6 +351,8 @@ def check_api_version(obj: Object, subject: Subject, served: Rule, deprecated: R
         return
     newest = next((name for name, (since, until) in _SERVED.items() if since <= target < until), "")
     fix = f"write the object as resource.k8s.io/{newest}" if newest else ""
+    if fix and newest not in FLAT_VERSIONS and _has_flat_request(obj):
+        fix = f"{fix}, with the fields of each request under exactly"
     yield rule.problem("apiVersion", message, fix, obj.api_version)
 
 
