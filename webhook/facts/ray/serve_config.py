@@ -213,7 +213,8 @@ def _check_deployment(deployment: Mapping[str, Any], who: str, subject: Subject)
         yield from _check_fields(scaling, "autoscaling_config", subject)
         if isinstance(number, int):
             message = f"{who} sets num_replicas and autoscaling_config, which Ray refuses together"
-            yield _refusal(message, "remove one of these")
+            fix = f"remove num_replicas to let Ray scale, or autoscaling_config to keep {number}"
+            yield _refusal(message, fix)
         least, most = scaling.get("min_replicas", 1), scaling.get("max_replicas", 1)
         if isinstance(least, int) and isinstance(most, int) and least > most:
             message = f"{who} has min_replicas {least} above max_replicas {most}, which Ray refuses"
