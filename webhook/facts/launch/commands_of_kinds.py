@@ -61,6 +61,7 @@ LEADER_WORKER_SET_VARIABLES: Final = ("LWS_LEADER_ADDRESS", "LWS_GROUP_SIZE", "L
 _WORKER_SET_TEMPLATE: Final = ("leaderWorkerTemplate",)
 """The field that contains the templates of a LeaderWorkerSet, also inside another kind."""
 _WITH_SERVICE: Final = frozenset(("svc", *NEED_SERVICE))
+_BY_FIELD: Final = "by fieldRef to metadata."
 
 
 def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str], owner: str) -> Iterator[Problem]:
@@ -164,7 +165,7 @@ def _warn_of_launched_containers(listed: Items[LaunchedContainer], subject: Subj
         for by in dict.fromkeys(owner.name for owner in setting):
             variables = [name for owner in setting if owner.name == by for name in owner.variables_set_in(member)]
             yield from check_overwritten_variables(member, variables, by)
-        yield from nodes_and_ranks.check_rank_fixed_in_template(member, owned, _name_of_pod_index_variable(subject))
+        yield from nodes_and_ranks.check_rank_fixed_in_template(member, owned, _pod_index_as_variable(subject))
         yield from nodes_and_ranks.check_address_of_pod(member, together, subject)
     if job is not None and job.plugins:
         yield from processes_and_slots.check_ranks_against_task_hosts(
@@ -178,7 +179,7 @@ def _advise_pytorch_job(listed: Items[LaunchedContainer], subject: Subject) -> I
     has_master = spec.pytorch_replica_specs.get("Master") is not None
     for member in listed:
         yield from nodes_and_ranks.check_rank_fixed_in_template(
-            member, PYTORCH_VARIABLES if has_master else (), "the index of the pod"
+            member, PYTORCH_VARIABLES if has_master else (), f"{_BY_FIELD}labels['training.kubeflow.org/replica-index']"
         )
     if spec.elastic_policy is not None:
         yield from processes_and_slots.check_trainer_devices_and_nodes(listed, None)
@@ -207,15 +208,29 @@ def _pods_training_together(
         is_one=subject.group_kind == LEADER_WORKER_SET or "pytorch" in plugins,
         may_train_with_other_objects=subject.group_kind in INDEXED and subject.group_kind[1] != "JobSet",
         is_ranked=False,
-        index=_name_of_pod_index_variable(subject),
+        index=_pod_index_as_argument(subject),
     )
 
 
-def _name_of_pod_index_variable(subject: Subject) -> str:
-    """Return the name of the variable with the index of a pod, as a text for a fix."""
+def _pod_index_as_argument(subject: Subject) -> str:
+    """Return how an argument gets the index of a pod, as a text for a fix."""
     if subject.group_kind in INDEXED:
-        return "JOB_COMPLETION_INDEX of an Indexed Job"
-    return "LWS_WORKER_INDEX" if subject.group_kind == LEADER_WORKER_SET else "VC_TASK_INDEX of the plugin env"
+        return "$(JOB_COMPLETION_INDEX), with completionMode: Indexed"
+    is_worker_set = subject.group_kind == LEADER_WORKER_SET
+    return "$(LWS_WORKER_INDEX)" if is_worker_set else "$(VC_TASK_INDEX), with the plugin env"
+
+
+def _pod_index_as_variable(subject: Subject) -> str:
+    """Return how a variable gets the index of a pod, as a text for a fix. $(JOB_COMPLETION_INDEX) and $(VC_TASK_INDEX)
+    do not work in a variable: their controllers add these variables after all others.
+
+    Source: kubernetes/kubernetes v1.36.2 pkg/controller/job/indexed_job_utils.go addCompletionIndexEnvVariable;
+    volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go createJobPod.
+    """
+    if subject.group_kind in INDEXED:
+        return f"{_BY_FIELD}annotations['batch.kubernetes.io/job-completion-index'], with completionMode: Indexed"
+    is_worker_set = subject.group_kind == LEADER_WORKER_SET
+    return "to $(LWS_WORKER_INDEX)" if is_worker_set else f"{_BY_FIELD}annotations['volcano.sh/task-index']"
 
 
 def _read_volcano_job(subject: Subject) -> JobSpec | None:

@@ -205,7 +205,7 @@ class PodsTrainingTogether(Struct, frozen=True, kw_only=True):
         may_train_with_other_objects: whether pods of other objects may belong to the training. An example is a training
             with one Job for each node.
         is_ranked: whether the operator sets the number of nodes and the rank of the node for each launcher.
-        index: the variable with the index of a pod, in words for a message.
+        index: the argument with the index of a pod, in words for a fix.
     """
 
     pods: int | None

@@ -112,7 +112,10 @@ def check_torchrun_rendezvous_address(member: LaunchedContainer) -> Iterator[Pro
     if not launch.address or _LOCAL.fullmatch(launch.address):
         clause = f"uses the address {launch.address}" if launch.address else "has no address and uses 127.0.0.1"
         message = f"torchrun waits for {launch.nodes} nodes, but {clause}, where each pod finds only itself"
-        fix = "set --master_addr, or --rdzv_endpoint, to the address of the first pod"
+        option = "--master_addr" if launch.rendezvous in ("", "static") else "--rdzv_endpoint"
+        fix = (
+            "write the address of the first pod" if launch.address else f"set {option} to the address of the first pod"
+        )
         yield NO_ADDRESS.problem(member.path, message, fix, words=("--rdzv_endpoint", "--master_addr", "--nnodes"))
 
 
@@ -221,7 +224,7 @@ def check_duplicate_node_ranks(
         if pods > 1:
             option = OPTIONS[member.launch.by][1]
             message = f"{option} gives all {pods} pods the node rank {rank}, so these pods cannot train together"
-            fix = f"remove {option}" if together.is_ranked else f"set the node rank from {together.index}"
+            fix = f"remove {option}" if together.is_ranked else f"set {option} to {together.index}"
             yield SAME_NODE_RANK.problem(member.path, message, fix, words=(option,))
 
 
@@ -233,7 +236,9 @@ def _has_fixed_rank(member: LaunchedContainer, together: PodsTrainingTogether) -
 
 
 def check_rank_fixed_in_template(member: LaunchedContainer, owned: Collection[str], index: str) -> Iterator[Problem]:
-    """Report a fixed rank or a fixed task for all pods of a template."""
+    """Report a fixed rank or a fixed task for all pods of a template. `index`: where a variable reads the index of its
+    pod, in words for a fix.
+    """
     if (member.pods or 0) < 2 or not member.env:
         return
     for name, launchers in _RANKS.items():
@@ -245,7 +250,7 @@ def check_rank_fixed_in_template(member: LaunchedContainer, owned: Collection[st
             and _has_rendezvous_address(member)
         ):
             message = f"sets {name} to {value} in all {member.pods} pods, so these pods cannot train together"
-            yield SAME_RANK.problem(member.path, message, f"set {name} from {index}", words=(name,))
+            yield SAME_RANK.problem(member.path, message, f"set {name} {index}", words=(name,))
     if "TF_CONFIG" not in owned and _TASK.search(member.env.get("TF_CONFIG") or ""):
         message = f"sets the same TF_CONFIG in all {member.pods} pods, so all pods are the same task"
         fix = "give each pod a TF_CONFIG with its own task"
