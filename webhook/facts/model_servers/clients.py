@@ -242,7 +242,9 @@ def _wrong_port(
     if wrong is not None and not (may_other_process_listen(member, wrong[1]) or has_port_of_flag(member, wrong[1])):
         message = f"connects to port {wrong[1]}, but {member.server.name} listens on {words_for_ports(ports)}"
         off = member.server.arguments.written("allow-http")
-        fix = f"remove {off[0]}, or ask port {ports[0]}" if off else f"use port {ports[0]} in the probe and the server"
+        fix = f"set port {ports[0]} in the probe, or {port_flag(member)} {wrong[1]}"
+        if off:
+            fix = f"remove {off[0]}, or ask port {ports[0]}"
         yield wrong[0], message, fix
 
 
@@ -439,9 +441,10 @@ def _check_pools(
         selector, numbers = pool.selected_labels, pool.numbers
         is_selected = selector and all(labels.get(key) == wanted for key, wanted in selector.items())
         if is_selected and numbers and not {*numbers} & {*ports} and not may_other_process_listen(member, *numbers):
-            message = f"{member.server.name} listens on {words_for_ports(ports)}, but targetPorts of InferencePool "
+            field = "targetPortNumber" if isinstance(pool, AlphaInferencePool) else "targetPorts[0].number"
+            message = f"{member.server.name} listens on {words_for_ports(ports)}, but {field} of InferencePool "
             message += f"`{pool.name}` is {numbers[0]}"
-            fix = f"set targetPorts {ports[0]}, or {port_flag(member)} {numbers[0]}"
+            fix = f"set {field} {ports[0]}, or {port_flag(member)} {numbers[0]}"
             yield POOL_PORT.problem(member.path, message, fix)
         wrong = [(key, wanted) for key, wanted in selector.items() if labels.get(key) != wanted]
         if len(wrong) == 1 and (held := labels.get(wrong[0][0])) and _is_misspelt(wrong[0][1], held):

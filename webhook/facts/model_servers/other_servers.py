@@ -98,7 +98,7 @@ def processes_of_tensorrt_llm(server: StartedServer) -> ServerProcesses:
         noun="rank",
         plural="ranks",
         sizes=" times ".join(f"{name} {size}" for name, size in named.items() if name == "tensor" or size > 1),
-        lower="set sizes whose product is {}",
+        lower="set parallel sizes whose product is {}",
         outcome="exits at start" if per_node else "expects several nodes, or fails",
         is_advice=not per_node,
     )
@@ -142,13 +142,13 @@ def processes_of_nim(server: StartedServer) -> ServerProcesses:
     sizes = [variables.get(name, "") for name in (NIM_TENSOR, NIM_PIPELINE)]
     if profile is not None:
         tensor, pipeline, written = profile[1], profile[2] or "1", f"{NIM_PROFILE} {profile[0]}"
-        lower = "choose a profile with sizes whose product is {}"
+        lower = "choose a profile with parallel sizes whose product is {}"
     elif any(sizes) and all(_SIZE.fullmatch(size or "1") for size in sizes):
         tensor, pipeline = (size or "1" for size in sizes)
         written = " times ".join(
             f"{name} {size}" for name, size in zip((NIM_TENSOR, NIM_PIPELINE), sizes, strict=True) if size
         )
-        lower = f"set {NIM_TENSOR} " + "{}" if pipeline == "1" else "set sizes whose product is {}"
+        lower = f"set {NIM_TENSOR} " + "{}" if pipeline == "1" else "set parallel sizes whose product is {}"
     else:
         return ServerProcesses()
     total = int(tensor) * int(pipeline)

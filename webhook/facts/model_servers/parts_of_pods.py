@@ -183,7 +183,7 @@ def _problems_of_part(
         message = f"{server.name} waits for {total} GPUs ({member.processes.sizes}), but the group has {gpus * nodes} "
         message += f"({counted(nodes, 'pod')} with {counted(gpus, 'GPU')})"
         yield problem_of_small_group(
-            at, message, f"set sizes whose product is {gpus * nodes}, or raise nodeCount", member.size_flags
+            at, message, f"set parallel sizes whose product is {gpus * nodes}, or raise nodeCount", member.size_flags
         )
 
 
@@ -249,7 +249,8 @@ def _check_tag(main: Mapping[str, Any], at: FieldPath, component: Any, subject: 
     tag = parse_image_name(image).tag
     if tag.lstrip("v")[:1] not in _VERSION or not tag:
         message = f"image tag `{tag or 'latest'}` names no version, which Dynamo refuses without runtimeVersionOverride"
-        yield DYNAMO_TAG.problem((*at, "image"), message, "use a tag with a version, or set runtimeVersionOverride")
+        fix = "use a tag with a version, or set runtimeVersionOverride of the component"
+        yield DYNAMO_TAG.problem((*at, "image"), message, fix)
 
 
 def check_nim_service(subject: Subject) -> Iterator[Problem]:
@@ -283,7 +284,7 @@ def _check_sides_of_nim(resources: JSON) -> Iterator[Problem]:
         [side] = written
         other = "limits" if side == "requests" else "requests"
         message = f"has {side} without {other}, but the operator writes the GPUs of each pod into both"
-        yield NIM_REQUESTS.problem(("spec", "resources"), message, f"set {other} too")
+        yield NIM_REQUESTS.problem(("spec", "resources"), message, f"set {other} of the same amounts")
 
 
 CHECK_OF_KIND: Final[Mapping[tuple[str, str], Callable[[Subject], Iterator[Problem]]]] = {

@@ -156,7 +156,8 @@ def _problem_of_lacking_gpus(at: ServerAtPath, here: int, gpus: int) -> Problem:
         each = here // processes.data_ranks
         needs = f" and need {counted(here, 'GPU')}" if each > 1 else ""
         message = f"{ranks} of {at.server} start in this pod{needs}, but {has}, so {at.server} {processes.outcome}"
-        fix = f"set --data-parallel-size-local {max(1, gpus // each)} and add pods, or {request}"
+        local = f"--data-parallel-size-local {max(1, gpus // each)}"
+        fix = f"{request}, or set {local} and --data-parallel-address, and add pods"
         if processes.is_advice:
             return problem_of_parallel_size(at.path, message, fix, at.flags, is_advice=True)
         return DATA_PARALLEL_SIZE_ABOVE_GPUS.problem(at.path, message, fix, words=at.flags)
@@ -165,7 +166,7 @@ def _problem_of_lacking_gpus(at: ServerAtPath, here: int, gpus: int) -> Problem:
     lower = processes.lower.format(gpus)
     if processes.nodes > 1:
         starts = f"{starts}, {here} on each of {processes.nodes} nodes"
-        lower = f"set sizes whose product is {gpus * processes.nodes}"
+        lower = f"set parallel sizes whose product is {gpus * processes.nodes}"
     fix = f"{lower}, or {request}" if lower else request
     message = f"{starts}, but {has}, so {at.server} {processes.outcome}"
     return problem_of_parallel_size(at.path, message, fix, at.flags, is_advice=processes.is_advice)

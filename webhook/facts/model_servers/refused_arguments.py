@@ -33,7 +33,7 @@ REFUSED_ARGUMENTS: Final = MODEL_SERVER.rule(
 )
 GPU_NUMBER: Final = MODEL_SERVER.rule(
     "model-server/gpu-number",
-    title="base-gpu-id is above the GPUs of the container",
+    title="--base-gpu-id or --gpu-id-step makes SGLang use a GPU that the container lacks",
     why="SGLang numbers the GPUs of its processes from --base-gpu-id, and exits if the container has no such GPU.",
     refused_by="the server, when it starts",
     source="PyPI sglang 0.5.23 sglang/srt/managers",
@@ -51,7 +51,7 @@ RAY_NOT_IN_IMAGE: Final = MODEL_SERVER.rule(
 )
 RAY_NOT_NAMED: Final = MODEL_SERVER.rule(
     "model-server/ray-not-named",
-    title="vLLM does not use Ray because no argument names it",
+    title="vLLM may not use Ray because no argument names Ray",
     why=(
         "Before 0.11.1 vLLM chose Ray if its workers needed more GPUs than the pod has. Since 0.11.1 it starts all "
         "workers in the pod unless --distributed-executor-backend ray is set."
@@ -62,7 +62,7 @@ RAY_NOT_NAMED: Final = MODEL_SERVER.rule(
 )
 RAY_NOT_USED: Final = MODEL_SERVER.rule(
     "model-server/ray-not-used",
-    title="vLLM of a release that never chooses Ray needs more GPUs than its pod has",
+    title="vLLM needs more GPUs than its pod has, but no argument names Ray",
     why=(
         "Since 0.11.1 vLLM counts the GPUs of its own pod unless --distributed-executor-backend ray is set. With too "
         "few GPUs in the pod, vLLM exits at start."
@@ -76,7 +76,7 @@ _WITHOUT_RAY: Final = (0, 19, 0)
 _RAY_IS_NAMED: Final = (0, 11, 1)
 _INSTALLS: Final = re.compile(r"\binstall\b")
 _MOST_NAMED: Final = 4
-_NO_RAY: Final = "use --nnodes, --node-rank and --headless, or an image with Ray"
+_NO_RAY: Final = "use an image with Ray, or --nnodes, --node-rank, --master-addr and, above node 0, --headless"
 
 
 def check_refused_arguments(member: ServerContainer) -> Iterator[Problem]:

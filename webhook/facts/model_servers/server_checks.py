@@ -267,7 +267,7 @@ def advise_model_source(member: ServerContainer) -> Iterator[Problem]:
         message = (
             f"names the model {model} of the hub, but HF_HUB_OFFLINE stops {member.server.name} from downloading it"
         )
-        yield OFFLINE_MODEL.problem(member.path, message, "mount the model, or remove HF_HUB_OFFLINE")
+        yield OFFLINE_MODEL.problem(member.path, message, "remove HF_HUB_OFFLINE, or mount the model and name its path")
     elif _GATED.fullmatch(model) and names.isdisjoint(_TOKENS) and not has_volume:
         message = f"names the gated model {model}, but sets no HF_TOKEN, so the hub refuses the download"
         yield GATED_MODEL.problem(member.path, message, "set HF_TOKEN from a Secret")
@@ -466,7 +466,9 @@ def check_time_slices(member: ServerContainer, subject: Subject) -> Iterator[Pro
             f"{name} {starts}, but the GPUs that node {fitting[0].name} offers are time slices of one GPU, so {name} "
             "finds 1 GPU"
         )
-        yield SLICES_OF_ONE_CARD.problem(member.path, message, "start one process, or select nodes with unshared GPUs")
+        lower = member.processes.lower.format(1) or "start one process"
+        fix = f"{lower} and request 1 GPU, or select nodes with unshared GPUs"
+        yield SLICES_OF_ONE_CARD.problem(member.path, message, fix)
 
 
 def _has_slices_of_one_card(offer: NodeOffer) -> bool:

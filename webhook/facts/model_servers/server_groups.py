@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.apimachinery.paths import FieldPath, get
+from webhook.apimachinery.paths import FieldPath, get, path_as_text
 from webhook.facts.gpu.device_pods import BATCH
 from webhook.facts.kinds import STATEFUL_SET
 from webhook.facts.model_servers.gpus import gpus_of_container
@@ -215,8 +215,10 @@ def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[P
     if nodes is None or nodes < 2 or member.server.name not in _ADDRESS:
         return
     if refusal := _refusal_of_sidecar(member, subject):
-        message = f"joins {nodes} nodes, but the sidecar of the mesh intercepts the traffic between their pods"
-        yield SIDECAR_IN_GROUP.problem(member.path, f"{member.server.name} {message}", f"set {refusal}")
+        message = f"joins {nodes} nodes, but the sidecar of the mesh may refuse the connections between the pods"
+        yield SIDECAR_IN_GROUP.problem(
+            member.path, f"{member.server.name} {message}", f"set {refusal} on the pod templates"
+        )
     yield from _check_address(member, nodes, subject)
     yield from _check_node_rank(member, nodes, subject)
     pods = _pods_of_kind(member, subject) if group is None else group.pods
@@ -224,12 +226,14 @@ def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[P
     if pods is not None and nodes > pods:
         total, gpus = member.processes.total, None if group is None else group.gpus
         waits = f"{member.server.name} waits for --nnodes {nodes}"
+        size = (*member.pod_set.path[:-1], "size")
+        create = f"create {nodes} pods" if group is None else f"set {path_as_text(size)} {nodes}"
         if gpus is not None and total is not None and total > gpus:
             waits, has = f"{waits} and {total} GPUs", f"{counted(pods, 'pod')} with {counted(gpus, 'GPU')} in all"
-            fix = f"create {nodes} pods, or set --nnodes {pods} and sizes whose product is {gpus}"
+            fix = f"{create}, or set --nnodes {pods} and parallel sizes whose product is {gpus}"
         else:
             has = counted(pods, "pod")
-            fix = f"set --nnodes {pods}, or create {nodes} pods"
+            fix = f"set --nnodes {pods}, or {create}"
         message = f"{waits}, but {has} can join"
         yield MORE_NODES_THAN_PODS.problem(member.path, message, fix, words=member.server.arguments.written("nodes"))
 
@@ -248,7 +252,7 @@ def _refusal_of_sidecar(member: ServerContainer, subject: Subject) -> str:
     of_namespace: Mapping[str, str] = {} if known is None else Namespace.of(known).metadata.labels
     own = metadata.labels.get(_INJECT, metadata.annotations.get(_INJECT, ""))
     if own.lower() in _YES or (not own and _has_injection(of_namespace)):
-        return "" if of_namespace.get(_INJECTION) == "disabled" else f'{_INJECT}: "false"'
+        return "" if of_namespace.get(_INJECTION) == "disabled" else f'the label {_INJECT}: "false"'
     if metadata.annotations.get(_LINKERD) in ("enabled", "ingress"):
         return f"the annotation {_LINKERD}: disabled"
     if metadata.labels.get(_KUMA, of_namespace.get(_KUMA)) in ("enabled", "true"):
@@ -322,7 +326,7 @@ def _problem_of_group(member: ServerContainer, group: PodsOfServer) -> Problem:
     total, sizes = member.processes.total, member.processes.sizes
     has = f"{group.gpus} ({group.written})"
     message = f"{member.server.name} waits for {total} GPUs ({sizes}), but the group has {has}"
-    fix = f"set sizes whose product is {group.gpus}, or create a larger group"
+    fix = f"set parallel sizes whose product is {group.gpus}, or create a larger group"
     return problem_of_small_group(member.path, message, fix, member.size_flags)
 
 
@@ -363,7 +367,7 @@ def _problem_of_ray_cluster(member: ServerContainer, cluster: PodsOfServer) -> P
     total, sizes = member.processes.total, member.processes.sizes
     has = f"{cluster.gpus} ({cluster.written})"
     message = f"{member.server.name} waits for {total} GPUs ({sizes}), but the Ray cluster has {has}"
-    fix = f"set sizes whose product is {cluster.gpus}, or add pods"
+    fix = f"set parallel sizes whose product is {cluster.gpus}, or add pods"
     return problem_of_small_group(member.path, message, fix, member.size_flags)
 
 
@@ -507,9 +511,10 @@ def _check_headless(member: ServerContainer, nodes: int, pods: int | None, subje
     if rank < nodes and (rank * data // nodes > 0 or (data == 1 and rank > 0)):
         has = f"has {arguments.spelling('data', '--data-parallel-size')} {data} and" if data > 1 else "has"
         message = f"{has} no --headless, so vLLM ends at its start on node {rank} of --nnodes {nodes}"
-        is_of_worker_set = _group_of_worker_set(member, subject) is not None
-        where = ", as in a workerTemplate beside a leaderTemplate" if is_of_worker_set else ""
-        fix = f"add --headless on the nodes above 0{where}"
+        fix = "add --headless on the nodes above 0"
+        if (group := _group_of_worker_set(member, subject)) is not None:
+            is_leader_too = pods_of_template_in_group(member.pod_set, subject) == group.pods
+            fix = "add a leaderTemplate without --headless, and --headless here" if is_leader_too else "add --headless"
         yield NOT_HEADLESS.problem(member.path, message, fix, words=arguments.written("nodes", "data"))
 
 

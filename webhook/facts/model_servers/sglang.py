@@ -57,7 +57,7 @@ def refusals_of_sglang(server: StartedServer) -> Iterator[tuple[str, str]]:
     if nodes > 1 and world % nodes:
         sizes = f"tensor {tensor} times pipeline {pipeline}"
         message = f"SGLang refuses --nnodes {nodes} because {nodes} does not divide its {world} processes ({sizes})"
-        yield message, f"set sizes whose product is a multiple of {nodes}"
+        yield message, f"set parallel sizes whose product is a multiple of {nodes}"
     rank = arguments.number("node-rank", 0)
     if nodes > 1 and rank is not None and rank >= nodes:
         message = f"SGLang fails with --node-rank {rank} because ranks of --nnodes {nodes} end at {nodes - 1}"

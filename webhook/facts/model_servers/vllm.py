@@ -106,7 +106,7 @@ def _local_data_ranks(arguments: Arguments, data: int, nodes: int) -> int | None
 def _lower_size(arguments: Arguments, tensor: int, others: int) -> str:
     """Return the fix with a lower size; `{}` is the number of GPUs of the container."""
     if others > 1:
-        return "set sizes whose product is {}"
+        return "set parallel sizes whose product is {}"
     return f"set {arguments.spelling('tensor', '--tensor-parallel-size')} " + "{}" if tensor else ""
 
 
@@ -260,14 +260,17 @@ def _refusals_of_several_nodes(
 ) -> Iterator[tuple[str, str]]:
     for name, option in (("backend", "--distributed-executor-backend"), ("data-backend", "--data-parallel-backend")):
         if arguments.text(name) == "ray":
-            yield f"vLLM refuses --nnodes {nodes} together with {option} ray", f"remove --nnodes, or {option}"
+            yield (
+                f"vLLM refuses --nnodes {nodes} together with {option} ray",
+                f"remove --nnodes to use Ray, or {option} to use --nnodes",
+            )
     if None not in sizes:
         tensor, pipeline, data, context = (size or 0 for size in sizes)
         total = tensor * pipeline * data
         if total % nodes and (total * context) % nodes:  # older releases do not count prefill context ranks
             product = f"tensor {tensor} times pipeline {pipeline} times data {data}"
             message = f"vLLM refuses --nnodes {nodes} because {nodes} does not divide its {total} workers ({product})"
-            yield message, f"set sizes whose product is a multiple of {nodes}"
+            yield message, f"set parallel sizes whose product is a multiple of {nodes}"
     if rank is not None and rank >= nodes and arguments.has("node-rank"):
         yield (
             f"vLLM refuses --node-rank {rank} because ranks of --nnodes {nodes} end at {nodes - 1}",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
@@ -234,14 +234,18 @@ def _check_words_after_script(container: Container, path: FieldPath) -> Iterator
     if _PARAMETERS.search(script) or not (is_one_program or has_flags):
         return
     message = f"passes {_shortened(' '.join(rest[:3]))} after the script of `{' '.join(beginning)}`, which ignores them"
-    yield WORDS_AFTER_SCRIPT.problem(path, message, 'write the words into the script, or end the script with "$@"')
+    fix = 'write the words into the script, or end the script with "$@" and add the item -- after the script'
+    yield WORDS_AFTER_SCRIPT.problem(path, message, fix)
 
 
 def _check_repeated_entrypoint(container: Container, server: StartedServer, path: FieldPath) -> Iterator[Problem]:
     first = container.args[0] if server.by_image and container.args else ""
     if first in _TWICE.get(server.name, ()):
         message = f"begins args with `{first}`, but the image already starts {server.name} with args as its arguments"
-        yield COMMAND_TWICE.problem(path, message, "move the words to command, or remove them")
+        repeated = " ".join(takewhile(lambda word: word in _TWICE[server.name], container.args[:2]))
+        is_other_program = first in _SHELLS_AND_PYTHON
+        fix = "move all words from args to command" if is_other_program else f"remove `{repeated}` from args"
+        yield COMMAND_TWICE.problem(path, message, fix)
 
 
 def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem]:
@@ -321,7 +325,7 @@ def check_client_before_server(container: Container, spec: PodSpec, path: FieldP
         if started is not None and started[1] == "serve":
             if client:
                 message = f"runs `{client}` before `ollama serve`, so the client finds no server and the script ends"
-                fix = f"start the server first: ollama serve & … {client}; wait"
+                fix = f"start the server first: ollama serve & sleep 5; {client} …; wait"
                 yield CLIENT_BEFORE_SERVER.problem(path, message, fix, words=(client,))
             return
         if started is not None and started[1] in _CLIENT_OF_OLLAMA:
