@@ -478,8 +478,12 @@ def _check_node_rank(member: ServerContainer, nodes: int, subject: Subject) -> I
         message = f"--node-rank {rank} gives all {pods} pods the same rank of --nnodes {nodes}, so the pods never meet"
     else:
         message = f"has no --node-rank, so all {pods} pods are rank 0 of --nnodes {nodes} and never meet"
-    is_of_worker_set = _group_of_worker_set(member, subject) is not None
-    fix = "set --node-rank $(LWS_WORKER_INDEX)" if is_of_worker_set else "set --node-rank from the number of the pod"
+    fix = "set --node-rank from the number of the pod"
+    if (group := _group_of_worker_set(member, subject)) is not None:
+        fix = "set --node-rank $(LWS_WORKER_INDEX)"
+        if member.server.name == VLLM and not arguments.has("backend", *_OTHER_BALANCING):
+            is_leader_too = pods == group.pods
+            fix += f"{' here and in a new leaderTemplate' if is_leader_too else ''}, and add --headless here"
     yield SAME_NODE_RANK.problem(member.path, message, fix, words=arguments.written("node-rank", "nodes"))
 
 
