@@ -344,7 +344,7 @@ def _check_hierarchy_path_is_no_prefix(queue: Queue, path: str, subject: Subject
         f"must not be the beginning of the path of another queue, but the path of queue `{other.name}` is "
         f"`{_annotation_value(other, HIERARCHY)}`"
     )
-    fix = f"end the path with the name of this queue, such as {path}/{queue.name}"
+    fix = f"write {path}/{queue.name}, and add a weight to volcano.sh/hierarchy-weights"
     if path.endswith(f"/{queue.name}"):
         fix = "write a path that no other path begins with"
     yield HIERARCHY_PATH.problem((*_ANNOTATIONS, HIERARCHY), message, fix, path)
