@@ -39,7 +39,7 @@ from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.request_objects import EvaluationTarget
 from webhook.facts.subject import Subject
 from webhook.manifests.annotations import RESOURCE_CONCERNS
-from webhook.policy.candidates import PODS, Candidate, InnerObjects, PrecomputedCriteriaMatch
+from webhook.policy.candidates import PODS, Candidate, PrecomputedCriteriaMatch
 from webhook.policy.compiled import BOOKKEEPING, Binding, MatchConditions, Policy
 from webhook.policy.matching import Criteria, Match, match_request
 from webhook.policy.static_params import Param
@@ -159,33 +159,20 @@ def _targets_of_policy(candidate: Candidate, context: RequestContext) -> Sequenc
         LookupFailed: the namespace is not known.
         BudgetExceeded: the time is up.
     """
-    objects = context.objects
-    match = _match_of_policy(candidate, context)
+    objects, index, policy = context.objects, candidate.index, candidate.policy
+    match: Match | None = None
+    if index.own is None:
+        labels, equal = context.namespace.labels_for(policy), context.policies.equivalents
+        match = match_request(index.criteria, context.attributes, labels, equal, objects.sent)
+    elif index.own and context.namespace.is_selected_by(index.criteria.namespaces, policy):
+        match = objects.sent
     targets = [] if match is None else [objects.own_object_target(match)]
     if candidate.inner is not None:
-        inside = _targets_inside_object(candidate.inner, candidate.policy, context)
-        targets += _matching_targets(candidate.index, inside, candidate.policy, context)
+        targets += _matching_targets(index, objects.inner_targets(candidate.inner, policy), policy, context)
     for target in targets:
         if target.mismatches:
-            return _without_mistyped_objects(targets, candidate.policy, context)
+            return _without_mistyped_objects(targets, policy, context)
     return targets
-
-
-def _match_of_policy(candidate: Candidate, context: RequestContext) -> Match | None:
-    """Return None if the criteria of the policy do not match the request."""
-    sent, namespace, index, policy = context.objects.sent, context.namespace, candidate.index, candidate.policy
-    if index.own is None:
-        equal = context.policies.equivalents
-        return match_request(index.criteria, context.attributes, namespace.labels_for(policy), equal, sent)
-    return sent if index.own and namespace.is_selected_by(index.criteria.namespaces, policy) else None
-
-
-def _targets_inside_object(
-    inner: InnerObjects, policy: Policy, context: RequestContext
-) -> tuple[EvaluationTarget, ...]:
-    if inner.merged_pods and policy.kind == "mutating" and not context.attributes.is_plain:
-        inner = inner._replace(merged_pods=False)
-    return context.objects.inner_targets(inner)
 
 
 def _without_mistyped_objects(
@@ -204,7 +191,7 @@ def _evaluates_mistyped_object(policy: Policy, target: EvaluationTarget, context
 
 
 def _matching_targets(
-    index: PrecomputedCriteriaMatch, targets: Iterable[EvaluationTarget], policy: Policy, context: RequestContext
+    index: PrecomputedCriteriaMatch, targets: Sequence[EvaluationTarget], policy: Policy, context: RequestContext
 ) -> Sequence[EvaluationTarget]:
     """Return the targets that the criteria of a policy or a binding match.
 
@@ -218,7 +205,7 @@ def _matching_targets(
         return own if index.own and context.namespace.is_selected_by(index.criteria.namespaces, policy) else ()
     criteria, namespace, equal = index.criteria, context.namespace, context.policies.equivalents
     matching = []
-    for target in context.deadline.items_with_clock_checks(targets):
+    for target in targets if len(targets) == 1 else context.deadline.items_with_clock_checks(targets):
         attributes = target.criteria_attributes or target.attributes
         does_match = index.own if target.podset is None else None
         if attributes.resource == attributes.request_resource == PODS:
@@ -241,7 +228,7 @@ def is_template_of_no_concern(candidate: Candidate, target: EvaluationTarget, co
     object or a controller may add count as present.
     """
     podset = target.podset
-    if podset is None or target.kind != POD or target.object is None:
+    if podset is None or target.attributes.kind != POD or target.object is None:
         return False
     if target.merged is not None or target.missing or podset.is_patch or podset.partial is not None:
         return False
@@ -337,7 +324,7 @@ def _record_targets_in_trace(
     trace, policy = context.options.trace, candidate.policy
     if trace is None:
         return
-    inside = () if candidate.inner is None else _targets_inside_object(candidate.inner, policy, context)
+    inside = () if candidate.inner is None else context.objects.inner_targets(candidate.inner, policy)
     if not targets and not inside:
         part = _unmatched_part_of_criteria(policy.criteria, context.attributes, context.objects.sent, context)
         trace.record_unmatched_request(policy, context.attributes, part)

@@ -35,6 +35,7 @@ from webhook.facts.train_job_pods.releases import installation_with_assumptions
 from webhook.facts.view import ClusterView
 from webhook.patch.schema import is_builtin
 from webhook.policy.candidates import InnerObjects, request_about_pods
+from webhook.policy.compiled import Policy
 from webhook.policy.matching import Match, match_of_unconverted
 from webhook.rules.problem import MissingObject, Problem
 from webhook.schema import DecodedValue, Mismatch
@@ -208,12 +209,15 @@ class RequestObjects:
         written = now if own.written is own.object else convert_to_version(own.written, match, deadline)
         return EvaluationTarget(own.attributes, match, now, before, written, None, own.mismatches, own.omitted)
 
-    def inner_targets(self, inner: InnerObjects) -> tuple[EvaluationTarget, ...]:
-        """Return the targets inside the request's own object, of the kinds that `inner` names.
+    def inner_targets(self, inner: InnerObjects, policy: Policy) -> tuple[EvaluationTarget, ...]:
+        """Return the targets inside the request's own object, of the kinds that `inner` names. A mutating policy is
+        evaluated on merged pods only in files.
 
         Raises:
             LookupFailed: the installed release of Trainer is not known.
         """
+        if inner.merged_pods and policy.kind == "mutating" and not self.attributes.is_plain:
+            inner = inner._replace(merged_pods=False)
         targets = self._of_kinds.get(inner)
         if targets is None:
             possible = self._possible_inner_objects()
