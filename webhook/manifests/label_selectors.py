@@ -43,7 +43,7 @@ class Selector(Struct, frozen=True):
 
     @property
     def keys(self) -> frozenset[str]:
-        return frozenset(requirement.key for requirement in self.requirements)
+        return frozenset([requirement.key for requirement in self.requirements])
 
     @property
     def text(self) -> str:

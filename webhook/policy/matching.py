@@ -222,26 +222,23 @@ def matches_namespace(selector: Selector, attributes: Attributes, labels: Namesp
             return selector.selects(attributes.object)
     elif not attributes.namespace:
         return True
+    keys = selector.keys
+    reads_name_alone = keys <= {NAME_LABEL}
+    namespace_labels: Labels | None = None
     try:
         namespace_labels = labels()
     except UnknownLabels:
-        if not (_selects_by_name_alone(selector) or all(each.startswith(_OWN) for each in selector.keys)):
+        if not (reads_name_alone or all(each.startswith(_OWN) for each in keys)):
             raise
-        return selector.matches({NAME_LABEL: attributes.namespace})
+        namespace_labels = {NAME_LABEL: attributes.namespace}
     except LookupFailed:
-        if not _selects_by_name_alone(selector):
+        if not reads_name_alone:
             raise
-        namespace_labels = None
-    if namespace_labels is not None:
-        return selector.matches(namespace_labels)
-    if _selects_by_name_alone(selector):
-        return selector.matches({NAME_LABEL: attributes.namespace})
-    raise BindingError(f'namespaces "{attributes.namespace}" not found')
-
-
-def _selects_by_name_alone(selector: Selector) -> bool:
-    """Return whether a selector reads only the label with the name of the namespace."""
-    return selector.keys <= {NAME_LABEL}
+    if namespace_labels is None and reads_name_alone:
+        namespace_labels = {NAME_LABEL: attributes.namespace}
+    if namespace_labels is None:
+        raise BindingError(f'namespaces "{attributes.namespace}" not found')
+    return selector.matches(namespace_labels)
 
 
 def _match_any_rule(

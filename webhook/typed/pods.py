@@ -466,9 +466,13 @@ class PodSpec(Typed):
         """
         return self.reading.deadline.charge_for_items(self._all_containers)
 
-    def running_containers(self) -> Iterator[Container]:
-        """Yield the containers and sidecars, which run as long as the pod does."""
-        return (container for container in self.all_containers() if not container.is_init or container.is_sidecar)
+    def running_containers(self) -> Iterable[Container]:
+        """Return the containers and sidecars, which run as long as the pod does, for one iteration."""
+        return self.reading.deadline.charge_for_items(self._running_containers)
+
+    @cached_property
+    def _running_containers(self) -> Sequence[Container]:
+        return [container for container in self.all_containers() if not container.is_init or container.is_sidecar]
 
     @cached_property
     def names_of_listeners(self) -> Mapping[int | None, Collection[str]]:
