@@ -27,12 +27,12 @@ from webhook.facts.gpu.device_pods import (
     WORKLOADS,
     DevicePods,
     check_advice_without_repetitions,
+    located_templates,
     read_device_workload,
 )
 from webhook.facts.kinds import NODE, PRIORITY_CLASS
 from webhook.facts.kueue.objects import PRIORITY, QUEUE_NAME
 from webhook.facts.pods.node_selection import KEEPS_OUT, NODE_POOLS, is_tolerated
-from webhook.facts.pods.pod_sets import template_of
 from webhook.facts.priority_classes import PriorityClass, priority_class_name
 from webhook.facts.subject import Check, Subject
 from webhook.facts.view import NAMESPACES
@@ -440,9 +440,8 @@ def _does_queue_preempt(queue: ClusterQueue) -> bool:
 
 def check_priority_classes_exist(subject: Subject) -> Iterator[Problem]:
     """Report PriorityClasses of pods that do not exist."""
-    work = subject.once(read_device_workload)
-    names = (priority_class_name(template_of(each, subject)) for each in work.pod_sets)
-    if not work.device_pods or not any(names):
+    names = (priority_class_name(template) for _, template in subject.once(located_templates))
+    if not subject.once(read_device_workload).device_pods or not any(names):
         return
     for named in Items(subject.fact("priorities")["classes"], subject.deadline):
         if named["absent"]:

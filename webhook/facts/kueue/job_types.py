@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from webhook.apimachinery.attributes import JSON
 from webhook.deadline import Deadline
-from webhook.facts.pods.pod_sets import pod_sets, template_of
+from webhook.facts.gpu.device_pods import located_templates
 from webhook.facts.subject import Subject
 from webhook.typed.cluster_objects import PodCounts
 from webhook.typed.collections import Items
@@ -64,5 +64,4 @@ def typed_template(template: JSON, deadline: Deadline) -> PodTemplate:
 
 def pod_templates(subject: Subject) -> Items[PodTemplate]:
     """Return the templates of the pod sets of an object, in order. Call this function through `Subject.once`."""
-    listed = subject.once(pod_sets).all
-    return Items([template_of(pod_set, subject) for pod_set in listed], subject.deadline)
+    return Items([template for _, template in subject.once(located_templates)], subject.deadline)

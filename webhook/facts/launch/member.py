@@ -17,6 +17,7 @@ from webhook.apimachinery.paths import FieldPath
 from webhook.facts.command_lines.command import LaunchedProgram, cached_launch_of_container, launch_of_container
 from webhook.facts.dra.pod_claims import PodClaim, pod_claims
 from webhook.facts.dra.requested_devices import claim_with_selected_requests
+from webhook.facts.gpu.device_pods import located_templates
 from webhook.facts.gpu.resources import count_gpus_of_resources
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
@@ -102,8 +103,8 @@ def may_run_launcher(subject: Subject) -> bool:
     """Return whether a command of an object may run torchrun, accelerate or deepspeed. Most pods do not."""
     if _NAMES.search(_entrypoint_of_ray_job(subject)):
         return True
-    for podset in subject.once(pod_sets).all:
-        for container in template_of(podset, subject).spec.all_containers():
+    for _, template in subject.once(located_templates):
+        for container in template.spec.all_containers():
             if container.runs(_NAMES):
                 return True
     return False

@@ -16,7 +16,6 @@ from msgspec import Struct
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.command_lines.shell import read_shell_call
 from webhook.facts.gpu.device_pods import located_templates, read_device_workload
-from webhook.facts.pods.pod_sets import template_of
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import types
 from webhook.facts.volcano_objects.types import JobSpec
@@ -139,11 +138,10 @@ class MountsOfObject(Struct, frozen=True):
 
 def read_mounts(subject: Subject) -> MountsOfObject:
     """Return the volumes and mounts of an object. Call this through `Subject.once`."""
-    work = subject.once(read_device_workload)
     volumes: list[Volume] = []
     mounts: list[VolumeMountInObject] = []
-    for podset in Items(work.pod_sets if work.device_pods else (), subject.deadline):
-        template = template_of(podset, subject)
+    has_devices = bool(subject.once(read_device_workload).device_pods)
+    for podset, template in subject.once(located_templates) if has_devices else ():
         by_name = {volume.name: volume for volume in _volumes_of_template(podset, template)}
         volumes += by_name.values()
         mounts += _mounts_of_template(template, by_name)
