@@ -392,8 +392,7 @@ def _check_grace_period(pods: DevicePods, *, is_batch: bool) -> Iterator[Problem
         return
     for container in pods.spec.running_containers():
         hook = container.lifecycle.pre_stop
-        seconds = _sleep_seconds_of_hook(hook)
-        if seconds >= grace > 0:
+        if hook and (seconds := _sleep_seconds_of_hook(hook)) >= grace > 0:
             lasts = f"sleeps {seconds} s, but the grace period of the pod is {grace} s"
             fix = f"set terminationGracePeriodSeconds to more than {seconds}"
             at = pods.locate(hook.at)

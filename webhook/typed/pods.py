@@ -489,6 +489,8 @@ class PodSpec(Typed):
 
     def required_node_terms(self) -> Items[NodeSelectorTerm]:
         """Return the terms of required affinity; a node must match at least one."""
+        if "affinity" not in self.json:  # as in most pods
+            return self.charged_list(())
         return self.affinity.node_affinity.required.node_selector_terms
 
 

@@ -153,24 +153,19 @@ def advise_reused_claims_of_single_pods(subject: Subject) -> Iterator[Problem]:
     """Warn of a ResourceClaim in a template of one pod. A pod that replaces a failed pod gets the same devices, even if
     the devices have failed. device_claims.py reports a claim that several pods share.
     """
-    using = [
-        pods
-        for pods in subject.once(read_device_workload).device_pods
-        if pods.pod_count == 1 and _any_pod_names_claim(pods)
-    ]
-    if not using or subject.group_kind == POD:
+    names = {
+        pods.podset.name
+        for pods in (() if subject.group_kind == POD else subject.once(read_device_workload).device_pods)
+        if pods.pod_count == 1 and any(claim.resource_claim_name for claim in pods.spec.resource_claims)
+    }
+    if not names:
         return
-    names = {pods.podset.name for pods in using}
     for claim in subject.once(pod_claims).claims:
         is_own = claim.source == "claim" and claim.contents.is_exclusive
         if claim.pod_set in names and is_own and claim.users:
             message = f"the replacement of a failed pod gets the devices of ResourceClaim `{claim.reference}` again"
             fix = OWN_DEVICES
             yield SHARED_CLAIM.problem(claim.at, f"{message}, even if the devices have failed", fix)
-
-
-def _any_pod_names_claim(pods: DevicePods) -> bool:
-    return any(claim.resource_claim_name for claim in pods.spec.resource_claims)
 
 
 def advise_always_pull_of_image_digests(subject: Subject) -> Iterator[Problem]:

@@ -127,8 +127,8 @@ def read_device_workload(subject: Subject) -> DeviceWorkload:
     """Return the pods of an object that use devices. Call this function through `Subject.once`."""
     located = subject.once(located_templates)
     using = [_pods_using_devices(podset, template) for podset, template in located]
-    pods = tuple(podset for podset, _ in located)
-    return DeviceWorkload(pods, tuple(each for each in using if each.containers), subject.once(pod_sets).missing)
+    pods = tuple([podset for podset, _ in located])
+    return DeviceWorkload(pods, tuple([each for each in using if each.containers]), subject.once(pod_sets).missing)
 
 
 def _pods_using_devices(podset: PodSet, template: PodTemplate) -> DevicePods:

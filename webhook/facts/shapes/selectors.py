@@ -176,12 +176,12 @@ def check_ports_of_services(subject: Subject) -> Iterator[Problem]:
     Only Services that require all labels of the workload's selector are compared: such a Service selects the pods of no
     other workload.
     """
-    spec, view = subject.typed(_Workload).spec, subject.cluster_view()
-    pod, metadata = spec.template.spec, spec.template.metadata
-    own = spec.selector.match_labels
-    if not subject.attributes.is_plain or not own or not view.has_any(Service.gvk, view.namespace):
+    view = subject.cluster_view()
+    if not subject.attributes.is_plain or not view.has_any(Service.gvk, view.namespace):
         return
-    if _has_open_labels(spec) or _is_patch(spec) or any(map(is_placeholder, (*own, *own.values()))):
+    spec = subject.typed(_Workload).spec
+    pod, metadata, own = spec.template.spec, spec.template.metadata, spec.selector.match_labels
+    if not own or _has_open_labels(spec) or _is_patch(spec) or any(map(is_placeholder, (*own, *own.values()))):
         return
     containers = [*pod.running_containers()]
     ports = [port for container in containers for port in container.ports]

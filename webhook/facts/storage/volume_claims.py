@@ -406,13 +406,9 @@ def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
     if subject.group_kind != DEPLOYMENT or not subject.namespace:
         return
     spec = subject.typed(Deployment).spec
-    if (
-        spec.replicas not in (None, 1)
-        or spec.is_omitted("replicas")
-        or not _starts_new_pod_first(spec.strategy.rolling_update)
-    ):
+    if spec.strategy.type not in ("", "RollingUpdate") or spec.replicas not in (None, 1) or spec.is_omitted("replicas"):
         return
-    if spec.strategy.type not in ("", "RollingUpdate") or not subject.once(read_device_workload).device_pods:
+    if not (_starts_new_pod_first(spec.strategy.rolling_update) and subject.once(read_device_workload).device_pods):
         return
     view = subject.cluster_view()
     claims = [
