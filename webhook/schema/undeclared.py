@@ -42,12 +42,15 @@ class UndeclaredField(Struct, frozen=True):
             similar name exists, or if the field has no value. With a wrong indentation, the object may be an empty
             field beside this field.
         has_fields_of_object: whether all fields inside the field are fields of the whole object that are not set.
+        indented_with: an empty field beside this field that is also undeclared, such as `spec` inside metadata. `place`
+            is then the object that both fields should be in; "" without an empty field.
     """
 
     name: str
     nearest: str = ""
     place: FieldPath | None = None
     has_fields_of_object: bool = False
+    indented_with: str = ""
 
 
 class UndeclaredFields(Struct, frozen=True):
@@ -175,6 +178,8 @@ class StrictReader(Struct, frozen=True):
         empty = self._empty_fields_with(name, level)
         if len(empty) == 1:
             return UndeclaredField(name, place=(*level.at, empty[0]))
+        if above := self._empty_field_of_holder_with(name, level, holders):
+            return UndeclaredField(name, place=holders[-1].at, indented_with=above)
         nearest = nearest_name(name, level.of.fields) or _only_longer_name(name, level.of.fields)
         if nearest:
             return UndeclaredField(name, nearest)
@@ -195,6 +200,22 @@ class StrictReader(Struct, frozen=True):
             return []
         inner = ((each, level.of.fields.get(each)) for each in self.deadline.charge_for_items(written))
         return [each for each, of in inner if isinstance(of, Fields) and name in of.fields and not written[each]]
+
+    def _empty_field_of_holder_with(self, name: str, level: _Level, holders: Sequence[_Level]) -> str:
+        """Return an empty field of the object that only the object's holder declares and has not filled, if the type
+        of the empty field declares the field `name`; "" without one. Both fields are then indented too far.
+        """
+        written = get(self.written, level.at)
+        if not holders or not isinstance(written, dict) or written.get(name) is None:
+            return ""
+        holder = holders[-1]
+        for each in self.deadline.charge_for_items(written):
+            of = holder.of.fields.get(each)
+            is_misplaced = written[each] is None and each not in level.of.fields
+            is_free = isinstance(holder.value, dict) and not holder.value.get(each)
+            if is_misplaced and is_free and isinstance(of, Fields) and name in of.fields:
+                return str(each)
+        return ""
 
     def _with_place_of_all(self, fields: list[UndeclaredField], holders: Sequence[_Level]) -> list[UndeclaredField]:
         """Return the fields with the same place, if one nearby object declares all of these fields. A wrong indentation

@@ -198,11 +198,22 @@ def _problems_of_reading(reader: StrictReader, subject: Subject, declared: Type,
     fields = Items[UndeclaredFields]((), subject.deadline)
     if subject.written is not subject.object:
         fields = fields.of(structs.replace(reader, only_nulls=True).read(subject.written, declared).fields)
-    for unknown in (*fields.of(reading.fields), *fields):
+    indented = {(each.at, name.indented_with) for each in fields.of(reading.fields) for name in each.fields}
+    for unknown in (*fields.of(reading.fields), *_without(indented, fields)):
         yield from _problems_of_fields(unknown, subject, schema)
     for at, value in fields.of(reading.quantities):
         fix = did_you_mean(nearest_quantity(value), f"write a number such as {example_quantities(at)}")
         yield QUANTITY.problem(at, "must be a quantity", fix, value)
+
+
+def _without(
+    reported: Collection[tuple[FieldPath, str]], empty: Iterable[UndeclaredFields]
+) -> Iterator[UndeclaredFields]:
+    """Yield the objects with their empty fields, without the fields that are reported with the fields after them."""
+    for unknown in empty:
+        yield structs.replace(
+            unknown, fields=[each for each in unknown.fields if (unknown.at, each.name) not in reported]
+        )
 
 
 def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str) -> Iterator[Problem]:
@@ -214,10 +225,13 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str
     """
     others = []
     moved: dict[FieldPath, list[str]] = {}
+    indented: dict[str, list[UndeclaredField]] = {}
     for each in Items(unknown.fields, subject.deadline):
         if each.has_fields_of_object:
             fix = f"move the fields inside `{each.name}` to the object itself, and remove `{each.name}`"
             yield UNKNOWN.problem((*unknown.at, each.name), _message(unknown, schema), fix)
+        elif each.indented_with:
+            indented.setdefault(each.indented_with, []).append(each)
         elif fix := _fix_of_renamed_field(unknown, each.name, subject):
             yield UNKNOWN.problem((*unknown.at, each.name), _message(unknown, schema), fix)
         elif each.place is not None and not each.nearest:
@@ -226,6 +240,12 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str
             yield UNKNOWN.problem((*unknown.at, each.name), _message(unknown, schema), fix)
         else:
             others.append(each.name)
+    for above, below in indented.items():
+        together = (above, *(each.name for each in below))
+        whole = "the object itself" if subject.template_of is None else "the pod template"
+        target = path_as_text(below[0].place or ()) or whole
+        message, _ = _message_and_fix_of_moved_fields(unknown, target, together, schema)
+        yield UNKNOWN.problem((*unknown.at, above), message, f"move `{above}`, with the fields after it, to {target}")
     for place, names in moved.items():
         at = (*unknown.at, names[0]) if len(names) == 1 else unknown.at
         owner = "" if subject.template_of is None else " of the pod template"
