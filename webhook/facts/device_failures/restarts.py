@@ -136,6 +136,15 @@ _EVALUATES: Final = re.compile(r"(?<![\w-])(lm[_-]eval|lighteval|evalplus|bigcod
 """A command that measures a finished model on a set of questions."""
 _FEW_STEPS: Final = re.compile(r"(?i)(?<![a-z])max[_-](?:num[_-]|train[_-])?steps[= ][1-9][0-9]?(?![0-9])")
 """An argument that ends a training after less than a hundred steps, as in a trial of the program."""
+_PROGRAM_IN_MANIFEST: Final = re.compile(r"\A(?:/\S{1,40}/)?python[0-9.]{0,6} (?:-[uIEsS]{1,4} )?-c ")
+"""A command line with a whole Python program."""
+_MAY_TRAIN: Final = re.compile(
+    r"(?i)(?<![a-z])(train|trainer|fit|backward|step|optimi[sz]er|epochs?|main|run|launch|subprocess|exec|spawn|system"
+    r"|import_module)(?![a-z])"
+)
+"""A word in a Python program that trains, or that starts another program. Without one, the program only shows devices
+or waits, and an eviction loses no work.
+"""
 _SHORT_S: Final = 3600
 """A job that runs at most this number of seconds is short. An eviction costs at most this time."""
 _BACKOFF_LIMIT: Final = 6
@@ -335,6 +344,7 @@ def _check_pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) 
         or container.is_found_in(_SAYS_BENCHMARK, (subject.metadata.name, container.name, container.image))
         or container.runs(_FEW_STEPS)
         or container.runs(_EVALUATES)
+        or (container.runs(_PROGRAM_IN_MANIFEST) and not container.runs(_MAY_TRAIN))
         for container in pods.containers
     )
     name = subject.typed(Object).name
