@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.apimachinery.images import ImageName, parse_image_name
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.command_lines.command import MPI, PYTHON, cached_launch_of_container
@@ -102,7 +103,29 @@ WINDOWS: Final = GPU_REQUESTS.rule(
     why="The device plugins of GPU vendors run only on Linux, so no Windows node offers their resources.",
     source="https://kubernetes.io/docs/concepts/windows/intro/",
 )
+CUDA_IMAGE: Final = GPU_REQUESTS.rule(
+    "gpu-requests/cuda-image",
+    title="The image of CUDA is not in NVIDIA's registries",
+    why=(
+        "NVIDIA deletes old tags of nvidia/cuda. Tags of releases from 11.2 on have three numbers, such as 12.9.1. The "
+        "kubelet cannot pull other images, so the pod stays in ImagePullBackOff."
+    ),
+    source="https://gitlab.com/nvidia/container-images/cuda doc/unsupported-tags.md and doc/support-policy.md",
+    fails="start",
+    issues=(
+        "https://github.com/NVIDIA/nvidia-docker/issues/1735",
+        "https://github.com/charmed-kubernetes/kubernetes-docs/issues/648",
+    ),
+)
 WINDOWS_LOOKUPS: Final = (interest_in_fields(RuntimeClass.gvk, "scheduling.nodeSelector"),)
+_CUDA: Final = "nvidia/cuda"
+_CUDA_OF_NVIDIA: Final = f"nvcr.io/{_CUDA}"
+_TWO_NUMBERS: Final = re.compile(r"(?:[7-9]|1[0-2])\.[0-9](?:-.*)?")
+"""Tags of nvidia/cuda such as 11.0-base. NVIDIA deleted these tags. Releases from 11.2 on never had such tags."""
+_DELETED: Final = frozenset(
+    ("11.2.0", "11.2.1", "11.3.0", "11.4.0", "11.4.1", "11.4.2", "11.5.0", "11.5.1", "11.6.0", "11.6.1", "11.7.0")
+)
+"""Releases with three numbers that NVIDIA deleted in 2023."""
 _OS: Final = "kubernetes.io/os"
 _BINDING: Final = frozenset(("os", "nodeSelector", "affinity", "runtimeClassName"))
 """Fields that may bind a pod to Windows."""
@@ -447,6 +470,26 @@ def check_gpus_of_several_vendors(subject: Subject) -> Iterator[Problem]:
             yield VENDORS.problem(container.container.at, message, fix, is_conditional=True)
 
 
+def check_cuda_images(subject: Subject) -> Iterator[Problem]:
+    """Report images of CUDA that are not in NVIDIA's registries, unless only the node may have the image."""
+    for each in subject.once(read_device_containers):
+        container = each.container
+        if container.image_pull_policy != "Never" and _is_absent(parse_image_name(container.image)):
+            message = "is not in NVIDIA's registries, so the container starts only on a node that has the image"
+            fix = "write a tag that NVIDIA supports, such as 12.9.1-base-ubuntu24.04"
+            yield CUDA_IMAGE.problem(container.path("image"), message, fix, container.image)
+
+
+def _is_absent(image: ImageName) -> bool:
+    """Return whether NVIDIA deleted or never published a tag of nvidia/cuda. NGC may have the tag latest."""
+    if image.digest or image.short_name not in (_CUDA, _CUDA_OF_NVIDIA):
+        return False
+    if image.tag in ("", "latest"):
+        return image.short_name == _CUDA
+    release, _, _ = image.tag.partition("-")
+    return release in _DELETED or _TWO_NUMBERS.fullmatch(image.tag) is not None
+
+
 def check_devices_on_windows(subject: Subject) -> Iterator[Problem]:
     """Report pods that run on Windows and request devices."""
     pod = subject.typed(Pod).spec
@@ -494,6 +537,7 @@ _WITH_DEVICES: Final = frozenset((DEVICES,))
 
 CHECKS: Final = (
     Check(group="gpu-requests", run=check_gpu_requests, kinds=_PODS, when=may_use_gpus),
+    Check(group="gpu-requests", run=check_cuda_images, kinds=_PODS, of_pods_with=_WITH_DEVICES),
     Check(group="gpu-requests", run=check_gpus_of_several_vendors, kinds=_PODS, of_pods_with=_WITH_DEVICES),
     Check(group="gpu-requests", run=check_hidden_gpus, kinds=_PODS, of_pods_with=_WITH_DEVICES),
     Check(
