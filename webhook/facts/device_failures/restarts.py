@@ -24,7 +24,7 @@ from webhook.apimachinery.paths import FieldPath, get
 from webhook.facts.command_lines.command import cached_launch_of_container, node_count_range_of_launch
 from webhook.facts.device_failures.types import DEVICE_FAILURES, IS_TEST, RUNS_TEST, VolcanoJobOrTask
 from webhook.facts.gpu.device_pods import SERVING, DevicePods, is_training_container, read_device_workload
-from webhook.facts.kinds import CRON_JOB, JOB, JOB_SET, RAY_JOB
+from webhook.facts.kinds import CRON_JOB, JOB, JOB_SET, POD, RAY_JOB
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import types
 from webhook.rules.problem import Problem
@@ -32,6 +32,7 @@ from webhook.text.wording import counted
 from webhook.typed.job_sets import JobSet
 from webhook.typed.jobs import CronJob, Job, JobSpec
 from webhook.typed.objects import Object
+from webhook.typed.pods import Container
 from webhook.typed.ray import RayJob
 from webhook.typed.view import ReadingContext
 
@@ -76,10 +77,10 @@ RAY_START: Final = DEVICE_FAILURES.rule(
 )
 NO_PROGRAM: Final = DEVICE_FAILURES.rule(
     "device-failures/no-program",
-    title="The image has only a shell, which ends at once",
+    title="The container runs only a shell, which ends at once",
     why=(
-        "The images nvidia/cuda start a shell. The container has no terminal and no input, so the shell ends, and the "
-        "kubelet starts the container again and again."
+        "The command is a shell, as in the images nvidia/cuda. The container has no terminal and no input, so the "
+        "shell ends, and the kubelet starts the container again and again."
     ),
     source="https://gitlab.com/nvidia/container-images/cuda entrypoint.d and nvidia_entrypoint.sh",
     fails="start",
@@ -124,6 +125,8 @@ EVICTIONS_COUNT: Final = DEVICE_FAILURES.rule(
 _WITHOUT_BACKOFF_LIMIT: Final = "v1alpha1"
 """The version of RayJob without backoffLimit: ray-operator/apis/ray/v1alpha1/rayjob_types.go."""
 _SEVERAL: Final = 2
+_RESTARTS: Final = ("", "Always")
+"""Restart policies with which the kubelet starts a container again after its program ends without an error."""
 _SAYS_TRAINING: Final = re.compile(r"(?i)(?<![a-z])(pre)?train(ing|er)?(?![a-z])|fine[-_]?tun|\baccelerate launch\b")
 _SAYS_TRIAL: Final = re.compile(r"(?i)(?<![a-z])(smoke|preflight|nccl|rccl|mnist|cifar[-_]?10)(?![a-z])")
 """Names of jobs and containers that run only for a minute: tests of devices or the network, and trainings with a data
@@ -157,6 +160,8 @@ _RAY_START: Final = re.compile(
 """A command line that begins with `ray start`."""
 _WITHOUT_PROGRAM: Final = frozenset(("nvidia/cuda", "nvcr.io/nvidia/cuda"))
 """Images whose only program is a shell."""
+_SHELL: Final = re.compile(r"(?:/?(?:usr/)?bin/)?(?:ba|da|z)?sh")
+"""A command that is only a shell."""
 _STAYS: Final = re.compile(r"--block|[;&|\n`]|\$\(")
 """Texts in a command line after which the container stays, or that may add an option or another command."""
 
@@ -189,18 +194,31 @@ def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_containers_that_end(subject: Subject) -> Iterator[Problem]:
-    """Warn of a server whose container ends at once: after `ray start` without --block, or as a shell without input."""
-    for pods in subject.once(read_device_workload).device_pods if subject.group_kind in SERVING else ():
-        for container in pods.containers:
+    """Warn of a container that ends at once and restarts: after `ray start` without --block, or as a shell without
+    input.
+    """
+    if subject.group_kind not in SERVING and subject.group_kind != POD:
+        return
+    for pods in subject.once(read_device_workload).device_pods:
+        for container in pods.containers if pods.spec.restart_policy in _RESTARTS else ():
             if container.runs(_RAY_START) and not container.runs(_STAYS):
                 message = "runs `ray start` without --block, so the container ends at once and restarts for ever"
                 yield RAY_START.problem(pods.locate(container.at), message, "add --block", words=("start",))
-            name = parse_image_name(container.image).short_name
-            is_waiting = container.has("stdin") or container.has("tty")
-            if name in _WITHOUT_PROGRAM and not container.words and not is_waiting:
-                message = f"runs the shell of {name}, which ends at once without a command, so the container restarts"
-                fix = "set a command that keeps running, such as [sleep, infinity]"
-                yield NO_PROGRAM.problem(pods.locate(container.at), f"{message} for ever", fix)
+            elif not container.has("stdin") and not container.has("tty"):
+                yield from _check_only_shell(container, pods)
+
+
+def _check_only_shell(container: Container, pods: DevicePods) -> Iterator[Problem]:
+    """Warn of a container without input whose program is a shell, by its command or by its image."""
+    name = parse_image_name(container.image).short_name
+    fix = "set a command that keeps running, such as [sleep, infinity]"
+    ends = "which ends at once without"
+    if name in _WITHOUT_PROGRAM and not container.words:
+        message = f"runs the shell of {name}, {ends} a command, so the container restarts for ever"
+        yield NO_PROGRAM.problem(pods.locate(container.at), message, fix)
+    elif len(container.words) == len(container.command) == 1 and _SHELL.fullmatch(container.command[0]):
+        message = f"runs only the shell `{container.command[0]}`, {ends} an input, so the container restarts for ever"
+        yield NO_PROGRAM.problem(pods.locate(container.path("command")), message, fix)
 
 
 def _trains_as_fixed_group(pods: DevicePods, subject: Subject) -> bool:
