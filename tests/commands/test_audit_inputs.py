@@ -597,6 +597,23 @@ def test_budgets_and_autoscalers_are_compared_with_servers_in_other_files(tmp_pa
     }
 
 
+@pytest.mark.parametrize(("name", "is_told"), [("http", False), ("grpc", True)])
+def test_ports_of_servers_in_other_files_are_compared_with_services(name, is_told, tmp_path, capsys):
+    """A helper has the labels of the server, so the Service of the server selects the pods of both."""
+    server = SERVER["server.yaml"].replace("args: [a],", f"ports: [{{name: {name}, containerPort: 80}}],")
+    files = {
+        "server.yaml": server,
+        "service.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: chat, namespace: team}\n"
+        "spec: {selector: {app: chat}, ports: [{port: 80, targetPort: http}]}\n",
+        "helper.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: helper, namespace: team}\n"
+        "spec: {selector: {matchLabels: {app: chat}}, template: {metadata: {labels: {app: chat}}, spec: {containers: "
+        "[{name: c, image: x}]}}}\n",
+    }
+    written(tmp_path, files)
+    run_command_line(["audit", str(tmp_path), "--rule", "manifest-shape/target-port"])
+    assert ("Deployment team/helper" in capsys.readouterr().out) is is_told, "keep the ports of servers in the index"
+
+
 AUTOSCALER = """apiVersion: apps/v1
 kind: Deployment
 metadata: {name: autoscaler, namespace: kube-system}

@@ -6,8 +6,8 @@ kind. Memory grows only with the objects of these kinds. Long or frequent kinds 
 - A CustomResourceDefinition, if it may serve a version that current releases no longer serve.
 - Charts and most Deployments, if they may state the release of a controller.
 - Deployments of controllers that facts read, such as Cluster Autoscaler.
-- Deployments and StatefulSets that name a device. The index keeps only the fields that rules compare with budgets and
-  autoscalers.
+- Deployments and StatefulSets that name a device. The index keeps only the fields that rules compare with budgets,
+  autoscalers and Services.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _KEPT: Final = projection_of_fields(
             *(
                 f"spec.template.spec.{name}.{field}"
                 for name in ("containers", "initContainers")
-                for field in ("name", "resources", "restartPolicy")
+                for field in ("name", "resources", "restartPolicy", "ports")
             ),
         )
     )

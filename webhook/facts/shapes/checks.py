@@ -17,6 +17,7 @@ from webhook.facts.shapes.pods_in_files import WORKLOADS, check_pod_in_file, che
 from webhook.facts.shapes.selectors import (
     SELECTING_KINDS,
     SERVICES,
+    WORKLOADS_OF_AUDITS,
     check_labels_of_template,
     check_port_numbers,
     check_ports_of_services,
@@ -44,5 +45,11 @@ CHECKS: Final = (
     Check(group="manifest-shape", run=check_fields_of_object),
     Check(group="manifest-shape", run=check_pods_of_workload, kinds=WORKLOADS),
     Check(group="manifest-shape", run=check_port_numbers, kinds=frozenset((("", "Service"),))),
-    Check(group="manifest-shape", run=check_ports_of_services, kinds=SELECTING_KINDS - {JOB}, lookups=(SERVICES,)),
+    Check(
+        group="manifest-shape",
+        run=check_ports_of_services,
+        kinds=SELECTING_KINDS - {JOB},
+        lookups=(SERVICES,),
+        lookups_of_audits=WORKLOADS_OF_AUDITS,
+    ),
 )

@@ -9,6 +9,7 @@ pkg/registry/batch/job/strategy.go.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 from webhook.apimachinery.attributes import JSON
@@ -22,7 +23,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
-from webhook.typed.cluster_objects import Service
+from webhook.typed.cluster_objects import Deployment, Service, StatefulSet
 from webhook.typed.fields import Part, Truth
 from webhook.typed.objects import Object
 from webhook.typed.pods import LabelSelector, PodTemplate, SelectorRequirement
@@ -94,6 +95,7 @@ def _label_of_selector(service: JSON) -> Sequence[str]:
 
 BY_LABEL: Final = Index("a label that it selects", _label_of_selector)
 SERVICES: Final = interest_in_fields(Service.gvk, "spec.selector", "spec.ports", "spec.clusterIP", indexes=(BY_LABEL,))
+WORKLOADS_OF_AUDITS: Final = tuple(interest_in_fields(each.gvk, "spec.template") for each in (Deployment, StatefulSet))
 _UID_LABELS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _NAME_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
 _ANY_UID: Final = "(uid)"
@@ -173,8 +175,8 @@ def services_of_pods(labels: Mapping[str, JSON], view: ClusterView) -> Iterator[
 def check_ports_of_services(subject: Subject) -> Iterator[Problem]:
     """Report a Service that names a port that no container of the workload has.
 
-    Only Services that require all labels of the workload's selector are compared: such a Service selects the pods of no
-    other workload.
+    Only Services that require all labels of the selector are compared. Such a Service selects the pods of no other
+    workload, unless two workloads have the same labels. Requests reach the pods of a workload that has the port.
     """
     view = subject.cluster_view()
     if not subject.attributes.is_plain or not view.has_any(Service.gvk, view.namespace):
@@ -197,12 +199,28 @@ def check_ports_of_services(subject: Subject) -> Iterator[Problem]:
         for target in (port.target_port for port in service.spec.ports):
             if not isinstance(target, str) or target in names or target.isdigit() or is_placeholder(target):
                 continue
-            if not target or any(each in target for each in _OF_MESHES):
+            if not target or any(each in target for each in _OF_MESHES) or _reaches_other_pods(service, target, view):
                 continue
             message = f"has no port with the name `{target}`, to which Service `{service.name}` sends requests"
             fix = f"name a port `{target}`, or set targetPort of the Service to the name or number of a port"
             yield TARGET_PORT.problem(with_ports[0].at, message, fix, needs="ports")  # such as of a proxy in a patch
             break
+
+
+def _reaches_other_pods(service: Service, target: str, view: ClusterView) -> bool:
+    """Return whether a Service also selects the pods of a workload that has a port with this name."""
+    selector = service.spec.selector
+    templates = chain(
+        (each.spec.template for each in view.typed_here(Deployment)),
+        (each.spec.template for each in view.typed_here(StatefulSet)),
+    )
+    return any(
+        port.name == target
+        for each in templates
+        if selector.items() <= each.metadata.labels.items()
+        for container in each.spec.running_containers()
+        for port in container.ports
+    )
 
 
 def check_port_numbers(subject: Subject) -> Iterator[Problem]:
