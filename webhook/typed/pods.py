@@ -226,6 +226,7 @@ class SecurityContext(AnySecurityContext):
     allow_privilege_escalation = OptionalTruth()
     capabilities = Part(Capabilities)
     proc_mount = Text()
+    read_only_root_filesystem = Truth()
 
 
 class PodSecurityContext(AnySecurityContext):

@@ -52,6 +52,7 @@ def _check_servers(subject: Subject) -> Iterator[Problem]:
         check_autoscalers,
         check_missing_gpu,
         check_server,
+        check_temporary_folder,
         check_time_slices,
     )
     from webhook.facts.model_servers.servers_of_object import is_node_of_ray, read_alternatives, read_servers
@@ -62,6 +63,8 @@ def _check_servers(subject: Subject) -> Iterator[Problem]:
         yield from (each for each in check_server(member) if not missing or each.code != NO_GPU.id)
         yield from missing
         yield from check_time_slices(member, subject)
+        if subject.group_kind in _WHOLE_ENVIRONMENT:
+            yield from check_temporary_folder(member)
         yield from server_groups.check_server_groups(member, subject)
         yield from server_groups.check_address_of_service(member, subject)
         yield from server_groups.check_pods_that_wait_for_each_other(member, subject)

@@ -8,7 +8,8 @@ processes.py compares processes with GPUs, and refused_arguments.py reports refu
   between processes use /dev/shm, and often need no more if GPUs are connected directly.
 - Images for GPUs of another vendor, and images for GPUs in a container that requests no GPU.
 - Several processes on the time slices of one GPU, if all nodes that fit the pod share one GPU each.
-- The time that the server has to end, the source of its model, and the metrics that scale the server.
+- The time that the server has to end, its folder for temporary files, the source of its model, and the metrics that
+  scale the server.
 
 A container without a request may still get a GPU: from a claim, from the runtime of its node, or from a controller.
 So a missing request is reported only if no part of the pod shows another way.
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
 from typing import Final
 
 from webhook.apimachinery import quantity
@@ -33,7 +35,7 @@ from webhook.facts.model_servers.processes import ServerAtPath
 from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.facts.model_servers.servers_of_object import ServerContainer
 from webhook.facts.model_servers.services import BY_TARGET
-from webhook.facts.model_servers.started_servers import LLAMA, SGLANG, TRITON, VLLM
+from webhook.facts.model_servers.started_servers import LLAMA, SGLANG, TRITON, VLLM, release_of_vllm
 from webhook.facts.model_servers.vllm import wants_no_gpu
 from webhook.facts.nodes.node_offers import NodeOffer, pods_and_nodes
 from webhook.facts.pods.pod_sets import template_of
@@ -43,6 +45,7 @@ from webhook.text.wording import counted
 from webhook.typed.autoscaling import HorizontalPodAutoscaler
 from webhook.typed.cluster_objects import LimitRange
 from webhook.typed.pods import Container, PodSpec
+from webhook.yamltext.placeholders import is_placeholder
 
 HIDDEN_GPUS: Final = MODEL_SERVER.rule(
     "model-server/hidden-gpus",
@@ -117,6 +120,18 @@ WITHOUT_GPU: Final = MODEL_SERVER.rule(
     function="DeviceConfig.__post_init__",
     issues=("https://github.com/vllm-project/vllm/issues/12847",),
 )
+NO_TEMPORARY_FOLDER: Final = MODEL_SERVER.rule(
+    "model-server/no-temporary-folder",
+    title="A model server has no folder for temporary files",
+    why=(
+        "The processes of vLLM and SGLang talk over sockets in the folder for temporary files. If the root filesystem "
+        "is read-only, Python finds no such folder, and the server ends."
+    ),
+    refused_by="the server, when it starts",
+    source="vllm-project/vllm vllm/envs.py; sgl-project/sglang python/sglang/srt/server_args.py",
+    function="VLLM_RPC_BASE_PATH; PortArgs.init_new",
+    issues=("https://github.com/kserve/kserve/pull/5302",),
+)
 CPU_AUTOSCALER: Final = MODEL_SERVER.rule(
     "model-server/cpu-autoscaler",
     title="A HorizontalPodAutoscaler counts CPU or memory that a container does not request",
@@ -186,6 +201,18 @@ _LIBRARIES: Final = {"nvidia": ("CUDA", "NVIDIA"), "amd": ("ROCm", "AMD")}
 """The libraries for the GPUs of a vendor, and the vendor's name in messages."""
 _EXAMPLES: Final = {VLLM: {"nvidia": "vllm/vllm-openai", "amd": "vllm/vllm-openai-rocm"}}
 """Images of a server for GPUs of each vendor."""
+_TEMPORARY: Final = ("/tmp", "/var/tmp", "/usr/tmp")  # noqa: S108 - folders inside a container
+"""The folders that Python tries. It tries the working directory last."""
+_WORKING: Final = ("/vllm-workspace", "/sgl-workspace/sglang")
+"""The working directories of published images."""
+_NAMES_FOLDER: Final = frozenset(("TMPDIR", "TEMP", "TMP", "VLLM_RPC_BASE_PATH"))
+_NEEDS_NO_FOLDER: Final = re.compile(
+    r"\b(TMPDIR|TEMP|TMP|VLLM_RPC_BASE_PATH|cd|mount|pushd)\b|--headless|\s-dp|data[-_]parallel|dp[-_]attention"
+    "|frontend-multiprocessing"
+)
+"""Matches a command that may set another folder, or a server whose processes may talk over TCP or not at all."""
+_SOCKETS_SINCE: Final = (0, 6, 0)
+_OLD_SGLANG: Final = re.compile(r":v0\.[0-3]\.")
 _HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 _GATED: Final = re.compile(r"(meta-llama/|google/gemma-).*")
 _TOKENS: Final = frozenset(("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN", "HF_TOKEN_PATH", "HF_ENDPOINT"))
@@ -271,6 +298,30 @@ def advise_model_source(member: ServerContainer) -> Iterator[Problem]:
     elif _GATED.fullmatch(model) and names.isdisjoint(_TOKENS) and not has_volume:
         message = f"names the gated model {model}, but sets no HF_TOKEN, so the hub refuses the download"
         yield GATED_MODEL.problem(member.path, message, "set HF_TOKEN from a Secret")
+
+
+def check_temporary_folder(member: ServerContainer) -> Iterator[Problem]:
+    """Report a published image of a server that has a read-only root filesystem and no folder for temporary files."""
+    container, name = member.container, member.server.name
+    if not container.security_context.read_only_root_filesystem or name not in _ONLY_ON_GPUS:
+        return
+    if container.env_from or any(map(container.is_omitted, ("env", "volumeMounts"))):
+        return
+    if not _NAMES_FOLDER.isdisjoint(container.environment.names) or container.runs(_NEEDS_NO_FOLDER):
+        return
+    release = release_of_vllm(container)
+    is_old = release is not None and release < _SOCKETS_SINCE
+    if is_old or not _vendor_of_image(container.image) or container.is_found_in(_OLD_SGLANG, (container.image,)):
+        return
+    working = (container.working_dir,) if container.working_dir else _WORKING
+    folders = [PurePosixPath(each) for each in (*_TEMPORARY, *working)]
+    paths = [PurePosixPath(mount.mount_path) for mount in container.volume_mounts if not mount.read_only]
+    if any(is_placeholder(str(path)) or any(folder.is_relative_to(path) for folder in folders) for path in paths):
+        return
+    message = f"is true, but no writable volume is at /tmp, so {name} finds no folder for temporary files and exits"
+    fix = f"mount an emptyDir at /tmp, and volumes at other folders to which {name} writes"
+    at = member.locate((*container.at, "securityContext", "readOnlyRootFilesystem"))
+    yield NO_TEMPORARY_FOLDER.problem(at, message, fix)
 
 
 def check_autoscalers(members: Sequence[ServerContainer], subject: Subject) -> Iterator[Problem]:
