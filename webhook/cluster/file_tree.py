@@ -49,6 +49,13 @@ _ASSERTION: Final = "an assertion of a test, which has only the fields that are 
 _EXPECTED: Final = "the expected output or failure of a test, which nobody applies"
 _ARCHIVES: Final = frozenset(("archive", "_archive", ".archive"))
 """The names of a top folder for old files. An application may have a folder `archive` further down."""
+_OF_MANIFESTS: Final = frozenset(
+    (
+        *("k8s", "kubernetes", "manifests", "deploy", "deployments"),
+        *("cluster", "clusters", "infra", "infrastructure", "gitops"),
+    )
+)
+"""The names of folders that may be around a top folder, because they are not of one application."""
 _ARCHIVED_STEP: Final = "archived"
 _ARCHIVED: Final = "a file in a folder of archived files"
 
@@ -74,12 +81,14 @@ def reason_not_applied(file: str, root: str = "") -> str:
         return _ASSERTION
     if is_in_folder_of_tests(file) and any(step.startswith("expected") for step in file.split("/")):
         return _EXPECTED
-    return _ARCHIVED if _is_archived(file) and not _is_archived(f"{root}/") else ""
+    below = posixpath.relpath(file, root) if root else file
+    return _ARCHIVED if _is_archived(below) and not _is_archived(f"{root}/") else ""
 
 
 def _is_archived(file: str) -> bool:
-    top, *steps = file.split("/")[:-1] or ("",)
-    return top in _ARCHIVES or _ARCHIVED_STEP in (top, *steps)
+    steps = file.split("/")[:-1]
+    top = next((step for step in steps if step not in _OF_MANIFESTS), "")
+    return top in _ARCHIVES or _ARCHIVED_STEP in steps
 
 
 class FileTree:
