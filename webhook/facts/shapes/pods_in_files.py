@@ -115,6 +115,20 @@ ONLY_READ: Final = MANIFEST_SHAPE.rule(
     level="warn",
     fails="silent",
 )
+HOME_FOLDER: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/home-folder",
+    title="A volume is mounted at a folder that begins with ~",
+    why=(
+        "Only a shell replaces ~ with a home. The kubelet adds / to the path, so the volume appears in a folder with "
+        "the name ~, and the program writes to another folder."
+    ),
+    refused_by="nothing; the files of the program are not in the volume",
+    source="k8s.io/kubernetes v1.36 pkg/kubelet/kubelet_pods.go",
+    function="makeMounts",
+    level="warn",
+    fails="silent",
+)
+_HOME: Final = "~"
 _TO_FILL_IN: Final = re.compile(
     r"(?i:your|user|name|example|registry|account|project|image|repo|replace|change)|(^|/)[A-Z]+([_-][A-Z]+)*(/|$)"
 )
@@ -172,6 +186,7 @@ def check_pod_in_file(subject: Subject) -> Iterator[Problem]:
     if not subject.attributes.is_plain or subject.is_patch:
         return
     yield from _problems_of_image_names(pod)
+    yield from _problems_of_home_folders(pod)
     if template_of is None or template_of.group != _RAY:
         yield from _problems_of_path_variables(pod)
     if template_of is None or is_builtin(template_of):
@@ -337,6 +352,18 @@ def _finds_programs(container: Container, folders: Sequence[str]) -> bool:
         return True
     program = container.command[0] if container.command else ""
     return program.startswith("/") and not _SHELL.fullmatch(program)
+
+
+def _problems_of_home_folders(pod: PodSpec) -> Iterator[Problem]:
+    """Yield a problem for each mount at ~ or below ~, which only a shell replaces with a folder."""
+    for container in pod.all_containers():
+        for mount in container.volume_mounts:
+            first, _, below = mount.mount_path.rstrip("/").partition("/")
+            if first == _HOME:
+                folder = f"/{below}" if below else ""
+                message = f"stays a text, so the volume appears in /{_HOME}{folder}"
+                fix = f"write the whole path of the folder, for example /root{folder}"
+                yield HOME_FOLDER.problem(mount.path("mountPath"), message, fix, mount.mount_path)
 
 
 def _volumes_without_writer(subject: Subject) -> Iterator[Problem]:
