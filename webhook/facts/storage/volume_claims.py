@@ -59,9 +59,16 @@ class StorageClass(Object):
     provisioner = Text()
 
 
+class CsiVolume(Typed):
+    """core/v1 CSIPersistentVolumeSource."""
+
+    driver = Text()
+
+
 class PersistentVolumeSpec(Typed):
     """core/v1 PersistentVolumeSpec."""
 
+    csi = Part(CsiVolume)
     storage_class_name = Text()
 
 
@@ -142,7 +149,16 @@ CLAIM_LOOKUPS: Final = (
     interest_in_fields(PersistentVolumeClaim.gvk, "spec.accessModes", "spec.storageClassName", "status.phase"),
     interest_in_fields(StorageClass.gvk, "provisioner", "metadata.annotations"),
 )
-VOLUME_LOOKUPS: Final = (interest_in_fields(PersistentVolume.gvk, "spec.storageClassName"),)
+_SOURCES_ON_NETWORK: Final = ("azureFile", "cephfs", "glusterfs", "nfs")
+"""Fields of a PersistentVolume with network file systems, which nodes mount without attaching them."""
+VOLUME_LOOKUPS: Final = (
+    interest_in_fields(
+        PersistentVolume.gvk,
+        "spec.csi.driver",
+        "spec.storageClassName",
+        *(f"spec.{name}" for name in _SOURCES_ON_NETWORK),
+    ),
+)
 """The look-ups of audits. A server does not look up volumes, of which a cluster has many."""
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 _PERCENT: Final = re.compile("([0-9]{1,4})%", re.ASCII)
@@ -244,7 +260,7 @@ def _problems_of_new_claim(claim: VolumeClaimSpec, who: str, path: FieldPath, vi
         return
     if is_storage_class_absent(wanted, view):
         yield missing_storage_class_problem(who, wanted, path, view)
-    elif not wanted and not _has_volume_of_class("", view) and _has_no_default_class(view):
+    elif not wanted and not _volumes_of_class("", view) and _has_no_default_class(view):
         yield missing_storage_class_problem("", "", path, view)
 
 
@@ -314,14 +330,30 @@ def node_local_class_of_claim(claim: VolumeClaimSpec, view: ClusterView) -> str:
 
 
 def is_network_file_system(claim: VolumeClaimSpec, view: ClusterView) -> bool:
-    """Return whether several nodes can mount a ReadWriteOnce claim, because its class creates network file systems. If
-    the class is not known, its name decides, for example `nfs-client`.
+    """Return whether several nodes can mount a ReadWriteOnce claim, because its volume is a network file system.
+
+    The volume that the claim names decides, then the provisioner of the class. If the class is not known, the volumes
+    of this class decide, and without volumes its name, for example `nfs-client`.
     """
+    volumes = view.copy_without_missing_objects()
+    bound = volumes.find(PersistentVolume, claim.volume_name, namespaced=False) if claim.volume_name else None
+    if bound:
+        return _is_on_network(bound.spec)
     name = claim.storage_class_name
     provisioner = view.find(StorageClass, name, namespaced=False).provisioner if name else ""
     if provisioner:
-        return provisioner in _provisioners("network") or provisioner.endswith(_CEPHFS)
+        return _makes_network_file_systems(provisioner)
+    if name and (of_class := _volumes_of_class(name, view)):
+        return all(_is_on_network(each) for each in of_class)
     return not _provisioners("network_names").isdisjoint(name.replace("_", "-").replace(".", "-").split("-"))
+
+
+def _is_on_network(volume: PersistentVolumeSpec) -> bool:
+    return any(map(volume.has, _SOURCES_ON_NETWORK)) or _makes_network_file_systems(volume.csi.driver)
+
+
+def _makes_network_file_systems(provisioner: str) -> bool:
+    return provisioner in _provisioners("network") or provisioner.endswith(_CEPHFS)
 
 
 @cache
@@ -392,13 +424,13 @@ def is_storage_class_absent(name: str, view: ClusterView) -> bool:
     """
     if not name or is_placeholder(name) or view.find(StorageClass, name, namespaced=False):
         return False
-    return view.is_whole(StorageClass.gvk) and not _has_volume_of_class(name, view)
+    return view.is_whole(StorageClass.gvk) and not _volumes_of_class(name, view)
 
 
-def _has_volume_of_class(name: str, view: ClusterView) -> bool:
-    """Return whether a PersistentVolume of a class is known; "" means volumes without a class."""
+def _volumes_of_class(name: str, view: ClusterView) -> Sequence[PersistentVolumeSpec]:
+    """Return the known PersistentVolumes of a class; "" means volumes without a class."""
     volumes = view.copy_without_missing_objects().list_typed(PersistentVolume)
-    return any(each.spec.storage_class_name == name for each in volumes)
+    return [each.spec for each in volumes if each.spec.storage_class_name == name]
 
 
 def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
