@@ -61,13 +61,25 @@ class KeySelector(Typed):
     optional = Truth()
 
 
+class ObjectFieldSelector(Typed):
+    """core/v1 ObjectFieldSelector."""
+
+    field_path = Text()
+
+
+class ResourceFieldSelector(Typed):
+    """core/v1 ResourceFieldSelector."""
+
+    resource = Text()
+
+
 class VariableSource(Typed):
     """core/v1 EnvVarSource."""
 
     config_map_key_ref = Part(KeySelector)
     secret_key_ref = Part(KeySelector)
-    field_ref = Raw()
-    resource_field_ref = Raw()
+    field_ref = Part(ObjectFieldSelector)
+    resource_field_ref = Part(ResourceFieldSelector)
 
 
 class Variable(Typed):
