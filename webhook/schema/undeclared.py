@@ -28,6 +28,14 @@ _CONTAINERS: Final = "containers"
 """Users often write a field of a container beside the list of containers. The place is then the first container."""
 _METADATA: Final = ("metadata",)
 """The path of metadata, where users often write a field of the object itself."""
+_SOURCES: Final = (
+    *("configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "hostPath", "image", "local", "nfs"),
+    *("persistentVolumeClaim", "projected", "secret"),
+)
+"""The common sources of volumes. A volume has one source, and users often write a field of the source beside it."""
+_OF_ONE_SOURCE: Final = ("core.v1.Volume", "core.v1.PersistentVolumeSpec")
+"""The types of volumes. Their fields with fields are sources, except _BESIDE_SOURCE."""
+_BESIDE_SOURCE: Final = ("capacity", "claimRef", "nodeAffinity")
 _LEVELS: Final = 3
 """The most levels in which a misplaced field is looked for, such as spec.template.spec of a Deployment."""
 
@@ -44,6 +52,7 @@ class UndeclaredField(Struct, frozen=True):
         has_fields_of_object: whether all fields inside the field are fields of the whole object that are not set.
         indented_with: an empty field beside this field that is also undeclared, such as `spec` inside metadata. `place`
             is then the object that both fields should be in; "" without an empty field.
+        sources: the sources of a volume that declare the field, if the volume has no source.
     """
 
     name: str
@@ -51,6 +60,7 @@ class UndeclaredField(Struct, frozen=True):
     place: FieldPath | None = None
     has_fields_of_object: bool = False
     indented_with: str = ""
+    sources: tuple[str, ...] = ()
 
 
 class UndeclaredFields(Struct, frozen=True):
@@ -156,7 +166,7 @@ class StrictReader(Struct, frozen=True):
             charged_names = self.deadline.charge_for_items(names)
             fields = [self._undeclared_field(name, level, place.holders) for name in charged_names]
             if not self.only_nulls:
-                fields = self._with_place_of_all(fields, place.holders)
+                fields = self._with_place_of_all(self._with_source(fields, level), place.holders)
             reading.fields.append(UndeclaredFields(place.at, of.name.rpartition(".")[2], fields))
         if not of.fields and of.others in _SCALARS:
             return
@@ -216,6 +226,27 @@ class StrictReader(Struct, frozen=True):
             if is_misplaced and is_free and isinstance(of, Fields) and name in of.fields:
                 return str(each)
         return ""
+
+    def _with_source(self, fields: list[UndeclaredField], level: _Level) -> list[UndeclaredField]:
+        """Return the fields with the source of the volume that declares all of these fields, or with all such sources.
+        If the volume has sources, only these are compared.
+        """
+        written = get(self.written, level.at)
+        if level.of.name not in _OF_ONE_SOURCE or not isinstance(written, dict):
+            return fields
+        if any(each.place or each.nearest for each in fields):
+            return fields
+        types = {name: of for name, of in level.of.fields.items() if isinstance(of, Fields)}
+        present = [name for name in types if name in written and name not in _BESIDE_SOURCE]
+        names = [each.name for each in self.deadline.charge_for_items(fields)]
+        declaring = tuple(
+            name
+            for name in present or [each for each in _SOURCES if each in types]
+            if all(_Level((), types[name], written.get(name)).may_have(each) for each in names)
+        )
+        if len(declaring) == 1:
+            return [structs.replace(each, place=(*level.at, declaring[0])) for each in fields]
+        return fields if present else [structs.replace(each, sources=declaring) for each in fields]
 
     def _with_place_of_all(self, fields: list[UndeclaredField], holders: Sequence[_Level]) -> list[UndeclaredField]:
         """Return the fields with the same place, if one nearby object declares all of these fields. A wrong indentation

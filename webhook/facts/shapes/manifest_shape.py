@@ -31,7 +31,7 @@ from webhook.schema.kinds import type_at_path, type_of_defined_kind
 from webhook.schema.types import Fields, Type
 from webhook.schema.undeclared import StrictReader, UndeclaredField, UndeclaredFields
 from webhook.text.caches import IdentityKey
-from webhook.text.wording import counted, did_you_mean
+from webhook.text.wording import counted, did_you_mean, either
 from webhook.typed.collections import Items
 
 MANIFEST_SHAPE: Final = RuleGroup(
@@ -223,7 +223,7 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str
     A field with a similar name, or with another place, has its own problem. All other fields share one problem. They
     are not reported at the top of a document without metadata, which is probably not an object of Kubernetes.
     """
-    others = []
+    others: list[UndeclaredField] = []
     moved: dict[FieldPath, list[str]] = {}
     indented: dict[str, list[UndeclaredField]] = {}
     for each in Items(unknown.fields, subject.deadline):
@@ -239,7 +239,7 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str
         elif fix := _fix(each, subject.template_of):
             yield UNKNOWN.problem((*unknown.at, each.name), _message(unknown, schema), fix)
         else:
-            others.append(each.name)
+            others.append(each)
     for above, below in indented.items():
         together = (above, *(each.name for each in below))
         whole = "the object itself" if subject.template_of is None else "the pod template"
@@ -253,15 +253,16 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str
         yield UNKNOWN.problem(at, *_message_and_fix_of_moved_fields(unknown, target, names, schema))
     if not others or (not unknown.at and "metadata" not in subject.object):
         return
-    if len(others) == 1:
-        fix = _fix_of_version(unknown.type_name, others) or "remove the field"
-        yield UNKNOWN.problem((*unknown.at, others[0]), _message(unknown, schema), fix)
+    names, sources = [each.name for each in others], others[0].sources
+    what = f"`{names[0]}`" if len(names) == 1 else "the fields"
+    inside = f"set {what} inside {either(sources)}" if sources else ""
+    if len(names) == 1:
+        fix = _fix_of_version(unknown.type_name, names) or inside or "remove the field"
+        yield UNKNOWN.problem((*unknown.at, names[0]), _message(unknown, schema), fix)
     else:
-        message = f"{names_in_text(others)} {_message(unknown, schema, 'are not fields', 'the fields have')}"
-        fix = (
-            _fix_of_version(unknown.type_name, others) or "remove the fields, or move them to the object that has them"
-        )
-        yield UNKNOWN.problem(unknown.at, message, fix)
+        message = f"{names_in_text(names)} {_message(unknown, schema, 'are not fields', 'the fields have')}"
+        remove = "remove the fields, or move them to the object that has them"
+        yield UNKNOWN.problem(unknown.at, message, _fix_of_version(unknown.type_name, names) or inside or remove)
 
 
 def _message_and_fix_of_moved_fields(

@@ -22,7 +22,7 @@ from webhook.typed.collections import Items
 from webhook.typed.fields import Part, Parts
 from webhook.typed.jobs import CronJob, Job, JobSpec
 from webhook.typed.objects import Object
-from webhook.typed.pods import Container, Pod, PodSpec, PodTemplate
+from webhook.typed.pods import Container, Pod, PodSpec, PodTemplate, Variable
 from webhook.typed.view import Typed
 from webhook.typed.volumes import VolumeMount
 from webhook.yamltext.placeholders import is_placeholder
@@ -129,6 +129,17 @@ HOME_FOLDER: Final = MANIFEST_SHAPE.rule(
     fails="silent",
 )
 _HOME: Final = "~"
+VARIABLE_SOURCE: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/variable-source",
+    title="A variable reads a field or an amount that it cannot read",
+    why=(
+        "Variables can read only the amounts of CPUs, memory, ephemeral storage and huge pages, and a few fields of "
+        "the pod. A device plugin sets the variables for its devices."
+    ),
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    function="validateEnvVarValueFrom",
+    level="warn",
+)
 _TO_FILL_IN: Final = re.compile(
     r"(?i:your|user|name|example|registry|account|project|image|repo|replace|change)|(^|/)[A-Z]+([_-][A-Z]+)*(/|$)"
 )
@@ -148,6 +159,16 @@ _READS_INDEX: Final = re.compile(rf"(?<![$\\])\$(?:{_INDEX}\b|\{{{_INDEX}\}}|\({
 _HANDLES_NO_INDEX: Final = re.compile(rf"{_INDEX}(?:[:+?-]|=)|-[nzv] \"?\$?\{{?{_INDEX}")
 """A shell command that sets the index, has a default for it, or asks whether the index is set."""
 _WITHOUT_INDEX: Final = ("", "NonIndexed")
+_AMOUNT: Final = re.compile("(?:limits|requests)[.](?:cpu|memory|ephemeral-storage|hugepages-.*)")
+_FIELDS: Final = (
+    *("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"),
+    *("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"),
+)
+"""The fields of the pod that a variable can read."""
+_OLD_FIELD: Final = "spec.host"
+"""The name of spec.nodeName in old clients, which the API server replaces."""
+_MAP: Final = re.compile(r"metadata[.](?:labels|annotations)(\['.+'\])?")
+"""Labels or annotations, and the one label or annotation that a variable can read."""
 _EMPTY_DIR: Final = "emptyDir"
 _HUGE_PAGES: Final = "HugePages"
 _RAY: Final = "ray.io"
@@ -187,6 +208,7 @@ def check_pod_in_file(subject: Subject) -> Iterator[Problem]:
         return
     yield from _problems_of_image_names(pod)
     yield from _problems_of_home_folders(pod)
+    yield from _problems_of_variable_sources(pod)
     if template_of is None or template_of.group != _RAY:
         yield from _problems_of_path_variables(pod)
     if template_of is None or is_builtin(template_of):
@@ -337,6 +359,44 @@ def _problems_of_path_variables(pod: PodSpec) -> Iterator[Problem]:
                 message = "stays a text because Kubernetes does not replace it, so PATH has no folder of the image"
                 fix = f"write the PATH of the image instead, often {_USUAL_PATH}"
                 yield PATH_VARIABLE.problem(variable.path("value"), message, fix, own)
+
+
+def _problems_of_variable_sources(pod: PodSpec) -> Iterator[Problem]:
+    """Yield variables with a source that validateEnvVarValueFrom refuses. A container without an image is a patch."""
+    for container in pod.all_containers():
+        for variable in container.env if container.image else ():
+            if variable.has("valueFrom"):
+                yield from _problems_of_source(variable)
+
+
+def _problems_of_source(variable: Variable) -> Iterator[Problem]:
+    source = variable.value_from
+    amount, field = source.resource_field_ref, source.field_ref
+    if source.json and variable.value and not is_placeholder(variable.value):
+        message = "must not be set beside `value`, so the API server refuses the object or its pods"
+        yield VARIABLE_SOURCE.problem(source.at, message, "remove value or valueFrom")
+    name = amount.resource
+    if name and not _AMOUNT.fullmatch(name) and not is_placeholder(name):
+        message = (
+            "cannot be read by a variable, which reads only cpu, memory, ephemeral-storage and huge pages, "
+            "so the API server refuses the object or its pods"
+        )
+        yield VARIABLE_SOURCE.problem(amount.path("resource"), message, "write the amount in the field value", name)
+    if fix := _fix_of_field(field.field_path):
+        message = "is not a field that a variable can read, so the API server refuses the object or its pods"
+        yield VARIABLE_SOURCE.problem(field.path("fieldPath"), message, fix, field.field_path)
+
+
+def _fix_of_field(path: str) -> str:
+    """Return the fix for a field that a variable cannot read; "" for other fields."""
+    of_map = _MAP.fullmatch(path)
+    if path in ("", *_FIELDS, _OLD_FIELD) or (of_map and of_map[1]) or is_placeholder(path):
+        return ""
+    if path.startswith(("metadata.labels", "metadata.annotations")):
+        return "name one label or annotation, such as metadata.labels['app']"
+    return did_you_mean(
+        nearest_name(path, _FIELDS), "name a field such as metadata.name, spec.nodeName or status.podIP"
+    )
 
 
 def _refers_to(part: str, name: str) -> bool:
