@@ -18,11 +18,11 @@ _FARTHEST = 2  # edits; with more edits, a name is another word
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:
-    """Return the closest known name, or "": a name that differs only in case, or else a name with at most two edits and
-    fewer than a third of `name`.
+    """Return the closest known name, or "": a name that differs only in case and underscores, or else a name with at
+    most two edits and fewer than a third of `name`.
     """
-    known, lowered = [*known] if len(name) <= _LONGEST else [], name.lower()
-    alike = (each for each in known if len(each) == len(name) and each != name and each.lower() == lowered)
+    known, letters = [*known] if len(name) <= _LONGEST else [], _letters(name)
+    alike = (each for each in known if each != name and each[:1].lower() == letters[:1] and _letters(each) == letters)
     if same := next(alike, ""):
         return same
     best, distance = "", min(_FARTHEST, (len(name) - 1) // 3) + 1
@@ -32,6 +32,10 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
             if count < distance:
                 best, distance = candidate, count
     return best
+
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").lower()
 
 
 def count_edits(one: str, other: str, limit: int) -> int:
