@@ -24,6 +24,7 @@ from webhook.facts.subject import Subject
 from webhook.text.caches import cache_for_short_texts
 from webhook.typed.collections import Items
 from webhook.typed.environment import first_value
+from webhook.typed.objects import Metadata
 from webhook.typed.pod_parts import DEVICES, VISIBLE
 from webhook.typed.pods import Container, Pod, PodTemplate, Resources
 from webhook.typed.view import ReadingContext
@@ -100,6 +101,14 @@ def read_device_containers(subject: Subject) -> Items[DeviceContainer]:
 def read_device_container(container: Container) -> DeviceContainer:
     """Return one container with the devices that it requests."""
     return DeviceContainer(container, _requested_devices(container) if container.resources.json else ())
+
+
+def may_have_gpus_by_annotation(metadata: Metadata) -> bool:
+    """Return whether a scheduler may give a pod GPUs without a request.
+
+    KAI-Scheduler and Run:ai give a pod a part of a GPU by the annotation gpu-fraction or gpu-memory.
+    """
+    return any("gpu" in key.lower() for key in (*metadata.annotations, *metadata.labels))
 
 
 def has_device_requests(subject: Subject) -> bool:

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from webhook.apimachinery import quantity
 from webhook.apimachinery.paths import FieldPath
+from webhook.facts.gpu.resources import may_have_gpus_by_annotation
 from webhook.facts.ray.releases import RAY
 from webhook.facts.ray.serve_config import read_serve_config
 from webhook.facts.subject import Subject
@@ -188,18 +189,9 @@ def _gpus_of_group(group: Group) -> tuple[int | None, int]:
         elif "/" in name and ("gpu" in name or "mig" in name or "tpu" in name):
             return None, 0
     gpus = _written_gpus(group)
-    if gpus is None and not limit and has_gpus_by_annotation(group):
+    if gpus is None and not limit and may_have_gpus_by_annotation(group.template.metadata):
         return None, 0  # Ray counts the GPUs that the container sees
     return (limit if gpus is None else quantity.read_count(gpus)), limit
-
-
-def has_gpus_by_annotation(group: Group) -> bool:
-    """Return whether a scheduler may give the pods of a group GPUs without a limit.
-
-    KAI-Scheduler and Run:ai read the annotations gpu-fraction and gpu-memory.
-    """
-    metadata = group.template.metadata
-    return any("gpu" in key.lower() for key in (*metadata.annotations, *metadata.labels))
 
 
 def _written_gpus(group: Group) -> str | None:

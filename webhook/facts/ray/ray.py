@@ -25,12 +25,8 @@ from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import CRD
 from webhook.apimachinery.names import dns1035_label_errors, label_fault
 from webhook.apimachinery.paths import FieldPath, path_as_text
-from webhook.facts.ray.gpus_of_groups import (
-    check_entrypoint_gpus,
-    check_gpus_of_serve,
-    check_resources_of_groups,
-    has_gpus_by_annotation,
-)
+from webhook.facts.gpu.resources import may_have_gpus_by_annotation
+from webhook.facts.ray.gpus_of_groups import check_entrypoint_gpus, check_gpus_of_serve, check_resources_of_groups
 from webhook.facts.ray.releases import RAY, check_ray_releases
 from webhook.facts.ray.serve_config import check_serve_config
 from webhook.facts.subject import Check, Subject, group_kinds_of_types
@@ -437,7 +433,8 @@ def _may_have_gpus(container: Container, group: Group) -> bool:
     )
     is_named = any("/" in name for side in sides for name in side)
     by_runtime = bool(group.template.spec.runtime_class_name) or _VISIBLE in container.environment.names
-    return is_named or is_open or by_runtime or bool(container.env_from) or has_gpus_by_annotation(group)
+    by_annotation = may_have_gpus_by_annotation(group.template.metadata)
+    return is_named or is_open or by_runtime or by_annotation or bool(container.env_from)
 
 
 def validate_group_resources(subject: Subject) -> Iterator[Problem]:

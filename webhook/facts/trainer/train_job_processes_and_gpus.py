@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.apimachinery.releases import release_as_text
+from webhook.facts.gpu.resources import may_have_gpus_by_annotation
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.nodes_and_processes import find_by_name, find_trainer_job
@@ -257,6 +258,8 @@ def check_torch_job_has_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[Nod
     """Yield a torch job that is meant for GPUs, but requests no GPU."""
     explicit = job.trainer.has("numProcPerNode")
     if job.plugin != "torch" or job.node_container is None or explicit or claims:
+        return
+    if job.node_job is not None and may_have_gpus_by_annotation(job.node_job.pod_template.metadata):
         return
     if job.counted_gpus[0] == gpus == gpus_of_node_in_runtime(job) == 0 and (reason := _evidence_of_gpus(job)):
         message = f"has no GPU although {reason} is for GPUs, so the job trains on CPUs only"

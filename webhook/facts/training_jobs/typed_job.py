@@ -17,7 +17,7 @@ from webhook.apimachinery.attributes import JSON, GroupVersionKind, Operation
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.deadline import Deadline
 from webhook.facts.command_lines.command import LaunchedProgram, cached_launch_of_container
-from webhook.facts.gpu.resources import count_gpus_of_resources
+from webhook.facts.gpu.resources import count_gpus_of_resources, may_have_gpus_by_annotation
 from webhook.facts.resource_units import cpu_count
 from webhook.facts.subject import Subject
 from webhook.rules.rule import RuleGroup
@@ -291,7 +291,8 @@ class RoleOfJob:
         shares_memory: whether the container that trains has more shared memory than 64 MiB.
         limits_gpus: whether a container limits a resource with `gpu` in its name.
         gpus: GPUs of the container that trains.
-        has_open_gpus: whether the amount of a GPU resource is a placeholder.
+        has_open_gpus: whether the number of GPUs is not known, because the amount of a GPU resource is a placeholder,
+            or because a scheduler may give the pods a part of a GPU by an annotation.
         null_gpus: the paths of GPU resources with a null amount.
         claims: the number of device claims of the container that trains.
         env: the names of variables of the container that trains; `*` if envFrom adds variables.
@@ -368,7 +369,8 @@ def read_role(replica: ReplicaSpec, *, main: str, default: int, subject: Subject
         shares_memory=pod.host_ipc or any(map(_is_shared_memory, container.volume_mounts)),
         limits_gpus=any("gpu" in name for one in pod.containers for name in one.resources.written_limits),
         gpus=count_gpus_of_resources(resources),
-        has_open_gpus=any(is_placeholder(str(amount)) for _, amount in amounts),
+        has_open_gpus=any(is_placeholder(str(amount)) for _, amount in amounts)
+        or may_have_gpus_by_annotation(replica.template.metadata),
         null_gpus=tuple(path for path, amount in amounts if amount is None),
         claims=len(resources.claims),
         env=frozenset((*container.environment.names, *(["*"] if container.env_from else []))),
