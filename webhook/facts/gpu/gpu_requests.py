@@ -477,7 +477,7 @@ def check_cuda_images(subject: Subject) -> Iterator[Problem]:
         if container.image_pull_policy != "Never" and _is_absent(parse_image_name(container.image)):
             message = "is not in NVIDIA's registries, so the container starts only on a node that has the image"
             fix = "write a tag that NVIDIA supports, such as 12.9.1-base-ubuntu24.04"
-            yield CUDA_IMAGE.problem(container.path("image"), message, fix, container.image)
+            yield CUDA_IMAGE.problem(container.path("image"), message, fix, container.image, needs="image")
 
 
 def _is_absent(image: ImageName) -> bool:
