@@ -203,7 +203,7 @@ _EXAMPLES: Final = {VLLM: {"nvidia": "vllm/vllm-openai", "amd": "vllm/vllm-opena
 """Images of a server for GPUs of each vendor."""
 _TEMPORARY: Final = ("/tmp", "/var/tmp", "/usr/tmp")  # noqa: S108 - folders inside a container
 """The folders that Python tries. It tries the working directory last."""
-_WORKING: Final = ("/vllm-workspace", "/sgl-workspace/sglang")
+_WORKING: Final = ("/vllm-workspace", "/sgl-workspace/sglang", "/app")
 """The working directories of published images."""
 _NAMES_FOLDER: Final = frozenset(("TMPDIR", "TEMP", "TMP", "VLLM_RPC_BASE_PATH"))
 _NEEDS_NO_FOLDER: Final = re.compile(
