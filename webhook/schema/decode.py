@@ -65,11 +65,14 @@ class Mismatch(Struct, frozen=True, kw_only=True):
 
     @property
     def fix(self) -> str:
-        """Return the fix if only quotes are wrong, because YAML reads some texts as other types; else ""."""
+        """Return the fix if only quotes or a blank are wrong, because YAML then reads another type; else ""."""
         if self.expected == "a string":
             if isinstance(self.value, bool):
                 return "put it in quotes, because YAML reads words such as yes, no, on and off as true or false"
             return "put it in quotes" if isinstance(self.value, int | float) else ""
+        if self.expected == "a list" and isinstance(self.value, dict):
+            item = next((key for key in self.value if isinstance(key, str) and key.startswith("-") and key != "-"), "")
+            return f"write a blank after - in `{shown(item)}`" if item else ""
         unquoted = _UNQUOTED.get(self.expected)
         is_meant = unquoted and isinstance(self.value, str) and unquoted.fullmatch(self.value)
         return "write it without quotes" if is_meant else ""
