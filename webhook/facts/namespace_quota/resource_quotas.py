@@ -224,12 +224,13 @@ def _pods_with_devices(subject: Subject) -> list[DevicePods]:
 
 def problems_of_quotas(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of a workload with the ResourceQuotas of the namespace, also for pods without devices."""
-    using, view = _pods_with_devices(subject), subject.cluster_view()
+    view = subject.cluster_view()
     listed = view.list_typed(ResourceQuota, view.namespace) if view.namespace else ()
     quotas = [each for each in listed if not each.spec.has_scopes]
     if not quotas or may_run_elsewhere(subject):
         return
-    requests = _simultaneous_requests([(pods.podset, pods.devices) for pods in using], subject)
+    using = [(pods.podset, pods.devices) for pods in _pods_with_devices(subject)]
+    requests = _simultaneous_requests(using, subject)
     for quota in quotas:
         quota_text = f"`{quota.name}`{view.file_of_object_as_text(quota.json)}"
         for name, request in requests.items():
