@@ -10,6 +10,7 @@ FACTS = Path(__file__).parents[2] / "webhook" / "facts"
 READS_JSON = {
     "model_servers/parts_of_pods.py": "joins parts of pods that a controller merges, in kinds without typed classes",
     "model_servers/configuration_files.py": "reads the YAML of a server's own configuration in a text",
+    "removed_versions.py": "reads one field of each kind that creates clusters, by its path",
     "sandbox/shards.py": "merges patches of shards as Go does, and compares shards with their template; null included",
     "serving_kinds/llm_inference_service.py": "merges the configurations that an LLMInferenceService names",
     "train_job_pods/train_job_and_runtime_fields.py": "leaves out of a TrainJob what a release of Trainer has not",

@@ -28,6 +28,13 @@ SIGNS_IN_FILES = {
     ("karpenter.sh", "NodePool"),
 }
 """Objects of files that show that nodes may be added. A live view uses the labels of nodes instead."""
+CLUSTERS_IN_FILES = {
+    ("eksctl.io", "ClusterConfig"),
+    ("kops.k8s.io", "Cluster"),
+    ("kubeadm.k8s.io", "ClusterConfiguration"),
+    ("provisioning.cattle.io", "Cluster"),
+}
+"""Objects of files that create a cluster with a release of Kubernetes. A live view is a view of one cluster."""
 CONFIGURATION_IN_FILES = {("", "Secret"), ("bitnami.com", "SealedSecret")}
 """Objects of files that show which Secrets a pod has. A live view holds no Secret."""
 DEVICES_IN_FILES = {
@@ -36,15 +43,16 @@ DEVICES_IN_FILES = {
     ("karpenter.k8s.aws", "EC2NodeClass"),
     ("operator.knative.dev", "KnativeServing"),
     ("", "ConfigMap"),
+    ("", "PersistentVolume"),
     ("apps", "DaemonSet"),
     ("apps", "StatefulSet"),
     ("autoscaling", "HorizontalPodAutoscaler"),
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
 }
-"""Objects of files about sharing of devices, classes of nodes, configurations of device plugins and model servers, pods
-of budgets and autoscalers, settings of Knative, and fields of custom kinds. A live view does not have them, so look-ups
-fail and the rules report nothing (docs/shared-gpus.md)."""
+"""Objects of files about sharing of devices, classes of nodes, volumes, configurations of device plugins and model
+servers, pods of budgets and autoscalers, settings of Knative, and fields of custom kinds. A live view does not have
+them, so look-ups fail and the rules report nothing (docs/shared-gpus.md)."""
 
 
 def cut(objects: Iterable[JSON], interests: Iterable[Interest]) -> Iterator[JSON]:
@@ -52,7 +60,7 @@ def cut(objects: Iterable[JSON], interests: Iterable[Interest]) -> Iterator[JSON
     for found in (each for value in objects for _, each in objects_of_list(value)):
         group, slash, _ = found["apiVersion"].partition("/")
         kind, (namespace, name) = (group if slash else "", found["kind"]), namespace_and_name(found)
-        if kind in SIGNS_IN_FILES | DEVICES_IN_FILES | CONFIGURATION_IN_FILES:
+        if kind in SIGNS_IN_FILES | DEVICES_IN_FILES | CLUSTERS_IN_FILES | CONFIGURATION_IN_FILES:
             yield found
             continue
         for interest in interests:

@@ -145,6 +145,12 @@ TEXT = """
 """
 
 
+@pytest.mark.parametrize("validations", [EVERY, FILTERED])
+def test_problems_that_cel_selects_keep_the_fields_that_cel_does_not_see(validations):
+    (decision,) = said(policies(validations), article(price="1.5"), param())
+    assert [problem.words for problem in decision.problems] == [("1.5",)]
+
+
 @pytest.mark.parametrize(
     ("validations", "expected"),
     [

@@ -30,11 +30,15 @@ def problems_as_cel_value(invocation: Invocation) -> list[JSON]:
         LookupFailed: the param cannot be read.
         EvaluationError: the object has patches that cannot be merged.
     """
-    subject, policy = invocation.subject(), invocation.policy
-    problems = [problem for group in policy.checks for problem in problems_of_group(group, subject).problems]
-    shown = problems_with_actions(problems, invocation, advice=shows_advice(invocation))
+    shown = problems_with_actions(problems_of_checks(invocation), invocation, advice=shows_advice(invocation))
     paced = invocation.context.deadline.charge_for_items(shown)
     return [problem_as_cel_value(problem, action) for problem, action in paced]
+
+
+def problems_of_checks(invocation: Invocation) -> Sequence[Problem]:
+    """Return the problems that the checks of the policy found."""
+    subject = invocation.subject()
+    return [problem for group in invocation.policy.checks for problem in problems_of_group(group, subject).problems]
 
 
 def shows_advice(invocation: Invocation) -> bool:

@@ -46,7 +46,7 @@ from webhook.policy.policy_set import PolicySet
 from webhook.rules.actions import actions_without_denial
 from webhook.rules.catalogue import UnlistedRuleError
 from webhook.rules.decisions import INVALID, Decision, DenialReason, EvaluationFault, ValidationAction
-from webhook.rules.declarations import PROBLEMS, Listed, problem_as_cel_value
+from webhook.rules.declarations import PROBLEMS, Listed, problem_as_cel_value, problems_of_cel_value
 from webhook.rules.problem import MissingObject
 
 DENY: Final = (ValidationAction.DENY,)
@@ -281,16 +281,15 @@ def unchecked_problems(rule: Validation, invocation: Invocation) -> Sequence[Lis
     with_actions = problems_with_actions(problems, invocation, advice=shows_advice(invocation))
     if not with_actions:
         return ()
-    values = [(each, problem_as_cel_value(*each)) for each in with_actions]
     budget = context.cost_budget(RUNTIME_BUDGET)
     names = build_activation(invocation, budget)
-    names[PROBLEMS] = [shown for _, shown in values]
+    names[PROBLEMS] = [problem_as_cel_value(*each) for each in with_actions]
     try:
         if budget.evaluate(rule.expression, names) is True:
             return ()
         if rule.lists_problems and rule.message_expression is not None:
-            named = {id(each) for each in budget.evaluate(rule.message_expression, names)}
-            return [each for each, shown in values if id(shown) in named]
+            listed = budget.evaluate(rule.message_expression, names)
+            return problems_of_cel_value(listed, [problem for problem, _ in with_actions])
     except EvaluationError as error:
         if isinstance(error, BudgetExceeded) or context.deadline.is_over:
             raise

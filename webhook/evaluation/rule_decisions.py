@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from webhook.apimachinery import paths
 from webhook.errors import NoDecision
-from webhook.evaluation.activation import problems_with_actions
+from webhook.evaluation.activation import problems_of_checks, problems_with_actions
 from webhook.evaluation.invocations import Invocation
 from webhook.evaluation.not_evaluated import missing_objects_of_fields, unchecked_problems
 from webhook.facts.check import problems_of_group
@@ -71,11 +71,13 @@ def _shortened_list(text: str) -> str:
     return f"{text[:end]}; and {text.count(beginning, end)} more" if end > 0 else ""
 
 
-def problems_of_failed_rule(rule: Validation, evaluated: object) -> tuple[Listed, ...]:
+def problems_of_failed_rule(rule: Validation, evaluated: object, invocation: Invocation) -> tuple[Listed, ...]:
     """Return the problems in the value of a failed rule's messageExpression; () if the value is a text or could not
     be computed.
     """
-    return problems_of_cel_value(evaluated) if rule.lists_problems and isinstance(evaluated, list) else ()
+    if not rule.lists_problems or not isinstance(evaluated, list):
+        return ()
+    return problems_of_cel_value(evaluated, problems_of_checks(invocation))
 
 
 def message_of_failed_rule(rule: Validation, evaluated: object) -> str:
@@ -145,7 +147,9 @@ class RuleDecisions:
 
     def denying_decisions(self, index: int, rule: Validation, evaluated: object) -> Sequence[Decision]:
         """Return the decisions of a rule that does not hold. `evaluated` is the value of its messageExpression."""
-        decisions = self._decisions_for_actions(index, "deny", rule, problems_of_failed_rule(rule, evaluated))
+        decisions = self._decisions_for_actions(
+            index, "deny", rule, problems_of_failed_rule(rule, evaluated, self._invocation)
+        )
         if decisions:
             return (*decisions, *self._unchecked_decisions(index, rule))
         decision = self._decision_of_rule(index, "deny", message_of_failed_rule(rule, evaluated), rule)

@@ -24,6 +24,7 @@ from webhook.facts.subject import Check, Subject
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
 from webhook.typed.cluster_objects import CustomResourceDefinition
+from webhook.typed.collections import Items
 from webhook.yamltext import yamlfile
 
 SERVED_VERSION: Final = RuleGroup(
@@ -150,9 +151,9 @@ def _releases_of_files(subject: Subject) -> Iterator[Release]:
     view = subject.cluster_view()
     for kind, path in _RELEASE_FIELDS.items():
         others = view.cluster.objects_in_other_files(kind)
-        for obj in view.deadline.items_with_clock_checks((*view.list_json(kind), *others)):
-            stated = get(obj, path)
-            if isinstance(stated, str) and (release := parse_release(stated)) is not None:
+        for obj in Items((*view.list_json(kind), *others), subject.deadline):
+            release = parse_release(str(get(obj, path)))
+            if release is not None:
                 yield release
 
 

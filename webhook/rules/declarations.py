@@ -27,6 +27,7 @@ PROBLEM: Final = Structure(
     "claimgate.Problem",
     {"code": CODE, "path": STRING, "message": STRING, "fix": STRING, "found": STRING, "action": STRING},
 )
+_TEXTS: Final = ("path", "message", "fix", "found")
 LIST_OF_PROBLEMS: Final = list_of(object_type(PROBLEM.name))
 
 
@@ -79,11 +80,15 @@ def problem_as_cel_value(problem: Problem, action: str) -> JSON:
     }
 
 
-def problems_of_cel_value(values: Iterable[JSON]) -> tuple[Listed, ...]:
-    """Convert the value of an expression to problems."""
+def problems_of_cel_value(values: Iterable[JSON], made: Iterable[Problem]) -> tuple[Listed, ...]:
+    """Convert the value of an expression to problems. CEL sees only some fields of a problem, so the problems `made` by
+    checks are looked up by these fields. Other problems were written in CEL.
+    """
+    by_fields = {(problem.code, *(getattr(problem, name) for name in _TEXTS)): problem for problem in made}
     return tuple(
         (
-            Problem(code=str(each["code"]), **{name: each[name] for name in ("path", "message", "fix", "found")}),
+            by_fields.get((code := str(each["code"]), *(each[name] for name in _TEXTS)))
+            or Problem(code=code, **{name: each[name] for name in _TEXTS}),
             _REPORTED.get(each["action"], "Deny"),
         )
         for each in values

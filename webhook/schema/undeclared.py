@@ -34,8 +34,8 @@ _SOURCES: Final = (
 )
 """The common sources of volumes. A volume has one source, and users often write a field of the source beside it."""
 _OF_ONE_SOURCE: Final = ("core.v1.Volume", "core.v1.PersistentVolumeSpec")
-"""The types of volumes. Their fields with fields are sources, except _BESIDE_SOURCE."""
-_BESIDE_SOURCE: Final = ("capacity", "claimRef", "nodeAffinity")
+"""The types of volumes. Their fields with fields are sources, except _OTHER_VOLUME_FIELDS."""
+_OTHER_VOLUME_FIELDS: Final = ("capacity", "claimRef", "nodeAffinity")
 _LEVELS: Final = 3
 """The most levels in which a misplaced field is looked for, such as spec.template.spec of a Deployment."""
 
@@ -237,7 +237,7 @@ class StrictReader(Struct, frozen=True):
         if any(each.place or each.nearest for each in fields):
             return fields
         types = {name: of for name, of in level.of.fields.items() if isinstance(of, Fields)}
-        present = [name for name in types if name in written and name not in _BESIDE_SOURCE]
+        present = [name for name in types if name in written and name not in _OTHER_VOLUME_FIELDS]
         names = [each.name for each in self.deadline.charge_for_items(fields)]
         declaring = tuple(
             name

@@ -24,7 +24,7 @@ def price(subject):
     if "price" not in data:
         yield PRICE_REQUIRED.problem("data.price", "must be set", "set a price")
     elif not data["price"].isdecimal():
-        yield PRICE_ROUND.problem("data.price", "must be round", found=data["price"])
+        yield PRICE_ROUND.problem("data.price", "must be round", found=data["price"], words=(data["price"],))
 
 
 def places(subject):

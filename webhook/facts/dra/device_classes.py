@@ -140,7 +140,7 @@ def _check_selectors(device_class: DeviceClass) -> Iterator[Problem]:
         if selector.errors.problem:
             yield SELECTOR.problem(selector.at, *describe_refusal(selector))
         elif selector.errors.gated:
-            yield SELECTOR_FEATURE_GATE.problem(selector.at, *describe_feature_gate())
+            yield SELECTOR_FEATURE_GATE.problem(selector.at, *describe_feature_gate(), is_conditional=True)
 
 
 def _check_taint_on_every_device(rule: DeviceTaintRule) -> Iterator[Problem]:

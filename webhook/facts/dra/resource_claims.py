@@ -367,7 +367,7 @@ def _check_selector(selector: CheckedSelector) -> Iterator[Problem]:
     if selector.errors.problem:
         yield SELECTOR.problem(selector.at, *describe_refusal(selector))
     elif selector.errors.gated:
-        yield SELECTOR_FEATURE_GATE.problem(selector.at, *describe_feature_gate())
+        yield SELECTOR_FEATURE_GATE.problem(selector.at, *describe_feature_gate(), is_conditional=True)
 
 
 def validate_pod_group(subject: Subject) -> Iterator[Problem]:

@@ -155,7 +155,7 @@ def _check_flavor_ambiguous(pod_set: PodSetRequests, existing: Sequence[FlavorFi
             "this label and the labels of the flavor"
         )
         fix = "use a queue without this flavor, or ask the administrator to add this label to the flavor"
-        yield FLAVOR_AMBIGUOUS.problem(path, message, fix)
+        yield FLAVOR_AMBIGUOUS.problem(path, message, fix, is_conditional=True)
 
 
 def advise_pods_without_quota_use(subject: Subject) -> Iterator[Problem]:

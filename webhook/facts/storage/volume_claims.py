@@ -146,7 +146,9 @@ _CEPHFS: Final = "cephfs.csi.ceph.com"
 """The end of the names of CephFS provisioners. The names begin with the namespace of the operator."""
 PROVISIONERS_FILE: Final = Path(__file__).with_name("provisioners.yaml")
 CLAIM_LOOKUPS: Final = (
-    interest_in_fields(PersistentVolumeClaim.gvk, "spec.accessModes", "spec.storageClassName", "status.phase"),
+    interest_in_fields(
+        PersistentVolumeClaim.gvk, "spec.accessModes", "spec.storageClassName", "spec.volumeName", "status.phase"
+    ),
     interest_in_fields(StorageClass.gvk, "provisioner", "metadata.annotations"),
 )
 _SOURCES_ON_NETWORK: Final = ("azureFile", "cephfs", "glusterfs", "nfs")
