@@ -432,8 +432,8 @@ def _volumes_without_writer(subject: Subject) -> Iterator[Problem]:
     """
     pod = subject.typed(Pod).spec
     volumes = [each for each in pod.volumes if each.source == _EMPTY_DIR]
-    containers = [*pod.all_containers()] if volumes else []
-    if not all(each.image and not each.is_omitted("volumeMounts") for each in containers):
+    containers = [*pod.all_containers()]
+    if not volumes or not all(each.image and not each.is_omitted("volumeMounts") for each in containers):
         return
     mounts = [mount for container in containers for mount in container.volume_mounts]
     if any(is_placeholder(mount.name) for mount in mounts):
