@@ -45,8 +45,8 @@ CEL = {"library": 0, "syntax": 1, "check": 2, "compile": 3, "estimate": 3}
 FACTS = (
     {"train_job_pods", "volcano_objects"},
     {"pod_security", "pods", "removed_versions"},
-    {"command_lines", "priority_classes", "shapes"},
-    {"gpu"},
+    {"command_lines", "priority_classes"},
+    {"gpu", "shapes"},
     {"dra"},
     {"device_failures", "jobset", "launch", "nodes", "pod_prerequisites", "storage"},
     {

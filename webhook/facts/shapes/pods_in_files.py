@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from webhook.apimachinery.images import parse_image_name
+from webhook.facts.command_lines.shell import read_shell_call
 from webhook.facts.kinds import CRON_JOB, JOB
 from webhook.facts.shapes.manifest_shape import MANIFEST_SHAPE, names_in_text
 from webhook.facts.subject import Subject
@@ -140,6 +141,19 @@ VARIABLE_SOURCE: Final = MANIFEST_SHAPE.rule(
     function="validateEnvVarValueFrom",
     level="warn",
 )
+MISSING_PROGRAM: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/missing-program",
+    title="A command needs a program that its image does not have",
+    why=(
+        "The images of Ollama and busybox have few programs. A loop that waits until a missing program succeeds never "
+        "ends, and a probe by a missing program always fails."
+    ),
+    refused_by="the shell or the container runtime, which does not find the program",
+    source="ollama/ollama Dockerfile; https://busybox.net/downloads/BusyBox.html",
+    issues=("https://github.com/ollama/ollama/issues/9781",),
+    level="warn",
+    fails="start",
+)
 _TO_FILL_IN: Final = re.compile(
     r"(?i:your|user|name|example|registry|account|project|image|repo|replace|change)|(^|/)[A-Z]+([_-][A-Z]+)*(/|$)"
 )
@@ -169,6 +183,23 @@ _OLD_FIELD: Final = "spec.host"
 """The name of spec.nodeName in old clients, which the API server replaces."""
 _MAP: Final = re.compile(r"metadata[.](?:labels|annotations)(\['.+'\])?")
 """Labels or annotations, and the one label or annotation that a variable can read."""
+_OLLAMA: Final = "ollama/ollama"
+_ABSENT: Final = {
+    _OLLAMA: frozenset(("curl", "jq", "nc", "python", "python3", "wget")),
+    "busybox": frozenset(("bash", "curl", "git", "jq", "kubectl", "python", "python3")),
+}
+"""Images of Docker Hub, and usual programs that they do not have."""
+_ON_CENTOS: Final = "rocm"
+"""A text in tags of Ollama that had the programs of CentOS."""
+_HUB: Final = ("", "docker.io", "index.docker.io")
+_WAITS_FOR: Final = re.compile(r"\b(?:until|while +!) +(?:\[+ +)?\"?(?:\w+=)?\"?(?:\$\( ?|`)?([a-z0-9]+)(?= )")
+"""Matches the program of a condition for which a loop of a shell waits."""
+_GETS_PROGRAM: Final = re.compile(r"apt-get|apk |chmod|ln -s|PATH=|command -v|which |type |\(\) *\{")
+"""Signs of a script that installs, defines or looks for a program."""
+_ENDS_LOOP: Final = re.compile(r"\b(?:break|exit|return|kill)\b|timeout ")
+_FAILS: Final = re.compile(r"(?:/usr/bin/)?([a-z0-9]+) [^|;&\n]*(?:\|\| ?exit 1)?")
+"""A script that only runs one program."""
+_OF_PROGRAMS: Final = ("/bin", "/sbin", "/usr/bin", "/usr/local/bin", "/usr/local/sbin", "/usr/local", "/usr")
 _EMPTY_DIR: Final = "emptyDir"
 _HUGE_PAGES: Final = "HugePages"
 _RAY: Final = "ray.io"
@@ -209,6 +240,7 @@ def check_pod_in_file(subject: Subject) -> Iterator[Problem]:
     yield from _problems_of_image_names(pod)
     yield from _problems_of_home_folders(pod)
     yield from _problems_of_variable_sources(pod)
+    yield from _problems_of_missing_programs(pod)
     if template_of is None or template_of.group != _RAY:
         yield from _problems_of_path_variables(pod)
     if template_of is None or is_builtin(template_of):
@@ -397,6 +429,64 @@ def _fix_of_field(path: str) -> str:
     return did_you_mean(
         nearest_name(path, _FIELDS), "name a field such as metadata.name, spec.nodeName or status.podIP"
     )
+
+
+def _problems_of_missing_programs(pod: PodSpec) -> Iterator[Problem]:
+    """Yield commands, hooks and probes that need a program which their image does not have."""
+    for container in pod.all_containers():
+        host, repository, tag, _ = parse_image_name(container.image)
+        image = repository.removeprefix("library/")
+        absent = _ABSENT.get(image) if host in _HUB and _ON_CENTOS not in tag else None
+        paths = [mount.mount_path.rstrip("/") for mount in container.volume_mounts] if absent else []
+        if not absent or "PATH" in container.environment.names or not {*_OF_PROGRAMS}.isdisjoint(paths):
+            continue
+        hook = container.lifecycle.post_start.exec
+        places = [
+            *(container.path("command", index) for index in range(len(container.command))),
+            *(container.path("args", index) for index in range(len(container.args))),
+        ]
+        of_hook = [hook.path("command", index) for index in range(len(hook.command))]
+        for words, at in ((container.words if container.command else (), places), (hook.command, of_hook)):
+            name, index = _awaited_program(container, words)
+            if name in absent:
+                message = f"is not in image {image}, so the {'loop never ends' if index else 'container cannot start'}"
+                other = ", or wait with `ollama list`" if index and image == _OLLAMA else ""
+                yield MISSING_PROGRAM.problem(at[index], message, f"use an image with `{name}`{other}", name)
+        for probe in (container.liveness_probe, container.readiness_probe, container.startup_probe):
+            name, index = _probing_program(container, probe.exec.command)
+            if name in absent:
+                message, fix = f"is not in image {image}, so the probe always fails", f"use an image with `{name}`"
+                fix = f"probe with httpGet, or {fix}"
+                yield MISSING_PROGRAM.problem(probe.exec.path("command", index), message, fix, name)
+
+
+def _awaited_program(container: Container, words: Sequence[str]) -> tuple[str, int]:
+    """Return the program that a command runs, with the index 0, or the program for which its script waits in a loop
+    without another end, with the index of the script; "" if no program is known.
+    """
+    call = read_shell_call(words)
+    if call is None or call.is_file:
+        return (_name_of_program(words[0]) if words and call is None else "", 0)
+    container.charge_search(call.script)
+    match = _WAITS_FOR.search(call.script)
+    if match is None or _GETS_PROGRAM.search(call.script) or _ENDS_LOOP.search(call.script):
+        return "", 0
+    return match[1], len(call.beginning)
+
+
+def _name_of_program(word: str) -> str:
+    folder, _, name = word.rpartition("/")
+    return name if folder in ("", *_OF_PROGRAMS) else ""
+
+
+def _probing_program(container: Container, words: Sequence[str]) -> tuple[str, int]:
+    """Return the only program of a probe, and the index of its word or script."""
+    call = read_shell_call(words)
+    if call is None or call.is_file:
+        return (_name_of_program(words[0]) if words and call is None else "", 0)
+    container.charge_search(call.script)
+    match = _FAILS.fullmatch(call.script.strip())
+    return (match[1], len(call.beginning)) if match is not None else ("", 0)
 
 
 def _refers_to(part: str, name: str) -> bool:
