@@ -331,11 +331,12 @@ def node_local_class_of_claim(claim: VolumeClaimSpec, view: ClusterView) -> str:
     return name if name and view.find(StorageClass, name, namespaced=False).provisioner in _provisioners("node") else ""
 
 
-def is_network_file_system(claim: VolumeClaimSpec, view: ClusterView) -> bool:
-    """Return whether several nodes can mount a ReadWriteOnce claim, because its volume is a network file system.
+def may_be_network_file_system(claim: VolumeClaimSpec, view: ClusterView) -> bool:
+    """Return whether several nodes may mount a ReadWriteOnce claim, because its volume is a network file system.
 
-    The volume that the claim names decides, then the provisioner of the class. If the class is not known, the volumes
-    of this class decide, and without volumes its name, for example `nfs-client`.
+    The volume that the claim names decides, then the provisioner of the class. If both are not known, the volume that
+    the claim names may be a network file system. For other claims, the volumes of the class decide, and without
+    volumes its name, for example `nfs-client`.
     """
     volumes = view.copy_without_missing_objects()
     bound = volumes.find(PersistentVolume, claim.volume_name, namespaced=False) if claim.volume_name else None
@@ -345,6 +346,8 @@ def is_network_file_system(claim: VolumeClaimSpec, view: ClusterView) -> bool:
     provisioner = view.find(StorageClass, name, namespaced=False).provisioner if name else ""
     if provisioner:
         return _makes_network_file_systems(provisioner)
+    if claim.volume_name:
+        return True
     if name and (of_class := _volumes_of_class(name, view)):
         return all(_is_on_network(each) for each in of_class)
     return not _provisioners("network_names").isdisjoint(name.replace("_", "-").replace(".", "-").split("-"))
@@ -394,7 +397,7 @@ def validate_access_modes(
         yield node_local_problem(path, f"{who} of {view.name_with_file(StorageClass.gvk, node)}", pods)
     elif (
         modes == {"ReadWriteOnce"} or (modes == {"ReadWriteOnce", "ReadOnlyMany"} and writing)
-    ) and not is_network_file_system(claim, view):
+    ) and not may_be_network_file_system(claim, view):
         message = f"{who}{_IS_ONCE}, so the {pods} pods that use it must all run on one node"
         fix = "use a ReadWriteMany claim, or keep all pods on one node"
         yield READ_WRITE_ONCE.problem(path, message, fix, is_conditional=True)  # the pods may all run on one node
@@ -458,7 +461,7 @@ def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
 def _mode_for_one_pod(claim: VolumeClaimSpec, view: ClusterView) -> str:
     """Return the access mode of a claim that only one pod, or only pods of one node, can mount; "" for other claims."""
     modes = {*claim.access_modes}
-    if modes not in _ALONE or (modes == {"ReadWriteOnce"} and is_network_file_system(claim, view)):
+    if modes not in _ALONE or (modes == {"ReadWriteOnce"} and may_be_network_file_system(claim, view)):
         return ""
     return modes.pop()
 
