@@ -146,7 +146,7 @@ _MOST_USED = (
     "--inject",
     "--policies",
 )
-"""The first flags in help, at most five."""
+"""The flags that help shows first. Help shows at most five of these flags for one verb."""
 _FEW_OPTIONS = 8
 """Up to this number, options are shown without groups."""
 

@@ -85,13 +85,13 @@ def with_exceptions_applied(
     excepted = [each for decision in decisions for each in _apply_exceptions(decision, exceptions)]
     broken = [rule for each in excepted if each.action == "deny" and not each.is_advice for rule in each.broken_rules]
     sentences = [*([mistake] if mistake and broken else []), *exceptions.sentences_about_no_effect(broken)]
-    return (*excepted, *_warn_of_annotation_mistake(exceptions.mistake), *map(_warning, sentences[:_MOST_REPORTED]))
+    return (*excepted, *_warn_of_annotation_mistake(exceptions.mistake), *map(_warning, sentences[:_MOST_SENTENCES]))
 
 
 _SORT_S = 0.000_02
 """Seconds to sort one PolicyException by age."""
-_MOST_REPORTED = 5
-"""The most reported PolicyExceptions without an effect."""
+_MOST_SENTENCES = 5
+"""The limit of sentences in one answer about PolicyExceptions without an effect."""
 
 
 def _policy_exceptions(
@@ -101,8 +101,8 @@ def _policy_exceptions(
     cluster: Cluster,
     deadline: Deadline,
 ) -> tuple[Sequence[PolicyException], str]:
-    # returns the PolicyExceptions of the namespace, and the reason if they are unknown; none for a Namespace and for
-    # objects of claimgate.dev: the owner of a namespace may not make exceptions for these
+    # returns the PolicyExceptions of the namespace, and a reason if the PolicyExceptions are unknown. A Namespace and
+    # objects of claimgate.dev have no PolicyExceptions: the owner of a namespace may not make exceptions for them
     if not configuration.policy_exceptions or not attributes.namespace:
         return (), ""
     if attributes.kind.group == GROUP or (attributes.kind.group, attributes.kind.kind) == ("", NAMESPACE.kind):

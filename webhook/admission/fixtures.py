@@ -139,7 +139,7 @@ def attributes_of_object(
 
     The uid is derived from the name, so a fixture always gives the same answer. On DELETE the object goes into
     `old_object`. An object of a built-in kind gets an API server's form and defaults, unless it cannot be decoded.
-    metadata.namespace is filled in for namespaced kinds.
+    With `fills_defaults`, an object of a namespaced kind gets metadata.namespace.
 
     Args:
         value: an object with apiVersion and kind.
@@ -310,7 +310,7 @@ class Submissions:
         return SubmittedObject(attributes, self._view(file, self._assumed_namespace(file, written, attributes)))
 
     def _assumed_namespace(self, file: str, written: JSON, attributes: Attributes) -> str:
-        # "" if a file or the command line states the namespace
+        # "" if the object, its kustomization or --namespace states the namespace
         is_written = bool(get(written, ("metadata", "namespace")))
         is_stated = self._files.knows_namespace(file) if is_written else bool(self._namespace)
         return "" if is_stated or attributes.kind == NAMESPACE else attributes.namespace
@@ -336,15 +336,15 @@ def object_in_request_namespace(obj: JSON, review: JSON) -> JSON:
 
 
 def is_complete(inputs: documents.InputDocuments) -> bool:
-    """Return whether every file was read, so that an object that is not in the files does not exist."""
+    """Return whether every file was read. Then an object that is not in the files does not exist."""
     return not inputs.problems and not inputs.templates
 
 
 def notes_on_context(files: FileTree, settings: Settings) -> Iterator[str]:
-    """Yield notes about the context files, after the review of all objects."""
+    """Yield notes about the context files. Call this function after the review of all objects."""
     if settings.context_is_whole and not files.is_whole:
         yield (
             "--context-is-whole is ignored: a file cannot be read, or a kustomization renames objects or adds objects "
-            "from elsewhere; render the files and name the result"
+            "from elsewhere; render the files, and give the result to --context"
         )
     yield from files.notes_on_differing_objects()

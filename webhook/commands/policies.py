@@ -66,7 +66,10 @@ def command(
         typer.Option(metavar="DIR", help="Write an index and a page for each group of rules into this folder."),
     ] = None,
     late: Annotated[
-        bool, typer.Option("--late", help="Print the page of late failures: tables of rules, by topic.")
+        bool,
+        typer.Option(
+            "--late", help="Print the page of late failures: tables of the mistakes that nothing refuses at submission."
+        ),
     ] = False,
     settings: Settings,
 ) -> int:
@@ -158,7 +161,7 @@ def check(
 
     - policies without a binding
 
-    - mutations that change their own result
+    - mutations that change the object again when they run twice
 
     Makes valid objects of a custom kind from its CustomResourceDefinition in the same files. If the definition is
     missing, the report names the kind, and only expressions about metadata are evaluated.
@@ -234,8 +237,8 @@ def convert(
 
     - Kubewarden: policies with the module `cel-policy`
 
-    Names policies that cannot be converted exactly on stderr, with the reason. If there are such policies, the exit
-    code is 1. If a file cannot be read, or has no policy, the exit code is 2.
+    Prints on stderr the policies that cannot be converted exactly, with the reason. With such policies, the exit code
+    is 1. If a file cannot be read, or has no policy, the exit code is 2.
     """
     from webhook.conversion.convert import convert_documents
 
@@ -290,7 +293,7 @@ def check_policy_exceptions(
 
     Args:
         documents: documents of files. Other kinds are left out.
-        policies: policies of the site. Exceptions may also name their rules.
+        policies: policies of the site. A PolicyException may name rules of these policies and of the shipped policies.
         configuration: has the bounds. Without a file, bounds are not checked.
         day: today. An object of a file counts as created today.
     """

@@ -70,8 +70,9 @@ class MergedPod(Struct, frozen=True, kw_only=True):
             place = path_as_text((*self.path, *at))
             return place, f"{place}{message}"
         runtime = self.virtual.job.runtime
-        own = {job.name: job.pod_template.json for job in runtime.replicated_jobs}.get(self.virtual.name)
-        is_own = own is not None and get(own, path) == get(self.podset.template, path)
+        templates = {job.name: job.pod_template.json for job in runtime.replicated_jobs}
+        template = templates.get(self.virtual.name)
+        is_own = template is not None and get(template, path) == get(self.podset.template, path)
         origin = self.virtual.job.path_for_runtime_problem(is_own=is_own)
         place = f"{path_as_text(self.path)}.{origin}" if self.path else origin
         place_in_pod = f"{path_as_text(path)}{message}" if path else message
@@ -204,7 +205,7 @@ class _KnownParts(Struct, frozen=True):
     absent: frozenset[str] = frozenset()
 
     def of(self, value: JSON, at: str = "") -> PartialObject:
-        """Return the object at a dotted path below `where`."""
+        """Return an object whose hidden fields and lists are unknown. `at` is its dotted path below `where`."""
         fields: dict[str, JSON] = {}
         for name, each in self.deadline.charge_for_items(value.items()):
             if at + name in self.hidden:

@@ -1,9 +1,9 @@
 """Evaluates MutatingAdmissionPolicies on one request, and returns the changed object with a decision for each mutation.
 
 Policies run in the order of their names. All policies are matched, with their parameters, before the first policy runs;
-matchConditions and expressions see the current object. After a mutation was applied, every policy with
-reinvocationPolicy IfNeeded that ran before runs again. A failed mutation does not stop the mutations after it. Source:
-k8s.io/apiserver v0.36 pkg/admission/plugin/policy/mutating/{dispatcher,reinvocationcontext}.go and
+matchConditions and expressions see the current object. After a mutation changed the object,
+earlier policies with reinvocationPolicy IfNeeded run a second time. A failed mutation does not stop the mutations after
+it. Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/mutating/{dispatcher,reinvocationcontext}.go and
 generic/policy_dispatcher.go.
 """
 
@@ -180,7 +180,7 @@ class MutationRun(Struct):
                 return
         except (EvaluationError, BindingError, LookupFailed) as error:
             self._add_decision(_decision_of_failed_mutation(invocation, error))
-            self._is_time_over(invocation)
+            self._stops_at_deadline(invocation)
             return
         if self.only is not None and invocation.key not in self.only:
             return
@@ -212,7 +212,7 @@ class MutationRun(Struct):
             self._add_decision(undecided_decision(policy, binding, NoDecision(text), invocation.param.name))
         except (EvaluationError, PatchError, BindingError, LookupFailed) as error:
             self._add_decision(_decision_of_failed_mutation(invocation, error))
-            self._is_time_over(invocation)
+            self._stops_at_deadline(invocation)
 
     def _changes_pod(self, invocation: Invocation) -> bool:
         """Return whether a policy changes a pod that is not in the object. If only a part of the pod is known, return
@@ -246,7 +246,7 @@ class MutationRun(Struct):
                 return False
             except (EvaluationError, PatchError, BindingError, LookupFailed) as error:
                 self._add_decision(_decision_of_failed_mutation(invocation, error, index))
-                if self._is_time_over(invocation):
+                if self._stops_at_deadline(invocation):
                     return False
         return True
 
@@ -276,8 +276,8 @@ class MutationRun(Struct):
         )
         return changed, shown
 
-    def _is_time_over(self, invocation: Invocation) -> bool:
-        """If the time is over, note that the policy must not run again."""
+    def _stops_at_deadline(self, invocation: Invocation) -> bool:
+        """Return whether the time is over. If it is over, the policy does not run again."""
         if invocation.context.deadline.is_over:
             self.stopped.add(invocation.key[:2])
             return True

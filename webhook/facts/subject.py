@@ -69,8 +69,8 @@ class Fact(Struct, frozen=True, kw_only=True):
         compute: computes the fact of one object, and charges each walked element to the subject's deadline.
         lookups: the kinds that the fact looks up in the cluster, with the fields that it reads. A live view has only
             the kinds and fields that a look-up names.
-        expanded: fields with a different meaning if the object is a pod template (`claimgate.dev/expand: pods`), each
-            with this meaning. The key "" is the whole fact.
+        expanded: the meanings of fields for a pod template (`claimgate.dev/expand: pods`), by field, where they
+            differ from the meanings for other objects. The key "" is the whole fact.
     """
 
     name: str
@@ -352,7 +352,7 @@ class Subject:
         return self.attributes.namespace
 
     def cluster_view(self) -> ClusterView:
-        """Return the cluster as seen from the object's namespace, in a view without noted missing objects."""
+        """Return the cluster as seen from the object's namespace, in a new view that has noted no missing object."""
         return self.cluster.copy_without_missing_objects()
 
     def typed(self, kind: type[Whole]) -> Whole:
@@ -366,7 +366,7 @@ class Subject:
 
     @property
     def reading_context(self) -> ReadingContext:
-        """Return the context in which typed objects read the object: the deadline and the omitted fields."""
+        """Return a context for reading parts of the object with typed fields: the deadline and the omitted fields."""
         return ReadingContext(self.deadline, self.omitted)
 
     @property

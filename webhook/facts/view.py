@@ -1,7 +1,7 @@
 """The cluster as facts see it. Look-ups note missing objects, and which fields of a fact needed the objects.
 
-An absent object and an object that could not be looked up are both missing, for different reasons. A fact is computed
-without a missing object. Results of look-ups are reused within a request.
+An absent object and an object that could not be looked up are both missing, for different reasons. A fact is still
+computed, as if a missing object did not exist. Results of look-ups are reused within a request.
 """
 
 from __future__ import annotations
@@ -271,8 +271,8 @@ class ClusterView(Struct):
         return None if isinstance(namespace, AssumedNamespace) else namespace
 
     def is_whole(self, kind: GroupVersionKind | None = None) -> bool:
-        """Return whether an object that is not found does not exist. This is so in a live cluster, or if the user says
-        that the files are complete.
+        """Return whether all objects are known, so that an object exists only if a look-up finds it. All objects are
+        known in a live cluster, or if the user says that the files are complete.
 
         Args:
             kind: the kind of the object. If a look-up of this kind failed in the request, the result is False.
@@ -289,7 +289,9 @@ class ClusterView(Struct):
         return self.get_without_noting(kind, "", name) is None and kind not in self._seen.failed
 
     def lacks(self, kind: GroupVersionKind, name: str) -> bool:
-        """Return whether a cluster-scoped object does not exist. If this is not known, note the object as missing."""
+        """Return whether it is known that a cluster-scoped object does not exist. Note an object that is not found as
+        missing.
+        """
         return self.get(kind, name, namespaced=False) is None and self.is_whole(kind)
 
     def name_with_file(self, kind: GroupVersionKind, name: str, namespace: str = "") -> str:

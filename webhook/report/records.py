@@ -66,12 +66,12 @@ def record_of_finding(finding: Finding) -> dict[str, Any]:
 
 
 def record_of_copy(copy: Copy) -> dict[str, Any]:
-    """Return a copy of an object as JSON: the copy and the place of the mistake in it."""
+    """Return a copied object with the same finding as JSON: the object, and the place of the finding in its file."""
     return {"object": _record_of_subject(copy.subject), **record_of_place(copy.place)}
 
 
 def record_of_not_evaluated(each: NotEvaluated) -> dict[str, Any]:
-    """Return the reason, the number of objects, and the first object, as JSON."""
+    """Return as JSON why rules were not evaluated, the number of objects concerned, and the first object."""
     return {
         "why": each.why,
         "missing": record_of_missing(each.missing) if each.missing else None,

@@ -1,6 +1,6 @@
 """Keeps values until the end of a report, so memory does not grow with its findings.
 
-Few values are in memory, and many in a temporary file without a name.
+Up to 8 MiB of values stay in memory. With more values, all move to a temporary file without a name.
 """
 
 from __future__ import annotations

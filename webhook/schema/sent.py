@@ -1,7 +1,9 @@
 """Converts an object of a built-in kind to the form in which API servers send it, as Go decodes and encodes it.
 
 A field that is unset or empty is left out, unless Go always writes it (go_encoding.json). In a map, a null text becomes
-"", a null amount becomes 0, and null bytes stay. An amount gets its canonical form. api_defaults.py adds defaults.
+"", a null amount becomes 0, and a null in place of bytes stays null. An amount gets its canonical form.
+api_defaults.py adds defaults.
+
 Source: encoding/json on the types of k8s.io/api v0.36, k8s.io/apimachinery v0.36 pkg/api/resource/quantity.go;
 tests/e2e/test_sent.py compares with kube-apiserver 1.36.
 """
@@ -26,7 +28,7 @@ _SCALARS: Final = ("text", "number", "truth")
 _UNCHANGED: Final = frozenset(get_args(Scalar)) - {"quantity"}
 """The types that Go writes unchanged, except null."""
 _UNJUDGED: Final = "status"
-"""The field that controllers write. It is not part of the types of kinds (kinds.py)."""
+"""The field that controllers write. The types in kinds.py do not have this field."""
 _BYTES: Final = {("core.v1.ConfigMap", "binaryData"), ("core.v1.Secret", "data")}
 """The maps of bytes, by type and field. A null in them stays."""
 
@@ -75,7 +77,7 @@ class _ApiServerEncoder(Struct, frozen=True):
     is_whole: bool = True
 
     def encode_value(self, value: JSON, of: Type) -> JSON:
-        """Return a set value in encoded form. Raises ValueError for a refused value."""
+        """Return a value that is not null in encoded form. Raises ValueError for a refused value."""
         if of == "quantity":
             return self._canonical_quantity(value)
         if isinstance(of, Items):

@@ -36,9 +36,11 @@ from webhook.server.usage import BoundedMap
 from webhook.text.terminal import one_line
 
 WARNED: Final = "warned"
-"""The log field with the warnings of a review. The field becomes Events, and is not logged."""
+"""The field of a log record with the warnings of a review. The server writes Events from this field, and leaves it out
+of the log line.
+"""
 MOST_WAITING: Final = 1000
-"""The most waiting Events."""
+"""The limit of Events that wait."""
 PERIOD_S: Final = 0.2
 """Seconds between two Events."""
 AGAIN_S: Final = 3600.0
@@ -72,7 +74,9 @@ class ObjectReference(Struct, frozen=True):
 
 
 def describe_warned_review(attributes: Attributes, verdict: Verdict) -> dict[str, Any] | None:
-    """Return the nearest owner and the rules that only warned, as JSON; None without warnings."""
+    """Return the nearest owner and the rules that only warned, as JSON. Return None if the review becomes no Event:
+    without a warning, on a dry run, and for a request other than the creation or update of a namespaced object.
+    """
     if not verdict.allowed or attributes.dry_run or attributes.sub_resource or not attributes.namespace:
         return None
     if attributes.operation not in (Operation.CREATE, Operation.UPDATE):
@@ -134,7 +138,7 @@ def _key_of_event(obj: ObjectReference, rule: str) -> tuple[str, str, str]:
 
 
 class WarningEvents:
-    """The Events of one server. Only the requests run outside of its event loop."""
+    """The Events of one server. Only the requests to the API server run outside of the server's event loop."""
 
     def __init__(
         self,
@@ -214,7 +218,7 @@ class WarningEvents:
         self._error = error
 
     def _top_owner(self, nearest: ObjectReference) -> ObjectReference:
-        # the last owner that can be read
+        # the top owner, or the last owner on the way whose own owner can be read
         top = nearest
         for _ in range(_MOST_OWNERS):
             group = top.api_version.rpartition("/")[0]

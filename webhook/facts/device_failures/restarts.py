@@ -163,7 +163,7 @@ _WITHOUT_PROGRAM: Final = frozenset(("nvidia/cuda", "nvcr.io/nvidia/cuda"))
 _SHELL: Final = re.compile(r"(?:/?(?:usr/)?bin/)?(?:ba|da|z)?sh")
 """A command that is only a shell."""
 _STAYS: Final = re.compile(r"--block|[;&|\n`]|\$\(")
-"""Texts in a command line after which the container stays, or that may add an option or another command."""
+"""Texts that may keep the container running: the option --block, a further command or an expansion."""
 
 
 def advise_job_set_restarts(subject: Subject) -> Iterator[Problem]:

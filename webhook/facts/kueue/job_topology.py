@@ -116,36 +116,36 @@ def validate_topology(subject: Subject) -> Iterator[Problem]:
 
 
 def _validate_annotations(pods: _AnnotatedPodSet, subject: Subject) -> Iterator[Problem]:
-    notes = pods.annotations
-    given = [key for key in _TOPOLOGIES if key in notes]
+    annotations = pods.annotations
+    given = [key for key in _TOPOLOGIES if key in annotations]
     if len(given) > 1:
         message = "must not have several annotations that choose a topology"
         yield TOPOLOGY_ONE.problem(pods.pod_set.locate(_AT), message, f"keep {either(given)}")
     for key in (REQUIRED, PREFERRED, SLICE_REQUIRED):
-        if key in notes and qualified_name_errors(notes[key]):
-            message = f"must be the key of a node label, but {qualified_name_fault(notes[key])}"
+        if key in annotations and qualified_name_errors(annotations[key]):
+            message = f"must be the key of a node label, but {qualified_name_fault(annotations[key])}"
             fix = "write a level of the Topology, such as kubernetes.io/hostname"
-            yield TOPOLOGY_LEVEL.problem(pods.path_of_annotation(key), message, fix, notes[key])
-    if UNCONSTRAINED in notes and notes[UNCONSTRAINED] not in BOOLEANS:
+            yield TOPOLOGY_LEVEL.problem(pods.path_of_annotation(key), message, fix, annotations[key])
+    if UNCONSTRAINED in annotations and annotations[UNCONSTRAINED] not in BOOLEANS:
         path = pods.path_of_annotation(UNCONSTRAINED)
-        yield TOPOLOGY_BOOLEAN.problem(path, "must be true or false", "set one of these", notes[UNCONSTRAINED])
+        yield TOPOLOGY_BOOLEAN.problem(path, "must be true or false", "set one of these", annotations[UNCONSTRAINED])
     yield from _check_topology_slice(pods)
     yield from _validate_group_name_annotation(pods)
-    if LAYERS in notes and is_gate_on(configuration.MULTI_LAYER_TOPOLOGY_GATE, subject):
+    if LAYERS in annotations and is_gate_on(configuration.MULTI_LAYER_TOPOLOGY_GATE, subject):
         yield from _validate_slice_layers(pods)
 
 
 def _check_topology_slice(pods: _AnnotatedPodSet) -> Iterator[Problem]:
     """Yield the problems that validateSliceSizeAnnotation and validateSliceRequiredTopologyAnnotation would report."""
-    notes, path, count = pods.annotations, pods.path_of_annotation(SLICE_SIZE), pods.pod_set.count
-    if SLICE_SIZE not in notes:
-        if SLICE_REQUIRED in notes:
+    annotations, path, count = pods.annotations, pods.path_of_annotation(SLICE_SIZE), pods.pod_set.count
+    if SLICE_SIZE not in annotations:
+        if SLICE_REQUIRED in annotations:
             message = f"is not set, but {SLICE_REQUIRED} is"
             yield TOPOLOGY_SLICE.problem(path, message, "set the number of pods of a slice")
         return
-    given = notes[SLICE_SIZE]
+    given = annotations[SLICE_SIZE]
     size = _parse_whole_number(given)
-    if SLICE_REQUIRED not in notes:
+    if SLICE_REQUIRED not in annotations:
         message = f"must not be set without {SLICE_REQUIRED}"
         yield TOPOLOGY_SLICE.problem(path, message, "set both annotations or none", given)
     if size is None or size < 1:
@@ -157,16 +157,18 @@ def _check_topology_slice(pods: _AnnotatedPodSet) -> Iterator[Problem]:
 
 def _validate_group_name_annotation(pods: _AnnotatedPodSet) -> Iterator[Problem]:
     """Yield the problems that validatePodSetGroupNameAnnotation would report."""
-    notes = pods.annotations
-    if POD_SET_GROUP not in notes:
+    annotations = pods.annotations
+    if POD_SET_GROUP not in annotations:
         return
-    if _parse_whole_number(notes[POD_SET_GROUP]) is not None:
-        yield _topology_group_problem(pods, "must not be a number", "use a name", notes[POD_SET_GROUP])
-    if any(key in notes for key in (SLICE_REQUIRED, SLICE_SIZE)):
-        message, fix = "must not be set with annotations for slices", "remove one of the two annotations"
+    if _parse_whole_number(annotations[POD_SET_GROUP]) is not None:
+        yield _topology_group_problem(pods, "must not be a number", "use a name", annotations[POD_SET_GROUP])
+    if any(key in annotations for key in (SLICE_REQUIRED, SLICE_SIZE)):
+        slices = [key for key in (SLICE_REQUIRED, SLICE_SIZE) if key in annotations]
+        message = f"must not be set with {' and '.join(slices)}"
+        fix = f"remove this annotation, or {' and '.join(slices)}"
         yield _topology_group_problem(pods, message, fix)
-    if REQUIRED not in notes and PREFERRED not in notes:
-        message = "must not be set without a required or a preferred topology, which the group has in common"
+    if REQUIRED not in annotations and PREFERRED not in annotations:
+        message = "must not be set without a topology for the pods of the group"
         yield _topology_group_problem(pods, message, f"set {REQUIRED} or {PREFERRED}")
 
 

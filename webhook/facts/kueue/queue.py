@@ -130,7 +130,7 @@ KUEUE_QUEUE_CONCURRENT_ADMISSION: Final = KUEUE_QUEUE.rule(
     title=("A setting of the ClusterQueue does not fit concurrentAdmissionPolicy"),
     why=(
         "With concurrentAdmissionPolicy, Kueue tries all flavors of one resource group at the same time, so it refuses "
-        "settings that need another order. The feature gate ConcurrentAdmission is off by default."
+        "settings that try flavors one after the other. The feature gate ConcurrentAdmission is off by default."
     ),
     function="validateConcurrentAdmissionPolicy",
 )

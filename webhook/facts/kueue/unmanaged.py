@@ -171,8 +171,8 @@ def _integration_off_problem(subject: Subject, how: KueueManagement) -> Problem:
     release, source = release_as_text(find_kueue_release(subject)), source_of_kueue_release_as_text(subject)
     default = f"which is off by default in Kueue {release}{source}"
     if not is_kueue_release_stated(subject):
-        is_recent = how.framework in default_integrations(OLDEST)
-        since = f"since Kueue {release_as_text(TRAINING_OFF)}" if is_recent else "in any release of Kueue"
+        was_on_before = how.framework in default_integrations(OLDEST)
+        since = f"since Kueue {release_as_text(TRAINING_OFF)}" if was_on_before else "in any release of Kueue"
         default = f"which is off by default {since} (the installed release is not known)"
     message = f"has no effect unless {where} lists {how.framework}, {default}"
     if read.is_known:

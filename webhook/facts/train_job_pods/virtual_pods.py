@@ -97,9 +97,9 @@ def run_check_on_virtual_pods(
     job = subject.once(merge_train_job_for_pods)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
-    scripts = f"`{entrypoint_config_map_name(job.object.name)}`"
+    config_map = f"`{entrypoint_config_map_name(job.object.name)}`"
     for virtual in subject.once(virtual_pods):
-        problems = [problem for problem in run(virtual.pod) if problem.found != scripts]
+        problems = [problem for problem in run(virtual.pod) if problem.found != config_map]
         if problems and (virtual.name, "") not in job.merged.unknown:
             before = subject.once(_jobs_of_runtime).get(virtual.name)
             known = (
@@ -122,7 +122,7 @@ def _jobs_of_runtime(subject: Subject) -> Mapping[str, ReplicatedJob]:
 
 
 def _relocate_problem_to_trainer_spec(problem: Problem, virtual: VirtualPod) -> Problem | None:
-    """Return a problem of a pod as a problem of spec.trainer; None if another object sets the field."""
+    """Return a problem of a pod as a problem of spec.trainer; None if a patch or the runtime sets the field."""
     path = virtual.path_in_trainer_spec(parse_path(problem.path))
     return None if path is None else structs.replace(problem, path=path_as_text(path))
 

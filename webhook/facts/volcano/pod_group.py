@@ -4,8 +4,8 @@ The queue must exist, be open, have no queues below it, and have enough capacity
 when it is created, and accepts a PodGroup in a queue with queues below it. hyper_node.py compares the tiers of network
 topologies. A Pod must name an existing PodGroup, in the annotation that the scheduler reads.
 
-The pods of a PodGroup are counted in files: Pods, and the workloads that create them. In a live cluster the number is
-not known, because a live view has no pods, and a new PodGroup has no pods yet.
+Files show how many pods a PodGroup has: the files have the Pods and the workloads that create pods. In a live cluster
+the number is not known, because a live view has no pods, and a new PodGroup has no pods yet.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/podgroups/validate and pkg/scheduler, api/job_info.go
 getJobID, which reads only one annotation, and plugins/gang/gang.go, which counts the pods that exist and have not
@@ -303,14 +303,14 @@ def warn_of_group_size(group: PodGroup, subject: Subject) -> Iterator[Problem]:
 
 
 def _check_enough_pods_for_group(
-    least: int, members: Sequence[PodGroupMember], missing: tuple[MissingObject, ...]
+    least: int, members: Sequence[PodsOfTemplate], missing: tuple[MissingObject, ...]
 ) -> Iterator[Problem]:
-    placed = [member for member in members if member.scheduler != types.DEFAULT_SCHEDULER]
-    pods = sum(member.pods or 0 for member in placed)
+    of_volcano = [member for member in members if member.scheduler != types.DEFAULT_SCHEDULER]
+    pods = sum(member.pods or 0 for member in of_volcano)
     if missing:
         if least > 1:
             yield MEMBERS.problem(_MIN_MEMBER, missing=missing)
-    elif least > pods and all(member.pods is not None for member in placed):
+    elif least > pods and all(member.pods is not None for member in of_volcano):
         elsewhere = sum(member.pods or 0 for member in members if member.scheduler == types.DEFAULT_SCHEDULER)
         message, fix = _sentence_about_too_few_pods(least, pods, elsewhere)
         yield MEMBERS.problem(_MIN_MEMBER, message, fix, least)
@@ -326,7 +326,7 @@ def _sentence_about_too_few_pods(least: int, pods: int, elsewhere: int) -> tuple
     return f"is more than the {named}, so no pod is ever placed", fix
 
 
-def _check_partial_gang(least: int, members: Sequence[PodGroupMember]) -> Iterator[Problem]:
+def _check_partial_gang(least: int, members: Sequence[PodsOfTemplate]) -> Iterator[Problem]:
     """Yield a gang that may start with fewer pods than a launcher waits for."""
     waiting = max(members, key=lambda member: member.nodes)
     if least < waiting.nodes <= sum(member.pods or 0 for member in members):
@@ -334,14 +334,14 @@ def _check_partial_gang(least: int, members: Sequence[PodGroupMember]) -> Iterat
         yield PARTIAL_GANG.problem(_MIN_MEMBER, describe_partial_gang(least, waiting.maker, waiting.nodes), fix, least)
 
 
-def _check_enough_pods_for_tasks(group: PodGroup, members: Sequence[PodGroupMember]) -> Iterator[Problem]:
+def _check_enough_pods_for_tasks(group: PodGroup, members: Sequence[PodsOfTemplate]) -> Iterator[Problem]:
     """Yield tasks of the gang that need more pods than are created."""
     wanted = group.spec.min_task_member
-    placed = [member for member in members if member.scheduler != types.DEFAULT_SCHEDULER]
-    if sum(wanted.values()) > group.spec.min_member or any(member.pods is None for member in placed):
+    of_volcano = [member for member in members if member.scheduler != types.DEFAULT_SCHEDULER]
+    if sum(wanted.values()) > group.spec.min_member or any(member.pods is None for member in of_volcano):
         return
     pods: Counter[str] = Counter()
-    for member in placed:
+    for member in of_volcano:
         pods[member.task] += member.pods or 0
     for task, count in wanted.items():
         if count > pods[task]:
@@ -376,7 +376,7 @@ def warn_of_ignored_group_annotation(annotations: Entries[str]) -> Iterator[Prob
 
 
 @dataclass(frozen=True, slots=True)
-class PodGroupMember:
+class PodsOfTemplate:
     """The pods of one template that name a PodGroup.
 
     Args:
@@ -394,7 +394,7 @@ class PodGroupMember:
     task: str
 
 
-def pods_of_group(subject: Subject, name: str) -> tuple[Sequence[PodGroupMember], tuple[MissingObject, ...]]:
+def pods_of_group(subject: Subject, name: str) -> tuple[Sequence[PodsOfTemplate], tuple[MissingObject, ...]]:
     """Return the pods that name a PodGroup of the request's namespace. The second value has the missing objects without
     which the pods cannot be counted.
     """
@@ -402,7 +402,7 @@ def pods_of_group(subject: Subject, name: str) -> tuple[Sequence[PodGroupMember]
     view.list_json(POD, subject.namespace)
     if unknown := view.missing_objects_by_field():
         return (), unknown[""]
-    naming: list[PodGroupMember] = []
+    naming: list[PodsOfTemplate] = []
     for row in subject.deadline.charge_for_items(subject.table.rows):
         if row.podSets and row.group not in (
             types.BATCH,
@@ -416,9 +416,9 @@ def pods_of_group(subject: Subject, name: str) -> tuple[Sequence[PodGroupMember]
 
 
 @lru_cache(maxsize=_KEPT)
-def _members_by_pod_group(objects: IdentityKey, table: IdentityKey) -> Mapping[str, Sequence[PodGroupMember]]:
+def _members_by_pod_group(objects: IdentityKey, table: IdentityKey) -> Mapping[str, Sequence[PodsOfTemplate]]:
     """Return the members of each PodGroup among objects of one kind; cached by the identity of the list."""
-    groups: dict[str, list[PodGroupMember]] = {}
+    groups: dict[str, list[PodsOfTemplate]] = {}
     for obj in objects.value:
         for podset in pod_templates(obj, table.value):
             template = PodTemplate.of(podset.template)
@@ -427,11 +427,11 @@ def _members_by_pod_group(objects: IdentityKey, table: IdentityKey) -> Mapping[s
     return groups
 
 
-def _pod_group_member(podset: PodSet, template: PodTemplate, maker: Object) -> PodGroupMember:
+def _pod_group_member(podset: PodSet, template: PodTemplate, maker: Object) -> PodsOfTemplate:
     launches = (launch_of_json(container.json) for container in template.spec.containers)
     nodes = [limits[0] for started in launches if (limits := node_count_range_of_launch(started)) is not None]
     annotations, labels = template.metadata.annotations, template.metadata.labels
-    return PodGroupMember(
+    return PodsOfTemplate(
         maker=f"{maker.json['kind']} `{maker.name}`",
         pods=podset.pods,
         scheduler=template.spec.scheduler_name or types.DEFAULT_SCHEDULER,

@@ -234,7 +234,9 @@ def _differing_amounts(queue: Queue, old: Queue) -> list[str]:
 
 
 def _validate_hierarchical_queue(queue: Queue, queues: QueueTree, subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that validateHierarchicalQueue and validateQueueDepth would report."""
+    """Yield the problems that validateHierarchicalQueue and validateQueueDepth would report, and a cycle of parents,
+    which Volcano accepts.
+    """
     name = queue.parent
     if name == queue.name:
         yield PARENT_ITSELF.problem(_PARENT, "is the queue itself", "name another queue as parent", name)
@@ -359,7 +361,7 @@ def warn_of_dropped_status(queue: Queue) -> Iterator[Problem]:
 
 
 def check_queue_deletion(subject: Subject) -> Iterator[Problem]:
-    """Yield the reasons why a queue cannot be deleted."""
+    """Yield the reasons why a queue cannot or should not be deleted."""
     queue = subject.typed_old(Queue)
     name = queue.name or subject.attributes.name
     children = sorted(subject.once(read_queues).children.get(name, ()))
