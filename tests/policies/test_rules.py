@@ -97,6 +97,12 @@ def test_a_title_says_what_is_wrong() -> None:
     assert {name: title for name, title in titles.items() if title.endswith(".") or len(title) > 90} == {}
 
 
+def test_two_rules_have_two_titles() -> None:
+    """Reports and lists of rules show titles without the objects, so a title names the kind or the field."""
+    times = Counter(entry.rule.title for entry in RULES.values())
+    assert [title for title, count in times.items() if count > 1] == [], "name the kind or the field in each title"
+
+
 def test_a_fact_is_declared_once() -> None:
     assert [name for name, times in Counter(SHIPPED.fact_names).items() if times > 1] == []
 

@@ -114,7 +114,7 @@ NEVER_PREEMPTS: Final = PREEMPTION.rule(
 )
 PREEMPTION_PRIORITY_CLASS: Final = PREEMPTION.rule(
     "preemption/priority-class",
-    title="The PriorityClass does not exist",
+    title="The PriorityClass of the pods does not exist",
     why="The API server refuses the pods of the workload, long after it accepted the workload.",
     refused_by="the API server, when the pod is created",
     source="k8s.io/kubernetes v1.36 plugin/pkg/admission/priority/admission.go",

@@ -117,7 +117,7 @@ POD_FAILURE_POLICY: Final = DEVICE_FAILURES.rule(
 )
 EVICTIONS_COUNT: Final = DEVICE_FAILURES.rule(
     "device-failures/evictions-count",
-    title="An eviction of a test or benchmark counts as a failure",
+    title="An eviction counts as a failure of a Job for a test or benchmark",
     why="Each drained node uses up a restart. This is only advice, because a person can run a test again.",
     source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy",
     level="advice",

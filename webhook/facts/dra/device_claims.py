@@ -46,7 +46,7 @@ CLAIM_NAME: Final = DEVICE_CLAIMS.rule(
 )
 SOURCE_NAME: Final = DEVICE_CLAIMS.rule(
     "device-claims/source-name",
-    title="The claim names an object with an invalid name",
+    title="A claim of the pod names a ResourceClaim or template with an invalid name",
     why="No object can have this name, so the API server refuses the reference.",
     function="validatePodResourceClaim",
 )
@@ -119,13 +119,13 @@ SHARED: Final = DEVICE_CLAIMS_ADVICE.rule(
 )
 UNUSED: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/unused",
-    title="No container uses the claim",
+    title="No container of the pod uses the claim",
     why="The devices of the claim are allocated and reserved for the pod, and stay idle.",
     severity="low",
 )
 ADMIN_ACCESS: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/admin-access",
-    title="The namespace does not allow adminAccess",
+    title="A claim of the pod needs adminAccess, which the namespace does not allow",
     why=(
         "Kubernetes creates no claim with adminAccess in this namespace, because the namespace lacks a label. The pods "
         "stay Pending."
@@ -145,7 +145,7 @@ CLAIM_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
 )
 REQUEST_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/request-exists",
-    title="The claim has no request of this name",
+    title="The container uses a request that the claim does not have",
     why="The container starts without a device.",
     source="k8s.io/api v0.36.1 core/v1 types.go ResourceClaim",
 )

@@ -24,46 +24,46 @@ from webhook.rules.problem import Problem
 
 SERVED_VERSION: Final = DEVICE_CLASSES.rule(
     "device-classes/served-version",
-    title="The class uses an API version that the cluster does not serve",
+    title="The DeviceClass uses an API version that the cluster does not serve",
     why="The API server refuses an object in a version that it does not serve.",
     source="k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go",
     refused_on_updates="resource/*/zz_generated.prerelease-lifecycle.go, an API server has no path of this version",
 )
 SELECTOR: Final = DEVICE_CLASSES.rule(
     "device-classes/selector",
-    title="The CEL selector is invalid or too expensive",
+    title="A CEL selector of the DeviceClass is invalid or too expensive",
     why="The API server refuses an expression that does not compile or that may cost too much.",
     function="validateCELSelector",
 )
 PARAMETERS: Final = DEVICE_CLASSES.rule(
     "device-classes/parameters",
-    title="The driver parameters are not an object",
+    title="The driver parameters in the DeviceClass are not an object",
     why="The API server refuses parameters that are not a JSON object.",
     function="validateRawExtension",
 )
 REQUIRED: Final = DEVICE_CLASSES.rule(
     "device-classes/required",
-    title="A required field is missing",
+    title="A required field of the DeviceClass or DeviceTaintRule is missing",
     why="The API server refuses an object without this field.",
 )
 NAME_FORMAT: Final = DEVICE_CLASSES.rule(
     "device-classes/name-format",
-    title="A name or key has an invalid format",
+    title="A name or key in the DeviceClass or DeviceTaintRule has an invalid format",
     why="The API server refuses the object, because nothing can have this name.",
 )
 UNSUPPORTED_VALUE: Final = DEVICE_CLASSES.rule(
     "device-classes/unsupported-value",
-    title="A field has a value that the API server does not accept",
+    title="A field of the DeviceClass or DeviceTaintRule has an unsupported value",
     why="The API server refuses a value that it does not know.",
 )
 TOO_LARGE: Final = DEVICE_CLASSES.rule(
     "device-classes/too-large",
-    title="A list or the parameters are too long",
+    title="A list or the parameters of the DeviceClass are too long",
     why="The API server refuses longer lists and parameters.",
 )
 DEPRECATED_VERSION: Final = DEVICE_CLASSES.rule(
     "device-classes/deprecated-version",
-    title="The class uses a deprecated API version",
+    title="The DeviceClass uses a deprecated API version",
     why="A later release of Kubernetes does not serve this version. Rewrite the object before the cluster is upgraded.",
     refused_by="the API server of a later release",
     source="k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go",
@@ -72,7 +72,7 @@ DEPRECATED_VERSION: Final = DEVICE_CLASSES.rule(
 )
 UNKNOWN_FIELD: Final = DEVICE_CLASSES.rule(
     "device-classes/unknown-field",
-    title="The field does not exist in this API version",
+    title="The DeviceClass or DeviceTaintRule has a field that does not exist in its API version",
     why="The API server drops the field. kubectl refuses it unless validation is off.",
     refused_by="",
     level="warn",
@@ -81,7 +81,7 @@ UNKNOWN_FIELD: Final = DEVICE_CLASSES.rule(
 )
 SELECTOR_FEATURE_GATE: Final = DEVICE_CLASSES.rule(
     "device-classes/selector-feature-gate",
-    title="The selector needs a feature gate that is off",
+    title="A selector of the DeviceClass needs a feature gate that is off",
     why=(
         "The API server accepts attributes that are lists only if the feature gate DRAListTypeAttributes is on. The "
         "gate is off by default."

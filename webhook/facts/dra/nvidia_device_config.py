@@ -42,7 +42,7 @@ TYPE: Final = NVIDIA_DEVICE_CONFIG.rule(
 )
 QUANTITY: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/quantity",
-    title="The memory limit is not a quantity",
+    title="The MPS memory limit of a GPU is not a quantity",
     why="The driver cannot read the configuration, and the pods stay in ContainerCreating.",
 )
 REQUIRED: Final = NVIDIA_DEVICE_CONFIG.rule(
@@ -57,7 +57,7 @@ NAME_FORMAT: Final = NVIDIA_DEVICE_CONFIG.rule(
 )
 UNSUPPORTED_VALUE: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/unsupported-value",
-    title="The value is not supported",
+    title="NVIDIA's driver does not support this value",
     why="The driver refuses a value that it does not know, and the pods stay in ContainerCreating.",
 )
 OUT_OF_RANGE: Final = NVIDIA_DEVICE_CONFIG.rule(

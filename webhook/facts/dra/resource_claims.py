@@ -62,7 +62,7 @@ IMMUTABLE: Final = RESOURCE_CLAIMS.rule(
 )
 ADMIN_ACCESS: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/admin-access",
-    title="The namespace does not allow adminAccess",
+    title="The claim requests adminAccess, which the namespace does not allow",
     why=(
         "adminAccess gives pods devices that are allocated to other pods. Kubernetes allows adminAccess only in "
         "namespaces with a label."
@@ -105,33 +105,33 @@ QUANTITY: Final = RESOURCE_CLAIMS.rule(
 )
 PARAMETERS: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/parameters",
-    title="The driver parameters are not an object",
+    title="The driver parameters in the claim are not an object",
     why="The API server refuses parameters that are not a JSON object.",
     function="validateRawExtension",
 )
 REQUIRED: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/required",
-    title="A required field is missing",
+    title="A required field of the claim is missing",
     why="The API server refuses an object without this field.",
 )
 NAME_FORMAT: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/name-format",
-    title="A name or key has an invalid format",
+    title="A name or key in the claim has an invalid format",
     why="The API server refuses the object, because nothing can have this name.",
 )
 UNSUPPORTED_VALUE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/unsupported-value",
-    title="The value is not supported",
+    title="A field of the claim has an unsupported value",
     why="The API server refuses a value that it does not know.",
 )
 DUPLICATE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/duplicate",
-    title="Two entries of the list have the same name",
+    title="Two entries of a list in the claim have the same name",
     why="A reference by this name could mean either entry, so the API server refuses the object.",
 )
 TOO_LARGE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/too-large",
-    title="A list or the parameters are too long",
+    title="A list or the parameters of the claim are too long",
     why="The API server refuses longer lists and parameters.",
 )
 FORBIDDEN: Final = RESOURCE_CLAIMS.rule(
@@ -154,13 +154,13 @@ CONSTRAINT_ATTRIBUTE: Final = RESOURCE_CLAIMS.rule(
 )
 UNKNOWN_REQUEST: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/unknown-request",
-    title="The claim has no request of this name",
+    title="A part of the claim refers to a request that the claim does not have",
     why="The API server refuses a reference to a request that the claim does not have.",
     function="validateRequestNameRef",
 )
 UNKNOWN_FIELD: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/unknown-field",
-    title="The field does not exist in this API version",
+    title="The claim has a field that does not exist in its API version",
     why="The API server drops the field. kubectl refuses it unless validation is off.",
     refused_by="",
     level="warn",
@@ -199,13 +199,13 @@ COUNT: Final = RESOURCE_CLAIMS.rule(
 )
 SELECTOR: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/selector",
-    title="The CEL selector is invalid or too expensive",
+    title="A CEL selector of the claim is invalid or too expensive",
     why="The API server refuses an expression that does not compile or that may cost too much.",
     function="validateCELSelector",
 )
 SELECTOR_FEATURE_GATE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/selector-feature-gate",
-    title="The selector needs a feature gate that is off",
+    title="A selector of the claim needs a feature gate that is off",
     why=(
         "The API server accepts attributes that are lists only if the feature gate DRAListTypeAttributes is on. The "
         "gate is off by default."

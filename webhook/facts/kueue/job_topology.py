@@ -60,7 +60,7 @@ TOPOLOGY_BOOLEAN: Final = KUEUE_JOB.rule(
 )
 TOPOLOGY_SLICE: Final = KUEUE_JOB.rule(
     "kueue-job/topology-slice",
-    title="The slice of the topology has no level, or its size is missing or invalid",
+    title="Only one of the two slice annotations is set, or the slice size is invalid",
     why="Kueue places the pods in slices, and needs the level and the size of a slice.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
     function="validateSliceSizeAnnotation",
@@ -77,7 +77,7 @@ TOPOLOGY_GROUP: Final = KUEUE_JOB.rule(
 )
 TOPOLOGY_LAYERS: Final = KUEUE_JOB.rule(
     "kueue-job/topology-layers",
-    title="The slice layers are not a JSON array in which each size divides the size before",
+    title="The slice layers are not a JSON array, or a size does not divide the size before it",
     why=(
         "Kueue divides each slice of a layer into slices of the next layer, so each size must divide the size of the "
         "layer before it."

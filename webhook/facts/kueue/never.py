@@ -44,7 +44,7 @@ EXCEEDS_MAX_QUOTA: Final = KUEUE_NEVER.rule(
 )
 NO_MATCHING_FLAVOR: Final = KUEUE_NEVER.rule(
     "kueue-never/no-matching-flavor",
-    title="No flavor of the queue fits the pods",
+    title="Selectors, tolerations or topology of the pods rule out every flavor of the queue",
     why=(
         "Node selectors, node affinity, missing tolerations or the topology request of the pods rule out every flavor, "
         "so the job can use no quota."

@@ -81,7 +81,7 @@ PREEMPTION: Final = KUEUE_QUEUE.rule(
 )
 PREFERENCE: Final = KUEUE_QUEUE.rule(
     "kueue-queue/preference",
-    title="preference is set, but whenCanBorrow or whenCanPreempt is not TryNextFlavor",
+    title="preference is set, but whenCanBorrow and whenCanPreempt are not both TryNextFlavor",
     why="The preference decides between borrowing and preemption, so both must be possible.",
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
     refused_on_updates="",
@@ -94,7 +94,7 @@ SELECTOR: Final = KUEUE_QUEUE.rule(
 )
 IMMUTABLE: Final = KUEUE_QUEUE.rule(
     "kueue-queue/immutable",
-    title=("An immutable field was changed"),
+    title="An immutable field of a queue, flavor, topology or AdmissionCheck was changed",
     why="Jobs were admitted with the old value.",
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
     refused_on_updates="config/components/crd/bases, the rules about oldSelf",

@@ -32,7 +32,7 @@ from webhook.typed.collections import Items
 
 PROCESSES_AND_GPUS: Final = LAUNCH.rule(
     "launch/processes-and-gpus",
-    title="The number of processes differs from the number of GPUs",
+    title="The command starts more or fewer processes than the pod has GPUs",
     why=(
         "GPUs without a process stay idle, and processes without a GPU fail or share a GPU. By default, torchrun "
         "starts one process."

@@ -53,7 +53,7 @@ PORT_TWICE: Final = MODEL_SERVER.rule(
 )
 SERVICE_VARIABLE: Final = MODEL_SERVER.rule(
     "model-server/service-variable",
-    title="A Service named vllm sets VLLM_PORT",
+    title="A Service named vllm sets VLLM_PORT to a value that vLLM refuses",
     why=(
         "If a Service named vllm exists when a pod starts, Kubernetes sets VLLM_PORT=tcp://… in the pod. vLLM refuses "
         "a VLLM_PORT that is not a number."

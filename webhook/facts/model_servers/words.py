@@ -30,7 +30,7 @@ JOINED_FLAG: Final = MODEL_SERVER.rule(
 )
 NOT_EXPANDED: Final = MODEL_SERVER.rule(
     "model-server/not-expanded",
-    title="A variable is written where nothing expands it",
+    title="An argument contains a variable that nothing expands",
     why="Kubernetes expands only $(NAME), if the container has the variable. Other text reaches the server unchanged.",
     refused_by="the server, when it starts",
     source="https://kubernetes.io/docs/tasks/inject-data-application/define-command-argument-container/",

@@ -140,7 +140,7 @@ VGPU_NODE_NAME: Final = SHARED_GPU.rule(
 )
 VGPU_SCHEDULER: Final = SHARED_GPU.rule(
     "shared-gpu/vgpu-scheduler",
-    title="The default scheduler places a pod with vGPUs of Volcano",
+    title="A pod with Volcano vGPUs uses the default scheduler instead of Volcano",
     why="The default scheduler chooses no card. It counts only sums of memory, so the pod may fail on the node.",
     source="volcano-sh/volcano@ed72c7c81 pkg/scheduler/api/devices/nvidia/vgpu/utils.go",
     level="advice",

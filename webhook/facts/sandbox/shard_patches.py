@@ -39,7 +39,7 @@ PATCH_MERGE: Final = SANDBOX.rule(
 )
 PATCH_IMAGE: Final = SANDBOX.rule(
     "sandbox/patch-image",
-    title="The shard patch adds a container without an image",
+    title="A shard patch of the BatchSandbox adds a container without an image",
     why=(
         "A name that the template does not have adds a new container, and the API server refuses a container without "
         "an image. Usually the name is misspelt."
@@ -78,7 +78,7 @@ PATCH_CLAIM_SOURCE: Final = SANDBOX.rule(
 )
 PATCH_CLAIM: Final = SANDBOX.rule(
     "sandbox/patch-claim",
-    title="The shard patch uses a claim that the pod does not declare",
+    title="A shard patch of the BatchSandbox uses a claim that the pod does not declare",
     why="A container has access only to the claims of its pod, so the API server refuses the pod.",
     refused_by="the API server, when the pod is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",

@@ -69,7 +69,7 @@ STORAGE_TWICE: Final = SERVING_KIND.rule(
 )
 STORAGE_SCHEME: Final = SERVING_KIND.rule(
     "serving-kind/storage-scheme",
-    title="No shipped storage container of KServe reads the scheme of storageUri",
+    title="storageUri has a scheme that no storage container shipped with KServe reads",
     why=(
         "KServe's shipped container reads gs, s3, hdfs, webhdfs, hf, modelscope, https and Azure. A cluster may have "
         "other ClusterStorageContainers too."

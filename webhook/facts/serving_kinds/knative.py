@@ -91,7 +91,7 @@ KNATIVE_FIELD: Final = SERVING_KIND.rule(
 )
 KNATIVE_FIELD_OFF_BY_DEFAULT: Final = SERVING_KIND.rule(
     "serving-kind/knative-default",
-    title="Knative refuses a field of the pod unless its feature is on",
+    title="The pod sets a field that Knative refuses unless its feature is on",
     why="The Knative feature for this field is off by default. claimgate does not know the ConfigMap that turns it on.",
     refused_by="Knative's webhook",
     source="knative/serving@98e5ef90 pkg/apis/config/features.go",

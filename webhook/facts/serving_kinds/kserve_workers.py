@@ -53,7 +53,7 @@ WORKER_GPUS: Final = SERVING_KIND.rule(
 )
 WORKER_REQUESTS: Final = SERVING_KIND.rule(
     "serving-kind/worker-requests",
-    title="KServe overwrites GPUs that are set only as limits",
+    title="GPUs are set only as limits, but KServe counts only requests",
     why="KServe counts the GPUs of requests. Without requests it creates pods with 1 GPU, and ignores the limits.",
     refused_by="",
     source="kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/components/predictor.go",

@@ -148,7 +148,7 @@ def _refusals_of_subgroups(template: LeaderWorkerTemplate) -> Iterator[Refusal]:
 
 DISAGGREGATED_SET: Final = SERVING_KIND.rule(
     "serving-kind/disaggregated-set",
-    title="A DisaggregatedSet has a role name, update, replicas or placement that is refused",
+    title="A role, the slices or the placement of a DisaggregatedSet is not valid",
     why=(
         "All roles of a DisaggregatedSet are created, updated and placed together. So no role can have a partition, "
         "0 replicas beside roles with replicas, or a placement of its own."

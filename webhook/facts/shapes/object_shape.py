@@ -59,7 +59,7 @@ POD_TEMPLATE_SHAPE_WRONG_TYPE: Final = POD_TEMPLATE_SHAPE.rule(
 )
 REQUIRED: Final = OBJECT_SHAPE.rule(
     "object-shape/required",
-    title="A required field is missing",
+    title="A field that the CustomResourceDefinition requires is missing",
     why="The API server refuses an object without a required field or with an empty name.",
 )
 OUT_OF_RANGE: Final = OBJECT_SHAPE.rule(
@@ -84,7 +84,7 @@ FORMAT: Final = OBJECT_SHAPE.rule(
 )
 UNSUPPORTED_VALUE: Final = OBJECT_SHAPE.rule(
     "object-shape/unsupported-value",
-    title="The value is not supported",
+    title="A field has a value that the CustomResourceDefinition does not list",
     why="The API server refuses a value that the CustomResourceDefinition does not list.",
 )
 UNKNOWN_FIELD: Final = OBJECT_SHAPE.rule(

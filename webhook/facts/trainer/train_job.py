@@ -73,7 +73,7 @@ NO_TRAINER: Final = TRAIN_JOB_ADVICE.rule(
 )
 MANAGED_BY: Final = TRAIN_JOB.rule(
     "train-job/managed-by",
-    title="managedBy names an unknown controller",
+    title="managedBy of the TrainJob names an unknown controller",
     why=(
         "The CustomResourceDefinition of Trainer accepts only trainer.kubeflow.org/trainjob-controller and "
         "kueue.x-k8s.io/multikueue."
@@ -82,7 +82,7 @@ MANAGED_BY: Final = TRAIN_JOB.rule(
 )
 IMAGE_REQUIRED: Final = TRAIN_JOB.rule(
     "train-job/image-required",
-    title="A container of the merged pod has no image",
+    title="Neither the TrainJob nor its runtime sets an image for a container",
     why="The API server accepts the TrainJob, and later refuses its pods.",
     refused_by="the API server, when the pods are created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
@@ -135,13 +135,13 @@ OVERRIDE_TWICE: Final = TRAIN_JOB.rule(
 )
 TRAIN_JOB_UNKNOWN_FIELD: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/unknown-field",
-    title="The field does not exist",
+    title="The TrainJob has a field that does not exist",
     why="The API server drops a field that it does not know, unless the client asks for strict validation.",
     refused_by="nothing; the field is dropped",
 )
 TRAIN_JOB_OTHER_RELEASE_FIELD: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/other-release-field",
-    title="The field belongs to another release of Trainer",
+    title="A field of the TrainJob belongs to another release of Trainer",
     why=(
         "Several releases of Trainer share one API version. The API server drops fields that the installed release "
         "does not have."

@@ -30,7 +30,7 @@ from webhook.typed.view import ReadingContext
 
 IMMUTABLE_FIELD: Final = TRAIN_JOB_CHANGES.rule(
     "train-job-changes/immutable-field",
-    title="An immutable field was changed",
+    title="An immutable field of the TrainJob was changed",
     why=(
         "The API server refuses the change. Since Trainer 2.2, trainer, initializer and activeDeadlineSeconds are "
         "immutable, in addition to runtimeRef and managedBy."
@@ -59,7 +59,7 @@ ACTIVE_PODS: Final = TRAIN_JOB_CHANGES.rule(
 )
 JOB_SET_IMMUTABLE: Final = TRAIN_JOB_CHANGES.rule(
     "train-job-changes/job-set-immutable",
-    title="JobSet refuses this change of the pods",
+    title="The TrainJob was changed, but JobSet refuses this change of the pods",
     why="Trainer accepts the change, and tries to update the JobSet again and again, but JobSet refuses the update.",
     refused_by="JobSet's webhook, when Trainer updates the JobSet",
     source="https://github.com/kubernetes-sigs/jobset/issues/624",

@@ -64,7 +64,7 @@ CLAIM_COUNT: Final = TRAIN_JOB.rule(
 )
 CLAIM_FEATURE_GATE: Final = TRAIN_JOB.rule(
     "train-job/claim-feature-gate",
-    title="Trainer's feature gate for claims is off",
+    title="The TrainJob uses device claims, but Trainer's feature gate for claims is off",
     why=(
         "Trainer refuses fields for claims while the gate is off. If the gate is on, set param "
         "dynamicResourceAllocation to true."
@@ -111,7 +111,7 @@ CLAIM_SOURCE: Final = TRAIN_JOB.rule(
 )
 UNUSED_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/unused-claim",
-    title="No container uses the claim",
+    title="No container of the TrainJob uses the claim",
     why="The devices of the claim are allocated for the pod and stay idle.",
     issues=("https://github.com/kubeflow/trainer/pull/3540",),
 )

@@ -41,7 +41,7 @@ TRAIN_JOB_GANG_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
 )
 GANG_DEPENDENCY: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/gang-dependency",
-    title="The gang waits for pods that wait for the gang",
+    title="The gang of the TrainJob waits for pods that wait for the gang",
     why="The group waits for the pods of every replicated job. Some of these jobs start only after other jobs.",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/coscheduling/coscheduling.go",
     fails="pending",
@@ -54,7 +54,7 @@ VOLCANO_QUEUE: Final = TRAIN_JOB.rule(
 )
 PRIORITY_CLASS: Final = TRAIN_JOB.rule(
     "train-job/priority-class",
-    title="The PriorityClass does not exist",
+    title="The PriorityClass of the TrainJob does not exist",
     why="The volcano plugin refuses the TrainJob. Without Volcano, the API server refuses the pods.",
     source="https://github.com/kubeflow/trainer/issues/2437",
     fails="controller",

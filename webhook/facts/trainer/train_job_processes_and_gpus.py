@@ -63,7 +63,7 @@ TRAIN_JOB_FLUX_NODES: Final = TRAIN_JOB.rule(
 )
 EXTRA_NODE: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/extra-node",
-    title="numNodes is 1, but the MPI launcher and a worker both start with devices",
+    title="numNodes is 1, but two nodes start: the MPI launcher and a worker",
     why="With runLauncherAsNode the launcher trains too, so the launcher and the worker both get devices.",
     source="https://github.com/kubeflow/trainer/issues/3954",
 )
@@ -105,7 +105,7 @@ NO_GPU: Final = TRAIN_JOB_ADVICE.rule(
 )
 PROCESSES: Final = TRAIN_JOB.rule(
     "train-job/processes",
-    title="This release of Trainer does not accept the value of numProcPerNode",
+    title="Trainer does not accept the numProcPerNode of the TrainJob in this release",
     why=(
         "Since 2.2 numProcPerNode is a whole number, and since 2.4 it is at least 1. Before 2.2, torch also accepts "
         "auto, cpu and gpu, and mpi accepts only numbers."

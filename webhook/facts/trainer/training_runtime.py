@@ -75,7 +75,7 @@ DEPRECATED: Final = TRAINING_RUNTIME_ADVICE.rule(
 )
 IMMUTABLE_FIELD: Final = TRAINING_RUNTIME.rule(
     "training-runtime/immutable-field",
-    title="An immutable field was changed",
+    title="An immutable field of the runtime was changed",
     why="The API server refuses a change of this field.",
     source="https://github.com/kubeflow/trainer/pull/3157",
     severity="low",
@@ -83,13 +83,13 @@ IMMUTABLE_FIELD: Final = TRAINING_RUNTIME.rule(
 )
 TRAINING_RUNTIME_UNKNOWN_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/unknown-field",
-    title="The field does not exist",
+    title="The runtime has a field that does not exist",
     why="The API server drops a field that it does not know, unless the client asks for strict validation.",
     refused_by="nothing; the field is dropped",
 )
 TRAINING_RUNTIME_OTHER_RELEASE_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/other-release-field",
-    title="The field belongs to another release of Trainer",
+    title="A field of the runtime belongs to another release of Trainer",
     why="The API server drops a field that the installed release of Trainer does not have.",
     refused_by="nothing; the field is dropped",
     source="https://github.com/kubeflow/trainer/issues/3492",
@@ -106,7 +106,7 @@ ELASTIC_NODES: Final = TRAINING_RUNTIME.rule(
 )
 PROCESSES: Final = TRAINING_RUNTIME.rule(
     "training-runtime/processes",
-    title="This release of Trainer does not accept the value of numProcPerNode",
+    title="Trainer does not accept the numProcPerNode of the runtime in this release",
     why=(
         "The CustomResourceDefinition requires at least 1: for flux since 2.2, for mpi since 2.4. torch of 2.0 and "
         "2.1 also accepts auto, cpu and gpu."

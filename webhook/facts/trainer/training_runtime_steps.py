@@ -32,13 +32,13 @@ JOB_NAME_LENGTH: Final = TRAINING_RUNTIME.rule(
 )
 STEP_REPLICAS: Final = TRAINING_RUNTIME.rule(
     "training-runtime/step-replicas",
-    title="A step does not have exactly one replica",
+    title="A replicated job for a step of the runtime does not have exactly one replica",
     why="mlPolicy.numNodes sets the number of nodes, so each step has one replica.",
     function="validateReplicatedJobs",
 )
 STEP_CONTAINER: Final = TRAINING_RUNTIME.rule(
     "training-runtime/step-container",
-    title="A step does not have the container that Trainer needs",
+    title="A replicated job for a step of the runtime lacks the container that Trainer needs",
     why="Trainer applies the settings of TrainJobs to this container, which is `node` for the trainer.",
     source="https://github.com/kubeflow/trainer/pull/2722",
 )
@@ -73,7 +73,7 @@ ONE_SCHEDULER: Final = TRAINING_RUNTIME_ADVICE.rule(
 )
 GANG_DEPENDENCY: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/gang-dependency",
-    title="The gang waits for pods that wait for the gang",
+    title="A gang of this runtime waits for pods that wait for the gang",
     why="The group waits for the pods of every replicated job. Some of these jobs start only after other jobs.",
     source="https://github.com/kubeflow/trainer/issues/2980",
     fails="pending",

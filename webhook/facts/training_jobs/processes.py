@@ -64,7 +64,7 @@ WORLD_SIZE_UNSET: Final = TRAINING_JOB.rule(
 )
 PROCESSES_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/processes-and-gpus",
-    title="The number of processes differs from the number of GPUs",
+    title="A role starts more or fewer processes than its pods have GPUs",
     why="GPUs without a process stay idle, and processes without a GPU fail or share a GPU.",
     source="pytorch/pytorch 010929fd torch/distributed/run.py",
     function="determine_local_world_size",

@@ -26,7 +26,7 @@ from webhook.text.wording import either
 
 ROLES_REQUIRED: Final = TRAINING_JOB.rule(
     "training-job/roles-required",
-    title="The job has no role",
+    title="The job has no replica role such as Worker",
     why="The operator creates no pods for a job without roles, and the job never ends.",
     function="validateReplicaSpecs",
     fails="controller",
@@ -125,7 +125,7 @@ OPERATOR_VARIABLE: Final = TRAINING_JOB_ADVICE.rule(
 )
 SHARED_MEMORY: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/shared-memory",
-    title="A container with several GPUs has only 64 MiB of shared memory",
+    title="A training job has several GPUs in a container but only 64 MiB of shared memory",
     why="NCCL and data loaders need more than the 64 MiB that a container gets, and fail.",
     source="https://github.com/NVIDIA/nccl/issues/525",
     fails="start",

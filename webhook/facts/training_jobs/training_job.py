@@ -46,7 +46,7 @@ NAME_LENGTH: Final = TRAINING_JOB.rule(
 )
 MANAGED_BY: Final = TRAINING_JOB.rule(
     "training-job/managed-by",
-    title="managedBy names an unknown controller",
+    title="runPolicy.managedBy names an unknown controller",
     why="The webhook of the operator refuses unknown controllers.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/common/util/webhooks.go",
     function="ValidateManagedBy",
@@ -54,7 +54,7 @@ MANAGED_BY: Final = TRAINING_JOB.rule(
 )
 MANAGED_BY_IMMUTABLE: Final = TRAINING_JOB.rule(
     "training-job/managed-by-immutable",
-    title="managedBy was changed",
+    title="managedBy was changed, which the operator refuses",
     why="The webhook of the operator refuses the update.",
     function="ValidateUpdate",
 )
@@ -80,7 +80,7 @@ NOT_NEGATIVE: Final = TRAINING_JOB.rule(
 )
 MIN_AVAILABLE: Final = TRAINING_JOB.rule(
     "training-job/min-available",
-    title="minAvailable is above the number of pods",
+    title="schedulingPolicy.minAvailable is above the number of pods",
     why="The scheduler waits for more pods than there will be, so no pod starts.",
     refused_by="the scheduler, which waits",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/common/job.go",
@@ -114,7 +114,7 @@ MANAGED_BY_IGNORED: Final = TRAINING_JOB_ADVICE.rule(
 )
 MANAGED_BY_CHANGE: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/managed-by-change",
-    title="managedBy was changed while the job runs",
+    title="managedBy was changed while the job runs, so two controllers may start pods",
     why=(
         "The old controller stops, and the new controller starts its own pods while the old pods still run. The API "
         "server allows the change in PyTorchJobs and MPIJobs."

@@ -42,7 +42,7 @@ TASK_MIN_AVAILABLE: Final = VOLCANO_JOB.rule(
 )
 MIN_AVAILABLE: Final = VOLCANO_JOB.rule(
     "volcano-job/min-available",
-    title="minAvailable is above the number of pods",
+    title="minAvailable of the Volcano Job is above the number of its pods",
     why="The gang would wait for pods that are never created.",
     function="validateJobCreate",
     refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
@@ -100,7 +100,7 @@ TASKS_KEPT: Final = VOLCANO_JOB.rule(
 )
 IMMUTABLE: Final = VOLCANO_JOB.rule(
     "volcano-job/immutable",
-    title="An immutable field was changed",
+    title="An immutable field of the Volcano Job was changed",
     why="Volcano accepts only changes of minAvailable, priorityClassName, and replicas and minAvailable of tasks.",
     function="validateJobUpdate",
     refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",

@@ -41,7 +41,7 @@ OTHER_SCHEDULER: Final = VOLCANO_JOB_ADVICE.rule(
 )
 VOLCANO_JOB_PRIORITY_CLASS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/priority-class",
-    title="The PriorityClass does not exist",
+    title="The PriorityClass of the Volcano Job does not exist",
     why="Kubernetes refuses pods with a class that does not exist.",
     source="k8s.io/kubernetes v1.36 plugin/pkg/admission/priority",
     fails="controller",
@@ -56,14 +56,14 @@ RESTART_POLICY: Final = VOLCANO_JOB_ADVICE.rule(
 )
 JOB_QUEUE_EXISTS: Final = VOLCANO_JOB.rule(
     "volcano-job/queue-exists",
-    title="The queue does not exist",
+    title="The queue of the Volcano Job does not exist",
     why="Volcano's webhook refuses the Job.",
     function="validateJobCreate",
     issues=("https://github.com/volcano-sh/volcano/issues/195",),
 )
 JOB_QUEUE_OPEN: Final = VOLCANO_JOB.rule(
     "volcano-job/queue-open",
-    title="The queue is not open",
+    title="The queue of the Volcano Job is not open",
     why="A queue that is closed, or not yet opened by its controller, accepts no Jobs.",
     function="validateJobCreate",
     issues=("https://github.com/volcano-sh/volcano/issues/3173",),
@@ -76,7 +76,7 @@ JOB_QUEUE_LEAF: Final = VOLCANO_JOB.rule(
 )
 JOB_CAPABILITY: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/capability",
-    title="The gang needs more than the queue's capability",
+    title="The gang of the Job needs more than the queue's capability",
     why=(
         "The scheduler admits a gang only if the requests of its minAvailable pods are within the capability of the "
         "queue, and with the hierarchy of the capacity plugin also of every queue above. Otherwise the gang waits for "
@@ -99,7 +99,7 @@ QUEUE_LABEL: Final = VOLCANO_JOB_ADVICE.rule(
 )
 QUEUE_ANCESTOR: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/queue-ancestor",
-    title="A queue above the Job's queue is closed, which does not stop the Job",
+    title="The Job runs although a queue above its queue is closed",
     why="Volcano looks only at the state of the Job's own queue, so closing a queue does not stop the queues below it.",
     refused_by="nothing; the job runs",
 )
@@ -117,7 +117,7 @@ JOB_TIER: Final = VOLCANO_JOB_ADVICE.rule(
 )
 JOB_TIER_NAME: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/tier-name",
-    title="No HyperNode has this tier name",
+    title="No HyperNode has the tier name of the Job",
     why=("The scheduler logs a warning and ignores the topology, so the pods may be placed far from each other."),
     refused_by="nothing; the topology has no effect",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/framework/session.go",
@@ -125,7 +125,7 @@ JOB_TIER_NAME: Final = VOLCANO_JOB_ADVICE.rule(
 )
 JOB_TIER_ORDER: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/tier-order",
-    title="A part of the gang allows a higher tier than the whole gang",
+    title="A partition of a task allows a higher tier than the whole Job",
     why=(
         "The scheduler keeps the whole gang in one HyperNode, and looks for a HyperNode for each part inside it. So "
         "a higher tier of a part has no effect."
@@ -137,7 +137,7 @@ JOB_TIER_ORDER: Final = VOLCANO_JOB_ADVICE.rule(
 )
 JOB_HIGHEST_TIER: Final = VOLCANO_JOB.rule(
     "volcano-job/highest-tier",
-    title="The highest tier is given both by number and by name",
+    title="The highest tier of the Job is given both by number and by name",
     why="The number and the name could contradict each other, so Volcano accepts only one of the two.",
     function="validateNetworkTopology",
     refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",

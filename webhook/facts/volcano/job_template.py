@@ -66,7 +66,7 @@ VOLUME_SOURCE: Final = VOLCANO_JOB.rule(
 )
 VOLUME_CLAIM_NAME: Final = VOLCANO_JOB.rule(
     "volcano-job/volume-claim-name",
-    title="volumeClaimName is not a valid name",
+    title="The volumeClaimName of a Volcano Job is not a valid PersistentVolumeClaim name",
     why="No PersistentVolumeClaim can have this name.",
     function="validateIO",
 )

@@ -40,7 +40,7 @@ from webhook.yamltext.placeholders import is_placeholder
 
 POD_QUEUE_EXISTS: Final = VOLCANO_POD.rule(
     "volcano-pod/queue-exists",
-    title="The queue does not exist",
+    title="The Volcano queue of the pod does not exist",
     why="Volcano's webhook refuses the PodGroup of the workload, and the pods wait for the PodGroup.",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup",
     issues=(
@@ -50,7 +50,7 @@ POD_QUEUE_EXISTS: Final = VOLCANO_POD.rule(
 )
 POD_QUEUE_OPEN: Final = VOLCANO_POD.rule(
     "volcano-pod/queue-open",
-    title="The queue is not open",
+    title="The Volcano queue of the pod is not open",
     why="Volcano's webhook refuses the PodGroup of the workload, and the pods wait for the PodGroup.",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup",
 )
@@ -67,7 +67,7 @@ POD_QUEUE_LEAF: Final = VOLCANO_POD.rule(
 )
 POD_CAPABILITY: Final = VOLCANO_POD.rule(
     "volcano-pod/capability",
-    title="The gang needs more than the queue's capability",
+    title="The gang of the pod needs more than the queue's capability",
     why=(
         "The operator writes minResources of a schedulingPolicy into the PodGroup. Volcano admits the PodGroup only if "
         "minResources are within the capability of the queue. Otherwise the pods wait for ever."

@@ -50,7 +50,7 @@ from webhook.yamltext.placeholders import is_placeholder
 
 POD_GROUP_QUEUE_EXISTS: Final = VOLCANO_POD_GROUP.rule(
     "volcano-pod-group/queue-exists",
-    title="The queue does not exist",
+    title="The queue of the PodGroup does not exist",
     why="Volcano's webhook refuses the PodGroup. Each namespace may have its own default queue.",
     function="checkQueueState",
     issues=(
@@ -60,7 +60,7 @@ POD_GROUP_QUEUE_EXISTS: Final = VOLCANO_POD_GROUP.rule(
 )
 POD_GROUP_QUEUE_OPEN: Final = VOLCANO_POD_GROUP.rule(
     "volcano-pod-group/queue-open",
-    title="The queue is not open",
+    title="The queue of the PodGroup is not open",
     why="A queue that is closed, or not yet opened by its controller, accepts no gangs.",
     function="checkQueueState",
 )
@@ -78,7 +78,7 @@ POD_GROUP_QUEUE_LEAF: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 )
 POD_GROUP_CAPABILITY: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/capability",
-    title="The gang needs more than the queue's capability",
+    title="minResources of the PodGroup are above the queue's capability",
     why=(
         "Volcano admits a gang if its minResources are within the capability of the queue. Otherwise the gang waits "
         "for ever."
@@ -114,7 +114,7 @@ POD_GROUP_TIER: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 )
 POD_GROUP_TIER_NAME: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/tier-name",
-    title="No HyperNode has this tier name",
+    title="No HyperNode has the tier name of the PodGroup",
     why=("The scheduler logs a warning and ignores the topology, so the pods may be placed far from each other."),
     refused_by="nothing; the topology has no effect",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/framework/session.go",
@@ -123,7 +123,7 @@ POD_GROUP_TIER_NAME: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 )
 POD_GROUP_TIER_ORDER: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/tier-order",
-    title="A part of the gang allows a higher tier than the whole gang",
+    title="A subgroup allows a higher tier than the whole PodGroup",
     why=(
         "The scheduler keeps the whole gang in one HyperNode, and looks for a HyperNode for each part inside it. So "
         "a higher tier of a part has no effect."
@@ -136,13 +136,13 @@ POD_GROUP_TIER_ORDER: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 )
 POD_GROUP_HIGHEST_TIER: Final = VOLCANO_POD_GROUP.rule(
     "volcano-pod-group/highest-tier",
-    title="The highest tier is given both by number and by name",
+    title="The highest tier of the PodGroup is given both by number and by name",
     why="The number and the name could contradict each other, so Volcano accepts only one of the two.",
     function="validateNetworkTopology",
 )
 UNKNOWN_RESOURCE: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/unknown-resource",
-    title="No node can have this resource",
+    title="minResources has a resource that no node can have",
     why="Kubernetes has only a few resources without a domain. No node has `gpu`, for example.",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go",
     severity="high",

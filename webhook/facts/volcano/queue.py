@@ -54,7 +54,7 @@ VOLCANO_QUEUE_ROOT: Final = VOLCANO_QUEUE.rule(
 )
 UNKNOWN_RESOURCE: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/unknown-resource",
-    title="No node can have this resource",
+    title="An amount of the queue is for a resource that no node can have",
     why=(
         "No pod can request a resource of this name, so the amount limits nothing. The name of a device begins with "
         "the domain of its vendor."
