@@ -39,7 +39,7 @@ _GAP: Final = 1 << 1024
 before all items are numbered again."""
 _REFUSED: Final = ("$deleteFromPrimitiveList/", "$setElementOrder/")
 _NO_DIRECTIVE: Final = f"write the list in full, or use {_DIRECTIVE}"
-_FOLLOWED: Final = f"remove {_DIRECTIVE} to merge the two, or write replace or delete"
+FIX_OF_DIRECTIVE: Final = f"remove {_DIRECTIVE} to merge the two, or write replace or delete"
 
 
 class UnmergeableError(PatchError):
@@ -139,7 +139,9 @@ def _merge_map(original: dict[str, JSON], patch: dict[str, JSON], tags: Tags, wa
     if directive == "delete":
         return {}
     if directive is not None:
-        raise UnmergeableError(f"the patch has `{_DIRECTIVE}: {directive}`, which must be replace or delete", _FOLLOWED)
+        raise UnmergeableError(
+            f"the patch has `{_DIRECTIVE}: {directive}`, which must be replace or delete", FIX_OF_DIRECTIVE
+        )
     merged = _apply_retain_keys(original, patch)
     for name, value in patch.items():
         if name.startswith(_REFUSED):
@@ -345,7 +347,7 @@ def _apply_delete_directives(
             replaces = True
         else:
             message = f"an item of {name} has `{_DIRECTIVE}: {directive}`, which must be replace or delete"
-            raise UnmergeableError(message, _FOLLOWED)
+            raise UnmergeableError(message, FIX_OF_DIRECTIVE)
     if unwanted:
         known = {*_keys_of_items(unwanted, key, name)}
         original = [

@@ -149,5 +149,8 @@ def _check_taint_on_every_device(rule: DeviceTaintRule) -> Iterator[Problem]:
     selects_all_devices = not any(selector.has(field) for field in ("driver", "pool", "device"))
     if selects_all_devices and effect not in ("", "None"):
         evicts = " and evicts every pod that uses a device" if effect == "NoExecute" else ""
-        message = f"selects no devices in particular, so the taint is put on every device of the cluster{evicts}"
+        state = "has no driver, pool or device" if selector.json else "is empty"
+        if not rule.spec.has("deviceSelector"):
+            state = "is not set"
+        message = f"{state}, so the taint is put on every device of the cluster{evicts}"
         yield EVERY_DEVICE.problem(selector.at, message, "set driver, pool or device, or try effect None first")

@@ -67,8 +67,8 @@ OUT_OF_RANGE: Final = NVIDIA_DEVICE_CONFIG.rule(
 )
 FORBIDDEN: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/forbidden",
-    title="Time slicing is set for a MIG device",
-    why="The driver does not share MIG devices by time slices, and refuses the configuration.",
+    title="timeSlicingConfig is set for a MIG device",
+    why="A MIG device has no time slice of its own, so the driver knows no such field and refuses the configuration.",
 )
 EXCLUDED: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/excluded",
@@ -280,6 +280,8 @@ def _check_breach(breach: Breach, kind: str) -> Iterator[Problem]:
         if breach.what in ("wrongType", "notOneOf"):
             yield PASSTHROUGH.problem(breach.at, message, fix, shown=value)
         return
+    if breach.what == "forbidden":
+        fix = "remove only this field, because sharing.strategy may stay"
     yield _RULES_OF_BREACHES[breach.what].problem(breach.at, _add_refusal_reason(message), fix, shown=value)
 
 
@@ -342,5 +344,5 @@ def _check_request_of_other_class(
         has_request = any(choice.device_class == device_class for choice in choices)
         kind, fix = kinds[request.device_class], f"name a request of DeviceClass {device_class}"
         if not has_request and kind in table["drivers"][opaque.driver]:
-            fix = f"write kind {kind}"
+            fix = f"set opaque.parameters.kind to {kind}"
         yield OTHER_DEVICE.problem(at, message, fix)

@@ -15,7 +15,6 @@ from typing import Final
 from msgspec import Struct
 
 from webhook.apimachinery.names import dns1123_subdomain_errors, subdomain_fault
-from webhook.apimachinery.paths import FieldPath
 from webhook.facts.jobset.job_set import (
     JOB_SET,
     fix_for_unknown_job,
@@ -155,17 +154,21 @@ def validate_failure_policy(job_set: JobSetSpec) -> Iterator[Problem]:
     names: set[str] = set()
     for index, rule in enumerate(policy.rules):
         name = rule.name or f"failurePolicyRule{index}"
-        yield from _validate_rule_name(name, names, rule.path("name"))
+        yield from _validate_rule_name(name, names, rule)
         names.add(name)
         yield from validate_targets_exist(rule.target_replicated_jobs, job_set, rule.path("targetReplicatedJobs"))
         yield from _check_failure_reason(rule)
     yield from validate_alpha_features(policy, job_set)
 
 
-def _validate_rule_name(name: str, before: Collection[str], path: FieldPath) -> Iterator[Problem]:
+def _validate_rule_name(name: str, before: Collection[str], rule: FailureRule) -> Iterator[Problem]:
+    path = rule.path("name")
     if not _RULE_NAME.fullmatch(name) and not is_placeholder(name):
         message = _describe_invalid_rule_name(name)
-        yield FAILURE_RULE_NAME.problem(path, message, "write a name such as restartOnHostFailure", name)
+        example = "onHostFailure"
+        if _RULE_NAME.fullmatch(rule.action):
+            example = f"{rule.action[0].lower()}{rule.action[1:]}"
+        yield FAILURE_RULE_NAME.problem(path, message, f"write a name such as {example}", name)
     if name in before:
         message = "is also the name of an earlier rule"
         yield FAILURE_RULE_TWICE.problem(path, message, "rename one of the two rules", name)

@@ -141,7 +141,11 @@ def _validate_scale_change(before: StatefulSet, after: StatefulSet) -> Iterator[
     old, new = before.spec.replicas, after.spec.replicas
     if old and new and old != new:
         message = f"{change(old, new)} because Kueue admits all pods of a StatefulSet together"
-        yield SCALE.problem(after.spec.path("replicas"), message, f"scale to 0 first, and then to {new}")
+        yield SCALE.problem(
+            after.spec.path("replicas"),
+            message,
+            f"scale to 0 first, wait until the pods are gone, and then scale to {new}",
+        )
     elif new and not old and after.status.replicas > 0:
         message = f"{change(old, new)} while the old pods still exist"
         yield SCALE.problem(after.spec.path("replicas"), message, "wait until status.replicas is 0")

@@ -207,7 +207,7 @@ def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[P
     elif subject.group_kind in RAY_KINDS and member.processes.is_anywhere and member.processes.total is not None:
         is_head = _HEAD_GROUP in member.pod_set.path
         if is_head and member.gpus.is_without and not _has_limit_range(subject):
-            yield _problem_of_leader(member.path, member.server.name, "head")
+            yield _problem_of_leader(member.path, member.server.name, "head", member.processes.total)
         elif (cluster := subject.once(pods_of_ray_cluster)).gpus is not None and member.processes.total > cluster.gpus:
             yield _problem_of_ray_cluster(member, cluster)
     if nodes == 1:
@@ -279,7 +279,7 @@ def _check_worker_set(
     is_joined = nodes is not None and nodes > 1 and processes.total is not None
     is_by_ray = processes.is_anywhere and processes.total is not None
     if is_by_ray and member.gpus.is_without and group.gpus:
-        yield _problem_of_leader(member.path, member.server.name, "leader")
+        yield _problem_of_leader(member.path, member.server.name, "leader", member.processes.total)
     elif (
         (is_by_ray or is_joined)
         and group.gpus is not None
@@ -308,7 +308,7 @@ def check_entrypoint_of_ray_job(subject: Subject) -> Iterator[Problem]:
         return
     processes = processes_of_server(server, joins_ray=True)
     if processes.is_anywhere and processes.total is not None:
-        yield _problem_of_leader(at, server.name, "head")
+        yield _problem_of_leader(at, server.name, "head", processes.total)
 
 
 def _has_pod_with_too_few_gpus(member: ServerContainer, subject: Subject) -> bool:
@@ -317,9 +317,12 @@ def _has_pod_with_too_few_gpus(member: ServerContainer, subject: Subject) -> boo
     return any(each.lacks_gpus for each in subject.once(read_servers) if each.pod_set.path[:-1] == at)
 
 
-def _problem_of_leader(path: FieldPath, name: str, who: str) -> Problem:
+def _problem_of_leader(path: FieldPath, name: str, who: str, total: int | None) -> Problem:
     message = f"{name} starts on Ray in the {who}, which has no GPU, so {name} exits at once"
-    return LEADER_WITHOUT_GPU.problem(path, message, f"request at least 1 GPU for the {who}")
+    fix = f"request at least 1 GPU for the {who}"
+    if total is not None and total > 1:
+        fix += f", and {total} GPUs for the {who} and the workers together"
+    return LEADER_WITHOUT_GPU.problem(path, message, fix)
 
 
 def _problem_of_group(member: ServerContainer, group: PodsOfServer) -> Problem:

@@ -331,8 +331,8 @@ def _excluded_by_limits(needs: PodNeeds, pool: NodePool, view: ClusterView) -> P
             if most is not None and name in wanted and bound.amount > most:
                 least, limit = (format_amount_in_kueue_units(name, each) for each in (bound.amount, most))
                 reason = (
-                    f"each node that NodePool {pool.name} allows has at least {least} `{name}`, but its limits allow "
-                    f"{limit} in all"
+                    f"the smallest node of NodePool {pool.name} has {least} `{name}`, but the limits of the NodePool "
+                    f"allow {limit} in all"
                 )
                 return _limits_problem("", reason, f"{_RAISE}, or to allow smaller instance types")
     return no_nodes
@@ -399,7 +399,10 @@ def _problem_of_whole_nodes(offer: NodeOffer, pool: NodePool) -> Problem:
     bounds = ((name, parse_amount_in_kueue_units(name, value)) for name, value in pool.spec.limits.items())
     name, most = next((name, most) for name, most in bounds if most is not None and offer.amounts.get(name, 0) > most)
     has, limit = (format_amount_in_kueue_units(name, each) for each in (offer.amounts[name], most))
-    reason = f"a node {offer.name} of NodePool {pool.name} has {has} `{name}`, but its limits allow {limit} in all"
+    reason = (
+        f"a node {offer.name} of NodePool {pool.name} has {has} `{name}`, but the limits of the NodePool allow {limit} "
+        "in all"
+    )
     return _limits_problem("", reason, f"{_RAISE}, or to allow smaller instance types")
 
 

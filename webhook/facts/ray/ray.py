@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import structs
@@ -166,6 +166,7 @@ _FIELDS_OF_PODS: Final = frozenset(
     )
 )
 """Fields of a PodSpec that no object of KubeRay has beside its pod templates."""
+_CONTAINERS: Final = ("containers", "initContainers")
 _OF_GROUPS: Final = "the pod template of each group"
 _KIND_OF_FIELD: Final = {"rayClusterSpec": "RayJob", "rayClusterConfig": "RayService"}
 """The kinds that have a Ray cluster in a field of their spec."""
@@ -262,12 +263,23 @@ def check_pod_fields(subject: Subject) -> Iterator[Problem]:
         if names:
             what = "is a field" if len(names) == 1 else "are fields"
             message = f"{what} of pods and not of this object, so kubectl refuses the object, or nothing uses the value"
-            fix = f"move {'the field' if len(names) == 1 else 'the fields'} to {target}"
+            fix = _fix_of_pod_fields(names, target)
             shown = ", ".join(f"`{name}`" for name in names)
             if len(names) == 1:
                 yield POD_FIELD.problem(part.path(names[0]), message, fix)
             else:
                 yield POD_FIELD.problem(part.at, f"{shown} {message}", fix)
+
+
+def _fix_of_pod_fields(names: Sequence[str], target: str) -> str:
+    """Return where fields of pods belong. The target has containers of its own, so containers are added to them."""
+    added = " and ".join(f"`{name}`" for name in names if name in _CONTAINERS)
+    moved = [f"`{name}`" for name in names if name not in _CONTAINERS]
+    shown = "the field" if len(names) == 1 else ", ".join(moved) if added else "the fields"
+    fixes = [f"move {shown} to {target}"] if moved else []
+    place = "the pod template of a group" if target == _OF_GROUPS else target
+    fixes += [f"add the entries of {added} to {place}, or remove {added}"] if added else []
+    return ", and ".join(fixes)
 
 
 def check_time_to_live(subject: Subject) -> Iterator[Problem]:

@@ -92,7 +92,9 @@ class ShardTemplate:
         try:
             merged, pod = self.merge_and_decode_patch(patch)
         except strategic.UnmergeableError as error:
-            return [*broken, ShardPatchNote("merge", at, str(error), fix=error.fix)]
+            # the controller follows no `$patch`: rule patch-directive
+            fix = "remove $patch" if error.fix == strategic.FIX_OF_DIRECTIVE else error.fix
+            return [*broken, ShardPatchNote("merge", at, str(error), fix=fix)]
         shard = _PatchedShard(self, patch, merged, pod, at, _index_by_name_in_patch_lists(patch, self.deadline))
         notes_on_merged = chain(_notes_on_containers(shard, merged), _notes_on_claim_sources(shard, merged))
         already_wrong = {(note.what, note.path) for note in charged(notes_on_merged)}
@@ -365,7 +367,11 @@ def _fix_of_claim_sources(source: Sequence[str], of_template: Sequence[str] | No
         return f"set {either(_SOURCES)}"
     if of_template is None or len(of_template) != 1:
         return "set only one of these"
-    return f"set only {of_template[0]}, as the template does, or give the claim another name"
+    others = either([name for name in source if name != of_template[0]])
+    return (
+        f"set {of_template[0]} instead of {others}, or first list the claims of the template by name, and add a claim "
+        "with another name after them"
+    )
 
 
 def template_as_go_writes(template: JSON, deadline: Deadline) -> JSON:

@@ -119,7 +119,9 @@ def check_replicas(subject: Subject) -> Iterator[Problem]:
         least = 1 if least is None else least
         if component and most and least > most:
             message = f"is above maxReplicas {most}, so KServe refuses the InferenceService"
-            yield REPLICAS.problem(component.path("minReplicas"), message, f"set at most {most}", least)
+            yield REPLICAS.problem(
+                component.path("minReplicas"), message, f"set at most {most}, or raise maxReplicas", least
+            )
 
 
 def check_scale_metric(subject: Subject) -> Iterator[Problem]:

@@ -170,7 +170,9 @@ def check_scaling(workload: LlmWorkload) -> Iterator[Problem]:
     least, most = scaling.min_replicas, scaling.max_replicas
     if least is not None and most is not None and least > most:
         message = f"is above maxReplicas {most}, so KServe refuses the object"
-        yield LLM_SCALING.problem(scaling.path("minReplicas"), message, f"set at most {most}", least)
+        yield LLM_SCALING.problem(
+            scaling.path("minReplicas"), message, f"set at most {most}, or raise maxReplicas", least
+        )
     if scaling.has("keda") == scaling.has("wva"):
         has, fix = ("keda and wva", "leave") if scaling.has("keda") else ("neither keda nor wva", "set")
         yield LLM_SCALING.problem(scaling.at, f"has {has}, and KServe accepts exactly one", f"{fix} one of them")

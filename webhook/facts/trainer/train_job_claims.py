@@ -341,14 +341,16 @@ def check_shared_claims(job: MergedTrainJob, claims: Sequence[NodeDeviceClaim]) 
     if job.number_of_nodes > 1 and shared:
         listed = ", ".join(f"`{claim.reference}`" for claim in shared)
         of_patches = {claim.name for claim in _claims_of_patches(job.object)}
-        where = "the runtime patch" if any(claim.name in of_patches for claim in shared) else str(job.runtime)
+        is_of_patch = any(claim.name in of_patches for claim in shared)
+        where = "the runtime patch" if is_of_patch else str(job.runtime)
+        asks = "ask the administrator to " if job.runtime.is_of_cluster and not is_of_patch else ""
         message = (
             f"pods share ResourceClaim {listed}, which has its devices on one node of the cluster, so pods that do not "
             "fit there stay Pending"
         )
         fix = (
-            "create a ResourceClaimTemplate, and name it in resourceClaimTemplateName instead of resourceClaimName in "
-            f"the resourceClaims of {where}"
+            f"create a ResourceClaimTemplate, and {asks}name the template in resourceClaimTemplateName "
+            f"instead of resourceClaimName in the resourceClaims of {where}"
         )
         yield SHARED_CLAIM.problem("spec.trainer.numNodes", message, fix, job.number_of_nodes)
 

@@ -263,7 +263,8 @@ def check_torch_job_has_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[Nod
         return
     if job.counted_gpus[0] == gpus == gpus_of_node_in_runtime(job) == 0 and (reason := _evidence_of_gpus(job)):
         message = f"has no GPU although {reason} is for GPUs, so the job trains on CPUs only"
-        fix = "set the number of GPUs for each node in limits, such as nvidia.com/gpu: 1"
+        fix = "set the number of GPUs for each node in limits, such as nvidia.com/gpu: 1, or "
+        fix += f"{'use another image' if reason.startswith('image') else f'remove {reason}'} if the job needs no GPU"
         yield NO_GPU.problem(_PER_NODE, message, fix)
 
 
@@ -280,7 +281,7 @@ def _evidence_of_gpus(job: MergedTrainJob) -> str:
 def _scheduling_evidence_of_gpus(pod: PodSpec) -> str:
     for key in pod.node_selector:
         if key.startswith("nvidia.com/") or "gpu" in key:
-            return f"node selector `{key}`"
+            return f"the node selector `{key}`"
     for toleration in pod.tolerations:
         if toleration.key in ("nvidia.com/gpu", "amd.com/gpu"):
             return f"the toleration of taint `{toleration.key}`"

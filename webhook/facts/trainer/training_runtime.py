@@ -205,7 +205,9 @@ def _check_launcher_count(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Pro
     """
     nodes, step = policy.num_nodes, find_trainer_job(job_set.replicated_jobs)
     if step is not None and step.name != "node" and nodes is not None and nodes > 1:
-        message = f"makes {nodes} launchers because it counts the pods of job `{step.name}`, the trainer step"
+        message = (
+            f"makes {nodes} launchers because numNodes is the number of pods of the trainer step, job `{step.name}`"
+        )
         fix = "set mlPolicy.numNodes to 1, and set the number of workers as parallelism of job `node`"
         yield LAUNCHER_COUNT.problem(policy.path("numNodes"), message, fix, nodes)
 

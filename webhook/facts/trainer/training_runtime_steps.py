@@ -142,7 +142,16 @@ def warn_of_missing_trainer_step(runtime: RuntimeSpec) -> Iterator[Problem]:
             if policy.mpi.run_launcher_as_node and container_named(find_by_name(jobs, "node"), "node") is not None:
                 what = "image, command and args in spec.trainer of TrainJobs have no effect"
         message = f"has no template with the label `{STEP_LABEL}: trainer`, so {what}"
-        yield TRAINER_STEP.problem(path, message, "add the label to template.metadata.labels of the job that trains")
+        yield TRAINER_STEP.problem(
+            path, message, f"add the label to template.metadata.labels of {_trainer_of(runtime)}"
+        )
+
+
+def _trainer_of(runtime: RuntimeSpec) -> str:
+    """Name the replicated job that should have the trainer label. In an MPI runtime, the launcher has the label."""
+    jobs = replicated_jobs_of(runtime)
+    names = [name for name in ("launcher", "node") if name == "node" or runtime.ml_policy.has("mpi")]
+    return next((f"job `{name}`" for name in names if find_by_name(jobs, name) is not None), "the job that trains")
 
 
 def _has_all_commands(jobs: Items[ReplicatedJob]) -> bool:

@@ -162,7 +162,8 @@ def schedule_error(schedule: str) -> str:
     if schedule.startswith("@"):
         is_known = schedule in _DESCRIPTORS
         is_interval = schedule.startswith(_EVERY) and is_duration(schedule.removeprefix(_EVERY))
-        return "" if is_known or is_interval else f"is not one of {', '.join(sorted(_DESCRIPTORS))} or `@every 1h`"
+        allowed = f"{', '.join(sorted(_DESCRIPTORS))}, or @every with a duration, such as `@every 1h`"
+        return "" if is_known or is_interval else f"is not one of {allowed}"
     try:
         _parse_schedule(schedule)
     except ValueError as error:

@@ -274,7 +274,7 @@ def _check_parent_has_no_pods(parent: Queue, queues: QueueTree) -> Iterator[Prob
             "must not be a parent because jobs that name no queue use this queue, and Volcano would then refuse these "
             "jobs"
         )
-        yield PARENT_DEFAULT.problem(_PARENT, message, "name another queue", parent.name)
+        yield PARENT_DEFAULT.problem(_PARENT, message, "name another queue, such as `root`", parent.name)
 
 
 def validate_hierarchical_queue_resources(queue: Queue, queues: QueueTree) -> Iterator[Problem]:
