@@ -6,9 +6,13 @@ from webhook.apimachinery import names
 from webhook.apimachinery.names import (
     forbidden_character_fault,
     label_fault,
+    label_fix,
     label_value_fault,
+    label_value_fix,
     qualified_name_fault,
+    qualified_name_fix,
     subdomain_fault,
+    subdomain_fix,
 )
 
 _LABELS = {
@@ -21,6 +25,7 @@ _LABELS = {
     "a`": "it contains a backtick",
     "-gpu": "it begins with `-`",
     "gpu-": "it ends with `-`",
+    "-gpu-": "it begins with `-` and ends with `-`",
     "": "it is empty",
     "x" * 64: "it has 64 characters, and at most 63 are allowed",
 }
@@ -70,3 +75,53 @@ def test_a_long_name_is_read_to_its_end():
 
 def test_a_valid_name_has_no_problem():
     assert label_fault("gpu") == subdomain_fault("a.b") == label_value_fault("A") == "it is not a valid name"
+
+
+_LABEL_FIXES = {
+    "gpu_0": "use at most 63 lower-case letters, digits and dashes",
+    "-gpu": "begin with a letter or digit",
+    "gpu-": "end with a letter or digit",
+    "-gpu-": "begin and end with a letter or digit",
+    "x" * 64: "use at most 63 characters",
+}
+_SUBDOMAIN_FIXES = {
+    "a..b": "write a letter or digit on both sides of each dot",
+    "a-.b": "write a letter or digit on both sides of each dot",
+    "Team.a": "use lower-case letters, digits, dashes and dots, with a letter or digit at both ends",
+    "x" * 254: "use at most 253 characters",
+}
+_KEY_FIXES = {
+    "a b": "use letters, digits, dashes, dots and underscores, optionally after a domain and a slash",
+    "nvidia.com/gpu-": "end the part after the slash with a letter or digit",
+    "-nvidia.com/gpu": "begin the part before the slash with a letter or digit",
+    f"nvidia.com/{'x' * 64}": "use at most 63 characters after the slash",
+}
+_VALUE_FIXES = {
+    "a-": "end with a letter or digit",
+    "a/b": "use at most 63 letters, digits, dashes, dots and underscores",
+}
+
+
+@pytest.mark.parametrize(
+    ("fix", "expected"),
+    [
+        (label_fix, _LABEL_FIXES),
+        (subdomain_fix, _SUBDOMAIN_FIXES),
+        (qualified_name_fix, _KEY_FIXES),
+        (label_value_fix, _VALUE_FIXES),
+    ],
+    ids=["a label", "a subdomain", "a key", "a value"],
+)
+def test_a_fix_names_the_wrong_part(fix, expected):
+    assert {name: fix(name) for name in expected} == expected
+
+
+def test_the_fix_of_a_label_of_a_service_names_the_letter_at_its_beginning():
+    fixes = {name: label_fix(name, begins_with_letter=True) for name in ("3d", "d-", "3d-", "D", "3D")}
+    assert fixes == {
+        "3d": "begin with a letter",
+        "d-": "end with a letter or digit",
+        "3d-": "begin with a letter, and end with a letter or digit",
+        "D": "use at most 63 lower-case letters, digits and dashes",
+        "3D": "use at most 63 lower-case letters, digits and dashes, and begin with a letter",
+    }

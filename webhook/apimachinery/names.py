@@ -2,7 +2,7 @@
 
 A function `…_errors` returns the messages of the API server about a name, with lengths in `unit`; an empty list for a
 valid name. A function `…_fault` says for a message of claimgate what is wrong with a refused name, such as "it contains
-`_`". It does not decide whether a name is refused.
+`_`", and `…_fix` says how to correct the name. Neither decides whether a name is refused.
 
 Source: k8s.io/apimachinery v0.36 pkg/api/validate/content/{dns,kube,path}.go and pkg/util/validation/validation.go.
 """
@@ -19,10 +19,15 @@ DNS_1035_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 """An RFC 1035 label of any length."""
 LONGEST_LABEL: Final = 63
 LONGEST_SUBDOMAIN: Final = 253
-USE_SUBDOMAIN: Final = "use lower-case letters, digits, dashes and dots, with a letter or digit at both ends"
-"""Claimgate's advice about the names of most objects. The next two texts are about keys and values of labels."""
-USE_KEY: Final = "use letters, digits, dashes, dots and underscores, optionally after a domain and a slash"
-USE_VALUE: Final = "use at most 63 letters, digits, dashes, dots and underscores"
+_USE_LABEL: Final = "use at most 63 lower-case letters, digits and dashes"
+_USE_SUBDOMAIN: Final = "use lower-case letters, digits, dashes and dots, with a letter or digit at both ends"
+_USE_KEY: Final = "use letters, digits, dashes, dots and underscores, optionally after a domain and a slash"
+_USE_VALUE: Final = "use at most 63 letters, digits, dashes, dots and underscores"
+_FAULT_OF_ENDS: Final = re.compile(r"(?:(before|after) the slash, )?it (begins|ends) with `.`(?: (and ends) with `.`)?")
+_FAULT_OF_DOTS: Final = re.compile(r"it contains `(?:\.\.|\.-|-\.)`")
+_FAULT_OF_LENGTH: Final = re.compile(
+    r"(?:(before|after) the slash, )?it has \d+ characters, and at most (\d+) are allowed"
+)
 _SUBDOMAIN_SIGNS: Final = re.compile(r"[-.a-z0-9]+")
 _EMPTY_OR_DASHED_PART: Final = re.compile(r"\.[.-]|-\.")
 _KEY: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
@@ -175,6 +180,47 @@ def label_value_fault(value: str) -> str:
     )
 
 
+def label_fix(name: str, *, begins_with_letter: bool = False) -> str:
+    """Say how to correct a label of RFC 1123, or with `begins_with_letter`, a label of RFC 1035."""
+    fault = label_fault(name, begins_with_letter=begins_with_letter)
+    if not begins_with_letter:
+        return fix_of_fault(fault, _USE_LABEL)
+    if name[:1].isalpha():
+        return fix_of_fault(fault, _USE_LABEL)
+    if not fault.startswith(("it begins", "it ends")):
+        return f"{fix_of_fault(fault, _USE_LABEL)}, and begin with a letter"
+    return "begin with a letter" if name[-1].isalnum() else "begin with a letter, and end with a letter or digit"
+
+
+def subdomain_fix(name: str) -> str:
+    """Say how to correct a subdomain of RFC 1123."""
+    return fix_of_fault(subdomain_fault(name), _USE_SUBDOMAIN)
+
+
+def qualified_name_fix(key: str) -> str:
+    """Say how to correct the key of a label, or another name of the form `name` or `domain/name`."""
+    return fix_of_fault(qualified_name_fault(key), _USE_KEY)
+
+
+def label_value_fix(value: str) -> str:
+    """Say how to correct the value of a label."""
+    return fix_of_fault(label_value_fault(value), _USE_VALUE)
+
+
+def fix_of_fault(fault: str, otherwise: str) -> str:
+    """Say how to correct the wrong part of a name. `otherwise` names the characters that are allowed."""
+    if ends := _FAULT_OF_ENDS.fullmatch(fault):
+        place = f" the part {ends[1]} the slash" if ends[1] else ""
+        verb = "begin and end" if ends[3] else ends[2].removesuffix("s")
+        return f"{verb}{place} with a letter or digit"
+    if _FAULT_OF_DOTS.fullmatch(fault):
+        return "write a letter or digit on both sides of each dot"
+    if length := _FAULT_OF_LENGTH.fullmatch(fault):
+        place = f" {length[1]} the slash" if length[1] else ""
+        return f"use at most {length[2]} characters{place}"
+    return otherwise
+
+
 def _fault_of_subdomain(name: str) -> str:
     fault = _fault_of_characters(name, "-.") or _fault_of_length(name, LONGEST_SUBDOMAIN) or _fault_of_ends(name)
     signs = next((signs for signs in ("..", ".-", "-.") if signs in name), "")
@@ -209,6 +255,6 @@ def _fault_of_length(name: str, longest: int) -> str:
 def _fault_of_ends(name: str) -> str:
     if not name:
         return "it is empty"
-    if not name[0].isalnum():
-        return f"it begins with `{name[0]}`"
-    return "" if name[-1].isalnum() else f"it ends with `{name[-1]}`"
+    faults = [f"begins with `{name[0]}`"] if not name[0].isalnum() else []
+    faults += [f"ends with `{name[-1]}`"] if len(name) > 1 and not name[-1].isalnum() else []
+    return f"it {' and '.join(faults)}" if faults else ""

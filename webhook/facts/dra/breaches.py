@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.names import fix_of_fault
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.apimachinery.quantity import example_quantities
 from webhook.facts.dra.requests import CheckedSelector, DeviceRequestOfClaim
@@ -227,7 +228,8 @@ def _words_for_duplicate(breach: Breach) -> BreachWords:
 
 def _words_for_bad_name(breach: Breach) -> BreachWords:
     if fault := fault_of_name(_shown_value(breach), breach.expected):
-        return _words_with_value(breach, f"is not a valid name because {fault}", f"use {breach.expected}")
+        fix = fix_of_fault(fault, f"use {breach.expected}")
+        return _words_with_value(breach, f"is not a valid name because {fault}", fix)
     return _words_with_value(breach, f"must be {breach.expected}", f"write {breach.expected}")
 
 

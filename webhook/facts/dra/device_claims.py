@@ -23,7 +23,13 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import Operation
-from webhook.apimachinery.names import dns1123_label_errors, dns1123_subdomain_errors, label_fault, subdomain_fault
+from webhook.apimachinery.names import (
+    dns1123_label_errors,
+    dns1123_subdomain_errors,
+    label_fault,
+    label_fix,
+    subdomain_fault,
+)
 from webhook.facts.dra.device_claims_classes import validate_class_exists
 from webhook.facts.dra.pod_claims import TEMPLATE, ClaimReference, allows_admin_access, pod_claims
 from webhook.facts.dra.pod_claims import PodClaim as ResolvedClaim
@@ -155,7 +161,6 @@ GPU_ASKED_TWICE: Final = DEVICE_CLAIMS_ADVICE.rule(
     why="The container gets two GPUs of the same kind, and probably uses only one of them.",
     issues=("https://github.com/kubeflow/trainer/pull/3540",),
 )
-_LABEL: Final = "use at most 63 lower-case letters, digits and dashes, such as gpu"
 _MIRROR: Final = "kubernetes.io/config.mirror"
 _MOST_NAMED: Final = 3
 """The most claims that a fix names."""
@@ -211,7 +216,7 @@ def _check_claim_name(claim: PodClaim) -> Iterator[Problem]:
         yield CLAIM_NAME.problem(claim.path("name"), message, "set a name such as gpu")
     elif not has_placeholder_variable(claim.name) and dns1123_label_errors(claim.name):
         message = f"cannot be the name of a claim because {label_fault(claim.name)}"
-        yield CLAIM_NAME.problem(claim.path("name"), message, _LABEL, claim.name)
+        yield CLAIM_NAME.problem(claim.path("name"), message, label_fix(claim.name), claim.name)
 
 
 def _check_source_name(claim: PodClaim, field: str, name: str, kind: str) -> Iterator[Problem]:

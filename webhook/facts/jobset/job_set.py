@@ -16,10 +16,13 @@ from webhook.apimachinery.names import (
     dns1035_label_errors,
     dns1123_label_errors,
     label_fault,
+    label_fix,
     label_value_errors,
     label_value_fault,
+    label_value_fix,
     qualified_name_errors,
     qualified_name_fault,
+    qualified_name_fix,
 )
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.shapes.selectors import SelectingSpec, mistakes_in_job_spec
@@ -134,9 +137,7 @@ ALPHA_FEATURE: Final = JOB_SET.rule(
     source="kubernetes-sigs/jobset@08dfbdfd pkg/features/features.go",
     level="warn",
 )
-LABEL: Final = "use at most 63 letters, digits, dashes, dots and underscores"
 _MOST_NAMED: Final = 3
-_LETTERS: Final = "use at most 63 lower-case letters, digits and dashes"
 _MOST_PODS: Final = 2**31 - 1
 _MOST_INDEXED: Final = 100_000
 _MOST_RESTARTED: Final = 1024
@@ -174,7 +175,7 @@ def _check_dns_label(name: str, what: str, path: FieldPath, *, may_begin_with_di
     errors_of = dns1123_label_errors if may_begin_with_digit else dns1035_label_errors
     if name and errors_of(name) and not is_placeholder(name):
         message = f"cannot be {what} because {label_fault(name, begins_with_letter=not may_begin_with_digit)}"
-        fix = _LETTERS if may_begin_with_digit else f"{_LETTERS}, and begin with a letter"
+        fix = label_fix(name, begins_with_letter=not may_begin_with_digit)
         yield DNS_LABEL.problem(path, message, fix, name)
 
 
@@ -219,11 +220,11 @@ def invalid_label_problem(key: str, value: str, path: FieldPath | str, *, is_of_
     """Return the problem of a label that Kubernetes refuses (ValidateLabels). The label is in a Job, or in a patch of
     the JobSet.
     """
-    part, message = invalid_label_part(key, value)
+    part, message, fix = invalid_label_part(key, value)
     if is_of_patch:
         message = f"set label `{key}: {value}` of the JobSet, but `{part}` {message}"
-        return JOB_SET_LABEL.problem(path, message, f"in the patch, {LABEL}")
-    return JOB_SET_LABEL.problem(path, message, LABEL, part)
+        return JOB_SET_LABEL.problem(path, message, f"in the patch, {fix}")
+    return JOB_SET_LABEL.problem(path, message, fix, part)
 
 
 def is_invalid_label(key: str, value: str) -> bool:
@@ -231,11 +232,11 @@ def is_invalid_label(key: str, value: str) -> bool:
     return bool(label_value_errors(value) or qualified_name_errors(key)) and not is_placeholder(key + value)
 
 
-def invalid_label_part(key: str, value: str) -> tuple[str, str]:
-    """Return the invalid part of a label, the key or the value, and the message about this part."""
+def invalid_label_part(key: str, value: str) -> tuple[str, str, str]:
+    """Return the invalid part of a label, the key or the value, with the message and the fix of this part."""
     if label_value_errors(value):
-        return value, f"cannot be the value of a label because {label_value_fault(value)}"
-    return key, f"cannot be the key of a label because {qualified_name_fault(key)}"
+        return value, f"cannot be the value of a label because {label_value_fault(value)}", label_value_fix(value)
+    return key, f"cannot be the key of a label because {qualified_name_fault(key)}", qualified_name_fix(key)
 
 
 def _validate_dependency(dependency: Dependency, index: int, jobs: Mapping[str, ReplicatedJob]) -> Iterator[Problem]:

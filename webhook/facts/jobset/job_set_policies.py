@@ -14,7 +14,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from webhook.apimachinery.names import dns1123_subdomain_errors, subdomain_fault
+from webhook.apimachinery.names import (
+    dns1123_subdomain_errors,
+    subdomain_fault,
+    subdomain_fix,
+)
 from webhook.facts.jobset.job_set import (
     JOB_SET,
     fix_for_unknown_job,
@@ -229,8 +233,7 @@ def _validate_claim_template_name(metadata: Metadata, seen: set[str], volumes: _
         yield CLAIM_TEMPLATE_TWICE.problem(path, message, "rename one of the two templates", name)
     elif dns1123_subdomain_errors(name):
         message = f"cannot be a part of the names of claims because {subdomain_fault(name)}"
-        fix = "use lower-case letters, digits and dashes in the name"
-        yield CLAIM_TEMPLATE_NAME.problem(path, message, fix, name)
+        yield CLAIM_TEMPLATE_NAME.problem(path, message, subdomain_fix(name), name)
     else:
         yield from _check_volume_conflict(metadata, volumes)
         if name not in volumes.mounted:

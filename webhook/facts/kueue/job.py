@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.apimachinery.names import (
-    USE_SUBDOMAIN,
     dns1123_subdomain_errors,
     qualified_name_errors,
     qualified_name_fault,
     subdomain_fault,
+    subdomain_fix,
 )
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.kueue.configuration import (
@@ -95,7 +95,7 @@ def validate_queue_name(subject: Subject, how: KueueManagement) -> Iterator[Prob
     given = _label_value(QUEUE_NAME, subject)
     if given is not None and dns1123_subdomain_errors(given):
         message = f"cannot be the name of a LocalQueue because {subdomain_fault(given)}"
-        fix = f"{USE_SUBDOMAIN}, or remove the label"
+        fix = f"{subdomain_fix(given)}, or remove the label"
         yield KUEUE_JOB_QUEUE_NAME.problem((*_LABELS, QUEUE_NAME), message, fix, given)
 
 
@@ -119,7 +119,7 @@ def validate_prebuilt_workload(subject: Subject, how: KueueManagement) -> Iterat
         return
     if dns1123_subdomain_errors(given):
         message = f"cannot be the name of a Workload because {subdomain_fault(given)}"
-        yield PREBUILT_WORKLOAD.problem(path, message, USE_SUBDOMAIN, given)
+        yield PREBUILT_WORKLOAD.problem(path, message, subdomain_fix(given), given)
     if given and kind not in _PREBUILT_KINDS:
         yield PREBUILT_WORKLOAD.problem(path, f"must not be set on objects of kind {kind}", "remove the name", given)
 

@@ -19,12 +19,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from webhook.apimachinery.names import (
-    USE_KEY,
-    USE_SUBDOMAIN,
     dns1123_subdomain_errors,
     qualified_name_errors,
     qualified_name_fault,
+    qualified_name_fix,
     subdomain_fault,
+    subdomain_fix,
 )
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.facts.kueue.admission_checks import (
@@ -238,7 +238,8 @@ def validate_namespace_selector(subject: Subject) -> Iterator[Problem]:
 def _check_selector(key: str, path: FieldPath, requirement: SelectorRequirement | None = None) -> Iterator[Problem]:
     """Yield invalid label keys, unknown operators, and operators that do not fit their values."""
     if qualified_name_errors(key):
-        yield SELECTOR.problem(path, f"cannot be the key of a label because {qualified_name_fault(key)}", USE_KEY, key)
+        message = f"cannot be the key of a label because {qualified_name_fault(key)}"
+        yield SELECTOR.problem(path, message, qualified_name_fix(key), key)
     if requirement is None:
         return
     operator, needs_values = requirement.operator, requirement.operator in ("In", "NotIn")
@@ -276,7 +277,7 @@ def validate_local_queue(subject: Subject) -> Iterator[Problem]:
     new, path = spec.cluster_queue, spec.path("clusterQueue")
     if new and dns1123_subdomain_errors(new) and not is_placeholder_for_name(new):
         message = f"cannot be the name of a ClusterQueue because {subdomain_fault(new)}"
-        yield CLUSTER_QUEUE_NAME.problem(path, message, USE_SUBDOMAIN, new)
+        yield CLUSTER_QUEUE_NAME.problem(path, message, subdomain_fix(new), new)
     if old and new != old:
         message = f"{change(old, new)} because a LocalQueue keeps its ClusterQueue"
         yield immutable_field_problem(path, message, f"set `{old}` again, or create another LocalQueue")

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.apimachinery.names import (
-    USE_KEY,
-    USE_SUBDOMAIN,
     dns1123_subdomain_errors,
     qualified_name_errors,
     qualified_name_fault,
+    qualified_name_fix,
     subdomain_fault,
+    subdomain_fix,
 )
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
@@ -155,7 +155,7 @@ def _validate_flavor_name(flavor: FlavorQuotas, before: set[str]) -> Iterator[Pr
     name, path = flavor.name, flavor.path("name")
     if dns1123_subdomain_errors(name) and not is_placeholder_for_name(name):
         message = f"cannot be the name of a ResourceFlavor because {subdomain_fault(name)}"
-        yield FLAVOR_NAME.problem(path, message, USE_SUBDOMAIN, name)
+        yield FLAVOR_NAME.problem(path, message, subdomain_fix(name), name)
     if name in before:
         message = "is listed twice, but a flavor can occur only once in all groups"
         yield FLAVOR_TWICE.problem(path, message, f"remove one `{name}`", name)
@@ -243,7 +243,8 @@ def _validate_covered_names(group: ResourceGroup) -> Iterator[Problem]:
     for index, name in enumerate(group.covered_resources):
         if qualified_name_errors(name) and not is_placeholder(name):
             message = f"cannot be the name of a resource because {qualified_name_fault(name)}"
-            yield RESOURCE_NAME.problem(group.path("coveredResources", index), message, USE_KEY, name)
+            path = group.path("coveredResources", index)
+            yield RESOURCE_NAME.problem(path, message, qualified_name_fix(name), name)
 
 
 def _check_covered_twice(groups: Sequence[ResourceGroup]) -> Iterator[Problem]:

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.apimachinery.names import (
-    USE_KEY,
-    USE_VALUE,
     label_value_errors,
     label_value_fault,
+    label_value_fix,
     qualified_name_errors,
     qualified_name_fault,
+    qualified_name_fix,
 )
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.kueue.groups import KUEUE_QUEUE
@@ -91,7 +91,7 @@ def _check_topology_levels(spec: TopologySpec) -> Iterator[Problem]:
         name, path = level.node_label, level.path("nodeLabel")
         if qualified_name_errors(name) and not is_placeholder(name):
             message = f"cannot be the key of a node label because {qualified_name_fault(name)}"
-            yield TOPOLOGY_LEVELS.problem(path, message, USE_KEY, name)
+            yield TOPOLOGY_LEVELS.problem(path, message, qualified_name_fix(name), name)
         if name in before:
             yield TOPOLOGY_LEVELS.problem(path, "is the label of two levels", "remove one of the two", name)
         if name == HOSTNAME and index < len(spec.levels) - 1:
@@ -147,12 +147,12 @@ def _check_node_label(path: FieldPath, key: str, value: str) -> Iterator[Problem
     if (is_key_invalid or label_value_errors(value)) and not is_placeholder(f"{key}{value}"):
         part, fault = ("key", qualified_name_fault(key)) if is_key_invalid else ("value", label_value_fault(value))
         message = f"is not a valid label because {fault.replace('it ', f'its {part} ', 1)}"
-        fix = f"in the {part}, {USE_KEY if is_key_invalid else USE_VALUE}"
+        fix = f"in the {part}, {qualified_name_fix(key) if is_key_invalid else label_value_fix(value)}"
         yield NODE_LABEL.problem(path, message, fix, shown=f"`{key}: {value}`")
 
 
-def _fault_of_taint_key(key: str) -> str:
-    return f"cannot be the key of a taint because {qualified_name_fault(key)}"
+def _fault_and_fix_of_taint_key(key: str) -> tuple[str, str]:
+    return f"cannot be the key of a taint because {qualified_name_fault(key)}", qualified_name_fix(key)
 
 
 def _validate_taints(spec: ResourceFlavorSpec) -> Iterator[Problem]:
@@ -165,10 +165,10 @@ def _validate_taints(spec: ResourceFlavorSpec) -> Iterator[Problem]:
 def _check_node_taint(taint: Taint, before: set[tuple[str, str]]) -> Iterator[Problem]:
     """Yield problems of a taint that has an invalid key, value or effect, or is listed twice."""
     if qualified_name_errors(taint.key) and not is_placeholder(taint.key):
-        yield NODE_TAINT.problem(taint.path("key"), _fault_of_taint_key(taint.key), USE_KEY, taint.key)
+        yield NODE_TAINT.problem(taint.path("key"), *_fault_and_fix_of_taint_key(taint.key), taint.key)
     if label_value_errors(taint.value) and not is_placeholder(taint.value):
         message = f"cannot be the value of a taint because {label_value_fault(taint.value)}"
-        yield NODE_TAINT.problem(taint.path("value"), message, USE_VALUE, taint.value)
+        yield NODE_TAINT.problem(taint.path("value"), message, label_value_fix(taint.value), taint.value)
     if taint.effect not in EFFECTS and not is_placeholder(taint.effect):
         yield NODE_TAINT.problem(taint.path("effect"), f"must be one of {', '.join(EFFECTS)}", _ONE_OF, taint.effect)
     if (taint.key, taint.effect) in before:
@@ -179,7 +179,7 @@ def _check_node_taint(taint: Taint, before: set[tuple[str, str]]) -> Iterator[Pr
 def _validate_toleration(toleration: Toleration) -> Iterator[Problem]:
     key, operator = toleration.key, toleration.operator or "Equal"
     if key and qualified_name_errors(key) and not is_placeholder(key):
-        yield TOLERATION.problem(toleration.path("key"), _fault_of_taint_key(key), USE_KEY, key)
+        yield TOLERATION.problem(toleration.path("key"), *_fault_and_fix_of_taint_key(key), key)
     if operator not in ("Equal", "Exists"):
         yield TOLERATION.problem(toleration.path("operator"), "must be Equal or Exists", _ONE_OF, operator)
     if not key and operator != "Exists":

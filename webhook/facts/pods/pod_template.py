@@ -10,15 +10,16 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.apimachinery.names import (
-    USE_KEY,
-    USE_SUBDOMAIN,
     dns1123_label_errors,
     dns1123_subdomain_errors,
     forbidden_character_fault,
     label_fault,
+    label_fix,
     qualified_name_errors,
     qualified_name_fault,
+    qualified_name_fix,
     subdomain_fault,
+    subdomain_fix,
 )
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
@@ -104,7 +105,6 @@ _SECONDS: Final = range(1, 2**31)
 _PORTS: Final = range(1, 65536)
 _USERS: Final = range(2**31)
 _OF_ENV_NAMES: Final = bytes(sign for sign in range(ord(" "), ord("~") + 1) if sign != ord("="))
-_LABEL: Final = "use at most 63 lower-case letters, digits and dashes"
 
 
 def validate_host_users(pod: PodSpec) -> Iterator[Problem]:
@@ -155,7 +155,7 @@ def _validate_name(named: Container | Volume, what: str, seen: set[str]) -> Sequ
     named.charge_search(name)
     if dns1123_label_errors(name):
         message = f"cannot be the name of a {what} because {label_fault(name)}"
-        return (NAME.problem(named.path("name"), message, _LABEL, name),)
+        return (NAME.problem(named.path("name"), message, label_fix(name), name),)
     if is_known:
         message = f"is already the name of another {what} of the pod"
         return (NAME.problem(named.path("name"), message, f"give each {what} its own name", name),)
@@ -237,7 +237,7 @@ def validate_service_account(pod: PodSpec) -> Iterator[Problem]:
     name = pod.service_account_name
     if name and dns1123_subdomain_errors(name) and not is_placeholder_for_name(name):
         message = f"cannot be the name of a ServiceAccount because {subdomain_fault(name)}"
-        yield SERVICE_ACCOUNT.problem(pod.path("serviceAccountName"), message, USE_SUBDOMAIN, name)
+        yield SERVICE_ACCOUNT.problem(pod.path("serviceAccountName"), message, subdomain_fix(name), name)
 
 
 def validate_volumes(pod: PodSpec) -> Iterator[Problem]:
@@ -256,4 +256,4 @@ def validate_scheduling_gates(pod: PodSpec) -> Iterator[Problem]:
     for gate in pod.scheduling_gates:
         if qualified_name_errors(gate.name) and not is_placeholder(gate.name):
             message = f"cannot be the name of a scheduling gate because {qualified_name_fault(gate.name)}"
-            yield SCHEDULING_GATE.problem(gate.path("name"), message, USE_KEY, gate.name)
+            yield SCHEDULING_GATE.problem(gate.path("name"), message, qualified_name_fix(gate.name), gate.name)

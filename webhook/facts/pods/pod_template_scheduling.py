@@ -13,12 +13,12 @@ from typing import Final
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.names import (
-    USE_KEY,
-    USE_VALUE,
     label_value_errors,
     label_value_fault,
+    label_value_fix,
     qualified_name_errors,
     qualified_name_fault,
+    qualified_name_fix,
 )
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.pods.node_selection import EFFECTS
@@ -97,9 +97,10 @@ def _label_faults(labels: Mapping[str, str], at: FieldPath) -> Iterator[tuple[Fi
     """Yield the path, fault, fix and value of invalid labels."""
     for key, value in labels.items():
         if fault := label_key_fault(key):
-            yield at, fault, USE_KEY, key
+            yield at, fault, qualified_name_fix(key), key
         if label_value_errors(value) and not is_placeholder(value):
-            yield (*at, key), f"cannot be the value of a label because {label_value_fault(value)}", USE_VALUE, value
+            fault = f"cannot be the value of a label because {label_value_fault(value)}"
+            yield (*at, key), fault, label_value_fix(value), value
 
 
 def validate_annotations(metadata: Metadata) -> Iterator[Problem]:
@@ -107,7 +108,7 @@ def validate_annotations(metadata: Metadata) -> Iterator[Problem]:
     for key in metadata.annotations:
         if qualified_name_errors(key.lower()) and not is_placeholder(key):
             fault = f"cannot be the key of an annotation because {qualified_name_fault(key)}"
-            yield _label_problem(metadata.path("annotations"), fault, USE_KEY, key)
+            yield _label_problem(metadata.path("annotations"), fault, qualified_name_fix(key), key)
 
 
 def validate_affinity(affinity: Affinity) -> Iterator[Problem]:
@@ -172,7 +173,7 @@ def _validate_weight(term: PreferredNodes | PreferredPods) -> Iterator[Problem]:
 
 def _check_affinity_key(key: str, path: FieldPath) -> Iterator[Problem]:
     if fault := label_key_fault(key):
-        yield _affinity_problem(path, fault, USE_KEY, key)
+        yield _affinity_problem(path, fault, qualified_name_fix(key), key)
 
 
 def _affinity_problem(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:
@@ -197,13 +198,13 @@ def validate_tolerations(pod: PodSpec) -> Iterator[Problem]:
             yield _toleration_problem(toleration.path("value"), message, fix, value)
         elif value and label_value_errors(value) and not is_placeholder(value):
             message = f"cannot be the value of a taint because {label_value_fault(value)}"
-            yield _toleration_problem(toleration.path("value"), message, USE_VALUE, value)
+            yield _toleration_problem(toleration.path("value"), message, label_value_fix(value), value)
         yield from _validate_effect(toleration)
 
 
 def _check_toleration_key(toleration: Toleration) -> Iterator[Problem]:
     if fault := label_key_fault(toleration.key):
-        yield _toleration_problem(toleration.path("key"), fault, USE_KEY, toleration.key)
+        yield _toleration_problem(toleration.path("key"), fault, qualified_name_fix(toleration.key), toleration.key)
 
 
 def _toleration_problem(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:

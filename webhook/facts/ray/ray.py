@@ -23,7 +23,11 @@ from msgspec import structs
 
 from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import CRD
-from webhook.apimachinery.names import dns1035_label_errors, label_fault
+from webhook.apimachinery.names import (
+    dns1035_label_errors,
+    label_fault,
+    label_fix,
+)
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.facts.gpu.resources import may_have_gpus_by_annotation
 from webhook.facts.ray.gpus_of_groups import check_entrypoint_gpus, check_gpus_of_serve, check_resources_of_groups
@@ -200,7 +204,7 @@ def validate_name(subject: Subject) -> Iterator[Problem]:
         yield NAME.problem("metadata.name", message, f"remove {counted(len(name) - longest, 'character')}", name)
     elif dns1035_label_errors(name):
         message = f"cannot be a part of the names of services because {label_fault(name, begins_with_letter=True)}"
-        fix = "use lower-case letters, digits and dashes, and begin with a letter"
+        fix = label_fix(name, begins_with_letter=True)
         yield NAME.problem("metadata.name", message, fix, name)
 
 

@@ -13,7 +13,11 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
-from webhook.apimachinery.names import DNS_1035_LABEL
+from webhook.apimachinery.names import (
+    DNS_1035_LABEL,
+    label_fault,
+    label_fix,
+)
 from webhook.apimachinery.paths import FieldPath
 from webhook.apimachinery.releases import Release
 from webhook.cluster.controllers import KSERVE
@@ -232,8 +236,8 @@ def _refusals(subject: Subject) -> Iterator[Refusal]:
 def _refusals_of_name(service: InferenceService) -> Iterator[Refusal]:
     name = service.name
     if name and not is_placeholder_for_name(name) and not DNS_1035_LABEL.fullmatch(name):
-        message = "must begin with a letter and have only lower-case letters, digits and dashes"
-        yield Refusal(service.metadata.path("name"), message, "write a name of this form", name[:80])
+        message = f"cannot be a part of the names of Services because {label_fault(name, begins_with_letter=True)}"
+        yield Refusal(service.metadata.path("name"), message, label_fix(name, begins_with_letter=True), name[:80])
 
 
 def _refusals_of_autoscaler(service: InferenceService, subject: Subject) -> Iterator[Refusal]:

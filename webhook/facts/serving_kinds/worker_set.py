@@ -14,7 +14,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from webhook.apimachinery.names import DNS_1035_LABEL, label_fault
+from webhook.apimachinery.names import (
+    DNS_1035_LABEL,
+    label_fault,
+    label_fix,
+)
 from webhook.facts.serving_kinds.groups import SERVING_KIND, Refusal
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
@@ -78,7 +82,7 @@ def _refusals_of_name(groups: LeaderWorkerSet) -> Iterator[Refusal]:
     elif len(name) > _LONGEST_NAME or not DNS_1035_LABEL.fullmatch(name):
         fault = label_fault(name, begins_with_letter=True)
         message = f"must be the name of a Service, which each group gets, but {fault}"
-        yield Refusal(path, message, "write lower-case letters, digits and dashes", name)
+        yield Refusal(path, message, label_fix(name, begins_with_letter=True), name)
 
 
 def _refusals_of_sizes(spec: LeaderWorkerSetSpec) -> Iterator[Refusal]:

@@ -15,7 +15,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.apimachinery.names import dns1035_label_errors, has_form_of_subdomain, label_fault
+from webhook.apimachinery.names import (
+    dns1035_label_errors,
+    has_form_of_subdomain,
+    label_fault,
+    label_fix,
+)
 from webhook.apimachinery.paths import path_as_text
 from webhook.apimachinery.releases import Release, release_as_text
 from webhook.facts.kinds import TRAINER
@@ -180,7 +185,7 @@ def validate_name(job: MergedTrainJob) -> Iterator[Problem]:
         message = (
             f"cannot be the name of a TrainJob because {fault}, and the JobSet and its pods are named after the job"
         )
-        fix = "use at most 63 lower-case letters, digits and dashes, and begin with a letter"
+        fix = label_fix(name, begins_with_letter=True)
         yield NAME.problem("metadata.name", message, fix, name)
 
 

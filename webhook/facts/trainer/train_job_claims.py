@@ -12,7 +12,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from webhook.apimachinery.names import dns1123_label_errors, label_fault
+from webhook.apimachinery.names import (
+    dns1123_label_errors,
+    label_fault,
+    label_fix,
+)
 from webhook.apimachinery.paths import FieldPath
 from webhook.apimachinery.releases import release_as_text
 from webhook.facts.dra.device_claims import consequence_of_unused_claim, may_devices_stay_idle
@@ -284,8 +288,7 @@ def _validate_claim(claim: PodClaim, names: Counter[str]) -> Iterator[Problem]:
         yield CLAIM_TEMPLATE.problem(claim.at, message, "set resourceClaimTemplateName")
     if dns1123_label_errors(name) and not is_placeholder(name):
         message = f"cannot be the name of a claim because {label_fault(name)}"
-        fix = "use at most 63 lower-case letters, digits and dashes"
-        yield CLAIM_NAME.problem(claim.path("name"), message, fix, name)
+        yield CLAIM_NAME.problem(claim.path("name"), message, label_fix(name), name)
     if names[name] > 1:
         message = "is the name of several claims"
         yield CLAIM_TWICE.problem(claim.path("name"), message, "give each claim its own name", name)

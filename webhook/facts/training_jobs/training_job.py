@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.apimachinery.names import DNS_1035_LABEL, label_fault
+from webhook.apimachinery.names import (
+    DNS_1035_LABEL,
+    label_fault,
+    label_fix,
+)
 from webhook.apimachinery.paths import FieldPath, get, path_as_text
 from webhook.facts.training_jobs.typed_job import (
     PROCESSES_OF_ELASTIC_POLICY,
@@ -212,7 +216,7 @@ def validate_name(job: TrainingJobOfKind) -> Iterator[Problem]:
     if job.name and not is_label and not DNS_1035_LABEL.fullmatch(job.name):
         fault = label_fault(job.name, begins_with_letter=True)
         message = f"cannot be the name of the job because {fault}, and services and pods are named after the job"
-        fix = "use lower-case letters, digits and dashes, and begin with a letter"
+        fix = label_fix(job.name, begins_with_letter=True)
         yield NAME_FORMAT.problem(("metadata", "name"), message, fix, job.name)
     longest = max(_suffixes_of_pod_names(job), key=len, default="")
     if len(job.name) + len(longest) > _LONGEST:

@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.apimachinery.names import qualified_name_errors, qualified_name_fault
+from webhook.apimachinery.names import (
+    qualified_name_errors,
+    qualified_name_fault,
+    subdomain_fix,
+)
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.rules.problem import Problem
@@ -82,7 +86,7 @@ def _check_job_name(job: Job) -> Iterator[Problem]:
     if not qualified_name_errors(job.name):
         return
     message = f"cannot be used in labels of the pods because {qualified_name_fault(job.name)}"
-    fix = "use only letters, digits, dashes and dots in the name"
+    fix = subdomain_fix(job.name)
     if len(job.name) > _LONGEST:
         message = f"must have at most {_LONGEST} characters because the name is used in labels"
         fix = f"remove {counted(len(job.name) - _LONGEST, 'character')}"

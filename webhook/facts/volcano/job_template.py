@@ -19,11 +19,12 @@ from typing import Final
 from webhook.apimachinery import quantity
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.names import (
-    USE_SUBDOMAIN,
     dns1123_label_errors,
     dns1123_subdomain_errors,
     label_fault,
+    label_fix,
     subdomain_fault,
+    subdomain_fix,
 )
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.pods import amounts
@@ -151,7 +152,7 @@ def _check_hostname_and_subdomain(pod: PodSpec) -> Iterator[BrokenValue]:
     for name, value in (("hostname", pod.hostname), ("subdomain", pod.subdomain)):
         if value and dns1123_label_errors(value) and not is_placeholder(value):
             message = f"is not a valid {name} because {label_fault(value)}"
-            yield pod.path(name), message, "use at most 63 lower-case letters, digits and dashes", value
+            yield pod.path(name), message, label_fix(value), value
 
 
 def _check_tolerations(pod: PodSpec) -> Iterator[BrokenValue]:
@@ -260,7 +261,7 @@ def _check_volume_claim_name(volume: JobVolume) -> Iterator[Problem]:
     name = volume.volume_claim_name
     if name and not volume.volume_claim and dns1123_subdomain_errors(name) and not is_placeholder(name):
         message = f"cannot be the name of a PersistentVolumeClaim because {subdomain_fault(name)}"
-        yield VOLUME_CLAIM_NAME.problem(volume.path("volumeClaimName"), message, USE_SUBDOMAIN, name)
+        yield VOLUME_CLAIM_NAME.problem(volume.path("volumeClaimName"), message, subdomain_fix(name), name)
 
 
 def warn_of_claims_and_unmounted_volumes(job: Job) -> Iterator[Problem]:
