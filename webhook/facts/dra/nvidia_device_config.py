@@ -62,7 +62,7 @@ UNSUPPORTED_VALUE: Final = NVIDIA_DEVICE_CONFIG.rule(
 )
 OUT_OF_RANGE: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/out-of-range",
-    title="The number is out of range",
+    title="A number in the configuration of NVIDIA's driver is out of range",
     why="The driver refuses numbers outside the range, and the pods stay in ContainerCreating.",
 )
 FORBIDDEN: Final = NVIDIA_DEVICE_CONFIG.rule(

@@ -44,7 +44,7 @@ Kubeflow Trainer, or in the JobSet that Trainer creates from a TrainJob.
 """
 DNS_LABEL: Final = JOB_SET.rule(
     "job-set/dns-label",
-    title="The name is not a DNS label",
+    title="A name in the JobSet is not a DNS label",
     why="Jobs, pods and a Service get this name, and Kubernetes accepts only DNS labels there.",
     function="ValidateCreate",
 )

@@ -22,7 +22,7 @@ PATCH_TYPE: Final = SANDBOX.rule(
 )
 PATCH_KEY: Final = SANDBOX.rule(
     "sandbox/patch-key",
-    title="A list item of the shard patch has no merge key",
+    title="A list item in a shard patch of the BatchSandbox has no merge key",
     why=(
         "A strategic merge patch finds containers, variables and claims by name. Without the name the patch fails, and "
         "no pod is created."
@@ -32,7 +32,7 @@ PATCH_KEY: Final = SANDBOX.rule(
 )
 PATCH_MERGE: Final = SANDBOX.rule(
     "sandbox/patch-merge",
-    title="The shard patch cannot be merged into the template",
+    title="A shard patch of the BatchSandbox cannot be merged into the template",
     why="The patch fails, and no pod is created.",
     source="k8s.io/apimachinery v0.36 pkg/util/strategicpatch/patch.go",
     function="StrategicMergePatch",
@@ -49,7 +49,7 @@ PATCH_IMAGE: Final = SANDBOX.rule(
 )
 PATCH_RESOURCES: Final = SANDBOX.rule(
     "sandbox/patch-resources",
-    title="With the shard patch, the limit and the request of a device differ",
+    title="With a shard patch of the BatchSandbox, a device's limit and request differ",
     why=(
         "A value that the patch does not set stays as in the template. Kubernetes refuses a limit that differs from "
         "the request."
@@ -59,7 +59,7 @@ PATCH_RESOURCES: Final = SANDBOX.rule(
 )
 PATCH_WHOLE_NUMBER: Final = SANDBOX.rule(
     "sandbox/patch-whole-number",
-    title="The shard patch requests a fraction of a device",
+    title="A shard patch of the BatchSandbox requests a fraction of a device",
     why="A device plugin allocates only whole devices.",
     refused_by="the API server, when the pod is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
@@ -67,7 +67,7 @@ PATCH_WHOLE_NUMBER: Final = SANDBOX.rule(
 )
 PATCH_CLAIM_SOURCE: Final = SANDBOX.rule(
     "sandbox/patch-claim-source",
-    title="The shard patch gives the claim a second source",
+    title="A shard patch of the BatchSandbox gives a claim a second source",
     why=(
         "The claim keeps the source of the template and gets the source of the patch. Kubernetes refuses a claim with "
         "two sources."
@@ -86,25 +86,25 @@ PATCH_CLAIM: Final = SANDBOX.rule(
 )
 PATCH_NULL: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-null",
-    title="null in the shard patch does not remove the field",
+    title="null in a shard patch of the BatchSandbox does not remove the field",
     why="The controller decodes the patched pod over the pod of the template, so removed values stay.",
     function="scaleBatchSandbox",
 )
 PATCH_DIRECTIVE: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-directive",
-    title="`$patch` in the shard patch does not remove fields",
+    title="`$patch` in a shard patch of the BatchSandbox does not remove fields",
     why="The controller decodes the patched pod over the pod of the template, so removed values stay.",
     function="scaleBatchSandbox",
 )
 PATCH_ORDER: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-order",
-    title="The shard patch lists new containers first",
+    title="A shard patch of the BatchSandbox lists new containers first",
     why="The controller merges lists by index, so a new item gets fields of the template's item at the same index.",
     function="scaleBatchSandbox",
 )
 PATCH_CONTAINER: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-container",
-    title="The shard patch adds a container that the template does not have",
+    title="A shard patch of the BatchSandbox adds a container that the template does not have",
     why="A name that the template does not have adds a new container. Usually the name is misspelt.",
     function="scaleBatchSandbox",
 )
@@ -118,7 +118,7 @@ PATCH_DECODED_TWICE: Final = SANDBOX_ADVICE.rule(
 )
 PATCH_FIELD: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-field",
-    title="The shard patch has a field that Pods do not have",
+    title="A shard patch of the BatchSandbox has a field that Pods do not have",
     why="The controller drops fields that no Pod has when it decodes the patch.",
     function="scaleBatchSandbox",
 )

@@ -89,7 +89,7 @@ UNSUPPORTED_VALUE: Final = OBJECT_SHAPE.rule(
 )
 UNKNOWN_FIELD: Final = OBJECT_SHAPE.rule(
     "object-shape/unknown-field",
-    title="The field does not exist",
+    title="The object has a field that does not exist",
     why=(
         "The API server drops the field, sometimes with a warning. kubectl refuses the object unless validation is off."
     ),
