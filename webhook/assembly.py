@@ -184,7 +184,7 @@ def assemble_policies_and_context(
     Args:
         chosen: the settings of the command.
         objects: what the command is about, each object with its file.
-        is_complete: all of their files could be read.
+        is_complete: whether all files with these objects could be read.
 
     Raises:
         PolicyError: every problem of the policies.
@@ -223,7 +223,7 @@ def review_options_of_settings(chosen: Settings, policies: PolicySet) -> ReviewO
         InputError: every problem of the answers of the authorizer.
         ConfigurationError: an unknown rule, group or policy in the settings.
     """
-    converted: dict[str, Any] = {"authorizer": None}  # the server asks the API server
+    converted: dict[str, Any] = {"authorizer": None}  # the server uses SubjectAccessReviews in place of a file
     if isinstance(chosen, ReviewSettings):
         for flag, names in (("--rule", chosen.rule), ("--skip", chosen.skip)):
             refuse_unknown_rules(flag, names, policies)
@@ -257,7 +257,7 @@ def assembly_with_files(
         loaded: the policies.
         objects: what the command is about, or what policies look up, each object with its file.
         files: all files with objects, if `objects` lacks some.
-        is_complete: all files could be read.
+        is_complete: whether all files could be read.
 
     Raises:
         InputError: every problem of the context.

@@ -77,7 +77,7 @@ class InputError(ClaimgateError):
 
 
 class UnknownRule(InputError):
-    """A param names rules that do not exist, so that the meaning of the param is not known."""
+    """A param names rules that do not exist, so the meaning of the param is not known."""
 
 
 class ConfigurationError(ClaimgateError):

@@ -88,11 +88,12 @@ MERGING_POLICY: Final = "policy"
 
 
 class UnmergedPatch(NamedTuple):
-    """A part of a kustomization that may add fields to an object of a file, or a policy that merges the object into an
-    object of the cluster. Only `--render` merges parts of kustomizations.
+    """What may add fields to an object of a file: a part of a kustomization, or a policy that merges this object into
+    an object of the cluster. Only `--render` merges parts of kustomizations.
 
     Attributes:
-        what: `patch`, `component`, `transformer` or `kustomization`, or MERGING_POLICY.
+        what: `patch`, `component`, `transformer` or `kustomization` for a part of a kustomization, and MERGING_POLICY
+            for a policy.
         file: the file with the part or the policy.
         fields: the names of the fields, and the keys of maps; None if the part was not read.
     """

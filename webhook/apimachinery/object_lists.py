@@ -14,7 +14,9 @@ from webhook.apimachinery.paths import FieldPath
 
 
 def objects_of_list(value: JSON, path: FieldPath = ()) -> Iterator[tuple[FieldPath, JSON]]:
-    """Yield each object of a list, and of the lists inside it, with its path. Yield a value that is no list itself."""
+    """Yield each object of a list, and of the lists inside the list, with its path. For another value, yield the value
+    with `path`.
+    """
     opened: list[Iterator[tuple[FieldPath, JSON]]] = [iter([(path, value)])]  # a stack: nested generators are slow
     while opened:
         for at, item in opened[-1]:

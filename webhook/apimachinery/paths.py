@@ -17,8 +17,9 @@ FieldPath: TypeAlias = tuple[str | int, ...]
 """Keys and list indices from the root: ("spec", "containers", 0)."""
 
 MAX_DEPTH: Final = 200
-"""The most levels of an object. A walk through an object needs at most three nested Python calls for each level, which
-is below the interpreter's limit of 1,000. A CustomResourceDefinition with a pod template has about 60 levels."""
+"""The largest number of levels that an object may have. A walk through an object nests at most three Python calls for
+each level, so 200 levels are below the interpreter's limit of 1,000 nested calls. A CustomResourceDefinition with a pod
+template has about 60 levels."""
 
 _WORD = r"[A-Za-z_$][A-Za-z0-9_$-]*"
 _PLAIN = re.compile(_WORD)
@@ -108,7 +109,9 @@ def json_pointer(path: FieldPath) -> str:
 
 
 def path_of_json_pointer(pointer: str, root: JSON) -> FieldPath:
-    """Return the path of a JSON Pointer in `root`. A step of digits is an index in a list, and otherwise a key."""
+    """Return the path of a JSON Pointer in `root`. A step of digits is an index if `root` has a list there, and
+    otherwise a key.
+    """
     path: list[str | int] = []
     for step in pointer.split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")

@@ -201,8 +201,8 @@ def _parse_or_none(text: str) -> Quantity | None:
 def nearest_quantity(text: str) -> str:
     """Return the quantity that a text probably means: `16G` for `16gb`, `100m` for `100 m`; "" if unclear.
 
-    Go accepts neither blanks nor other spellings of units. Valid quantities are returned as they are, even probable
-    mistakes such as `4m` of memory.
+    Go accepts neither blanks nor other spellings of units. A valid quantity is returned unchanged, even if the quantity
+    is probably a mistake, such as `4m` of memory.
     """
     parts = _WRITTEN.fullmatch(text.strip()) if len(text) <= _LIMIT else None
     if parts is None:

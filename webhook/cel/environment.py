@@ -153,7 +153,7 @@ class Environment(Struct, frozen=True, eq=False, kw_only=True):
         variables: Mapping[str, Type] = MappingProxyType({}),
         structures: Mapping[str, Structure] = MappingProxyType({}),
     ) -> Environment:
-        """Return an environment with more variables and structures, which replace equal names."""
+        """Return an environment with more variables and structures. They replace those with the same name."""
         return replace(self, variables={**self.variables, **variables}, structures={**self.structures, **structures})
 
 

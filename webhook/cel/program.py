@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _CHARACTER_S = 5e-6
 """Seconds to tokenize one character, including characters outside tokens."""
 _TOKEN_S = 4e-5
-"""Seconds to parse and check a token of the slowest expressions, repeated `1<2&&` and `'a'+`. To generate the code of
+"""Seconds to parse and check a token of the slowest expressions, repeated `1<2&&` and `'a'+`. Generating the code of
 such a token takes as long again."""
 _CHARACTER_BYTES = 250
 
@@ -42,7 +42,7 @@ def require_time_to_compile(expression: str, deadline: Deadline) -> None:
 
 
 def seconds_to_check(expression: str) -> float:
-    """Return the most seconds to parse and check an expression. To generate its code takes as long again."""
+    """Return the seconds that parsing and checking an expression may take. Generating the code takes as long again."""
     return len(tokenize(expression).kinds) * _TOKEN_S
 
 
@@ -70,7 +70,7 @@ class Program(Protocol):
 
     @property
     def largest_size_bytes(self) -> int:
-        """Return the most bytes that the program takes, with its constant patterns."""
+        """Return an upper bound of the memory of the program with its constant patterns."""
         ...
 
     def compile_now(self) -> None:
@@ -89,7 +89,8 @@ class Program(Protocol):
         """Return the value for these variables.
 
         Raises:
-            EvaluationError: the expression failed; BudgetExceeded when the meter stopped it.
+            EvaluationError: the expression failed.
+            BudgetExceeded: the meter stopped the evaluation.
         """
         ...
 
@@ -209,7 +210,8 @@ class CompiledProgram:
         """Return the value; the activation maps each variable to plain JSON or a CEL value.
 
         Raises:
-            EvaluationError: the expression failed; BudgetExceeded when the meter stopped it.
+            EvaluationError: the expression failed.
+            BudgetExceeded: the meter stopped the evaluation.
         """
         run = self._run or self._generate_function()
         limit = meter.limit

@@ -26,7 +26,8 @@ class Type(Struct, frozen=True):
 
 DYN = Type("dyn")
 ANY = Type("any")
-"""Like dyn, but a loop cannot run over a value of this type, and a list or map literal cannot mix it with other types.
+"""Like dyn, but a loop cannot run over a value of this type, and a list or map literal cannot mix such values with
+values of other types.
 
 Kubernetes declares attributes of devices with this type (k8s.io/apiserver v0.36.1 pkg/cel/types.go AnyType).
 """

@@ -35,7 +35,7 @@ class Filters(Struct, frozen=True, kw_only=True):
         return other is not None and finding.result is not Result.PASS and other.allows_finding(finding)
 
     def allows_finding(self, finding: Finding) -> bool:
-        """The baseline is not considered."""
+        """Return whether a finding passes the filters other than the baseline."""
         name = rule_name(finding.rule, finding.decision)
         names = {name.rule, name.rule.partition("/")[0], name.policy}
         if self.rules and names.isdisjoint(self.rules):
@@ -69,7 +69,9 @@ class FindingFilter:
         return is_reported
 
     def _is_in_baseline(self, finding: Finding) -> bool:
-        """Call this before the other filters, because a finding that these filters hide still occurs in this run."""
+        """Return whether the baseline has the finding. Call this method before the other filters: a finding that the
+        other filters hide also gets a number, and also occurs in this run.
+        """
         if not self._filters.baseline or finding.result not in KNOWN or finding.is_advice:
             return False
         fingerprint = self._fingerprints.next_fingerprint(finding)

@@ -18,7 +18,7 @@ from webhook.text.wording import counted, some_of
 from webhook.yamltext.source_line import Place
 
 _MOST_REASONS: Final = 5
-"""The most missing objects that the notice names."""
+"""The notice gives at most this number of reasons."""
 _COMMANDS: Final = {Result.FAIL: "error", Result.WARN: "warning", Result.ERROR: "error"}
 
 

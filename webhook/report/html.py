@@ -39,9 +39,9 @@ _WORDS: Final = {
 }
 _ADVICE: Final = "advice"
 _MOST_ROWS: Final = 12
-"""The most rows of a chart. The other values share one more row."""
+"""A chart has at most this number of rows, and one more row for all other values."""
 _MOST_COPIES: Final = 100
-"""The most copies of an object that are named."""
+"""The report names at most this number of copies of an object."""
 _CLUSTER: Final = "(whole cluster)"
 _NO_SEVERITY: Final = "no severity"
 _SORTED_RESULTS: Final = (

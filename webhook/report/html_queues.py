@@ -21,7 +21,7 @@ from webhook.text.terminal import one_line
 from webhook.text.wording import counted
 
 _DEEPEST: Final = 8
-"""The most levels of indentation. report.css has a class for each level."""
+"""The number of levels of indentation. report.css has a class for each level."""
 _KEYS: Final = (
     ("own", "own quota"),
     ("borrowed", "can be borrowed"),

@@ -82,7 +82,7 @@ class JsonAnswersWriter:
 class JsonCasesWriter:
     """Writes a test: `{"total", "passed", "failed": [{"id", "why"}], "skipped", "errors"}`.
 
-    The sums come first, so other results than passes are kept until the end.
+    The sums come first, so results other than passes are kept until the end.
     """
 
     def __init__(self) -> None:

@@ -26,9 +26,9 @@ from webhook.yamltext.source_line import Place
 
 MOST_CHARACTERS: Final = 60_000
 _MOST_TEXTS: Final = 1_000
-"""The most different texts that are kept. More do not fit in a comment."""
+"""At most this number of different texts is kept. More texts do not fit in a comment."""
 _MOST_PLACES: Final = 10
-"""The most places of one text that are named."""
+"""A comment names at most this number of places of a text."""
 _MOST_REASONS: Final = 50
 _SYMBOLS: Final = {
     Result.FAIL: ("❌", "denied"),

@@ -35,7 +35,7 @@ DIGEST: Final = "claimgate.dev/digest"
 """The annotation with a digest of the report. A later run compares the digest, and does not write an equal report."""
 LEFT_OUT: Final = "claimgate.dev/results-left-out"
 MOST_RESULTS: Final = 200
-"""The most results of one report. With so many results, a report has about 200 KB; etcd accepts 1.5 MB."""
+"""The limit of results of one report. With so many results, a report has about 200 KB; etcd accepts 1.5 MB."""
 
 
 class ReportApi(Struct, frozen=True):

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from webhook.facts.queue_overview import QueueOverview, QueueRow
 
 MOST_JOBS: Final = 30
-"""The most jobs of a queue that are kept by name. Further jobs only add to the sums, so memory is bounded."""
+"""At most this number of jobs of a queue is kept by name. Further jobs only add to the sums, so memory is bounded."""
 _NAMED: Final = ("LocalQueue", "Queue")
 """The kinds that jobs name."""
 Scheduler: TypeAlias = Literal["Kueue", "Volcano"]

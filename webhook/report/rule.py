@@ -40,7 +40,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 @cache
 def _ids_of_pages() -> frozenset[str]:
-    """Only shipped rules have published pages. Rules that a site declares for its own policies have no page."""
+    """Return the ids of the shipped rules. Rules that a site declares for its own policies have no published page."""
     return frozenset(shipped_rule_ids())
 
 

@@ -27,7 +27,7 @@ _LEVELS: Final = {Result.FAIL: "error", Result.WARN: "warning"}
 _SECURITY_SEVERITIES: Final = {"critical": "9.5", "high": "8.0", "medium": "5.5", "low": "3.0", "info": "1.0"}
 """Scores by which GitHub orders rules, in the middle of GitHub's ranges, which begin at 9.0, 7.0 and 4.0."""
 _MOST_RELATED: Final = 100
-"""The most places of copies in a result."""
+"""A result has at most this number of places of copies."""
 _FINGERPRINT: Final = "claimgate/v1"
 _NOTICES_HERE, _RESULTS_HERE = "notices", "results"
 """Placeholders for the long arrays while the rest of the log is written. A placeholder is a line of its own, and texts

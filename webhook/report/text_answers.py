@@ -66,7 +66,7 @@ def _never_evaluated_policies(explained: Sequence[Explanation]) -> Mapping[str, 
 
 
 _VALUE_WIDTH = 160
-"""The most characters of a value of a patch. json and ndjson have the whole value."""
+"""A longer value of a patch is cut to this number of characters. json and ndjson have the whole value."""
 _INDENT: Final = "    "
 _STYLES: Final[Mapping[str, Style]] = {"warning": "yellow", "further warning": "yellow", "advice": "cyan"}
 

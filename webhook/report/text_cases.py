@@ -94,7 +94,7 @@ def _lines_of_case(result: CaseResult, screen: Screen) -> Iterator[str]:
 
 
 def _sentence_about_coverage(totals: Totals) -> str:
-    """Say how many rules and match conditions cases try, and name the rules and conditions without a case."""
+    """Say how many rules and match conditions have a case that tries them, and name those without a case."""
     untried = [part for part, is_tried in totals.coverage.items() if not is_tried]
     parts = counted(len(totals.coverage), "rule or condition", "rules and conditions")
     sentence = f"{len(totals.coverage) - len(untried)} of {parts} tried by a case"

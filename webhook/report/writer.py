@@ -25,7 +25,7 @@ from webhook.yamltext.source_line import Place
 
 Entry_contra = TypeVar("Entry_contra", contravariant=True)
 _MOST_PARAMS: Final = 5
-"""The most audited params that a summary names."""
+"""A summary names at most this number of audited params."""
 
 
 class SkippedDocument(Struct, frozen=True, kw_only=True):

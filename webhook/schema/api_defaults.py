@@ -101,7 +101,7 @@ def _fill_in(value: Parts, **defaults: JSON) -> None:
 
 
 def _fill_pod(pod: Parts) -> None:
-    """Set the defaults that a pod template does not have."""
+    """Set the defaults of a Pod that a pod template does not get."""
     spec = pod["spec"] = {"enableServiceLinks": True, **(pod.get("spec") or {})}
     for name in ("containers", "initContainers"):
         if spec.get(name):

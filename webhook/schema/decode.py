@@ -65,7 +65,7 @@ class Mismatch(Struct, frozen=True, kw_only=True):
 
     @property
     def fix(self) -> str:
-        """Return the fix if only quotes or a blank are wrong, because YAML then reads another type; else ""."""
+        """Return the fix if YAML reads another type only because quotes or a blank are wrong; else ""."""
         if self.expected == "a string":
             if isinstance(self.value, bool):
                 return "put it in quotes, because YAML reads words such as yes, no, on and off as true or false"

@@ -19,7 +19,7 @@ from webhook.text.similar_names import nearest_name
 from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non_text
 
 _SHORTEST: Final = 5
-"""The fewest letters of an undeclared name for which a longer name with this beginning is suggested."""
+"""For an undeclared name of at least this length, a longer name with the same beginning is suggested."""
 _INNER: Final = frozenset(("metadata", "spec", "template", "jobTemplate", "resources", "securityContext"))
 """The inner objects to which a misplaced field may belong."""
 _SCALARS: Final = (None, *(each for each in get_args(Scalar) if each != "quantity"))
@@ -34,10 +34,10 @@ _SOURCES: Final = (
 )
 """The common sources of volumes. A volume has one source, and users often write a field of the source beside it."""
 _OF_ONE_SOURCE: Final = ("core.v1.Volume", "core.v1.PersistentVolumeSpec")
-"""The types of volumes. Their fields with fields are sources, except _OTHER_VOLUME_FIELDS."""
+"""The types of volumes. Fields of a volume that are objects are sources, except _OTHER_VOLUME_FIELDS."""
 _OTHER_VOLUME_FIELDS: Final = ("capacity", "claimRef", "nodeAffinity")
 _LEVELS: Final = 3
-"""The most levels in which a misplaced field is looked for, such as spec.template.spec of a Deployment."""
+"""A misplaced field is looked for in this number of inner levels, such as spec.template.spec of a Deployment."""
 
 
 class UndeclaredField(Struct, frozen=True):
@@ -212,8 +212,11 @@ class StrictReader(Struct, frozen=True):
         return [each for each, of in inner if isinstance(of, Fields) and name in of.fields and not written[each]]
 
     def _empty_field_of_holder_with(self, name: str, level: _Level, holders: Sequence[_Level]) -> str:
-        """Return an empty field of the object that only the object's holder declares and has not filled, if the type
-        of the empty field declares the field `name`; "" without one. Both fields are then indented too far.
+        """Return an empty field beside the field `name` that is indented too far, as `name` is; "" without such a
+        field.
+
+        Only the object's holder declares the empty field, and the holder has no value for this field. The type of the
+        empty field declares `name`.
         """
         written = get(self.written, level.at)
         if not holders or not isinstance(written, dict) or written.get(name) is None:
@@ -228,8 +231,9 @@ class StrictReader(Struct, frozen=True):
         return ""
 
     def _with_source(self, fields: list[UndeclaredField], level: _Level) -> list[UndeclaredField]:
-        """Return the fields with the source of the volume that declares all of these fields, or with all such sources.
-        If the volume has sources, only these are compared.
+        """Return the undeclared fields of a volume. If one source of the volume declares all of these fields, the
+        source is the place of the fields. If the volume has no source, each field gets all common sources that declare
+        all of these fields.
         """
         written = get(self.written, level.at)
         if level.of.name not in _OF_ONE_SOURCE or not isinstance(written, dict):

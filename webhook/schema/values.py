@@ -214,7 +214,9 @@ _SCALARS: Final[Mapping[str, Scalar]] = {
 }
 Field: TypeAlias = Mapping[str, Any]
 Judge: TypeAlias = "Callable[[_BreachCollector, JSON, FieldPath, JSON], None]"
-"""Collects the breaches of a set value of the right type. The last argument is the object around the value."""
+"""Collects the breaches of a value that is set and has the right type. The last argument is the object around the
+value.
+"""
 
 
 class Breach(Struct, frozen=True, kw_only=True):
@@ -351,7 +353,9 @@ def _judge_of_object(known: ValueDeclarations, declared: Mapping[str, Any]) -> J
 
 
 def _judge_of_field(known: ValueDeclarations, declaration: Field) -> Judge | None:
-    """Return the function that checks a field, and whether another field forbids this field."""
+    """Return the function that checks the value of a field and the keys `forbidden` and `with`; None if every value is
+    valid.
+    """
     forbidden, others, inner = (
         declaration.get("forbidden"),
         declaration.get("with"),

@@ -21,7 +21,8 @@ from webhook.yamltext.input_files import InputFile
 
 S = TypeVar("S", bound=Settings)
 _ALIKE: Final = 0.8
-"""The least similarity of a misspelt variable to a setting. SERVICE_PORT is less similar to PROBE_PORT."""
+"""A variable counts as misspelt if its similarity to a setting is at least this number. The similarity of SERVICE_PORT
+to PROBE_PORT is lower."""
 _FOUND: Final = "the working directory"
 
 
@@ -30,7 +31,7 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
 
     Raises:
         ConfigurationError: a value cannot be used. The message names the flag or variable.
-        InputError: has all mistakes in the configuration file.
+        InputError: all mistakes in the configuration file.
     """
     _refuse_misspelt_variables(kind, environment)
     chosen = setting.read_settings(kind, flags, environment)

@@ -25,8 +25,8 @@ class ServerSettings(ReportSettings):
     Attributes:
         max_body_bytes: the size limit of a body. The review of an UPDATE of a 2.9 MB object had 17.4 MB, because the
             review contains both objects with HTML escapes.
-        max_inflight_body_bytes: the memory for all bodies together. The default is enough for one largest body and
-            smaller bodies.
+        max_inflight_body_bytes: the memory for all bodies together. The default is enough for one body of
+            max_body_bytes and for small bodies.
         max_connections: the limit of open connections. An API server needs a connection for each simultaneous call.
             Three API servers with 600 requests each need 900 connections if half of the requests call a webhook.
     """

@@ -83,8 +83,8 @@ class PolicySettings(SettingsBase):
 
 @dataclass(frozen=True, kw_only=True)  # no slots, because a class inherits from two of these classes
 class AnswerSettings:
-    """The settings that are also fields of `ReviewOptions` (evaluation/review_options.py), which a review reads. The
-    server and all verbs that review objects have them.
+    """The settings that are also fields of `ReviewOptions` (evaluation/review_options.py). The server and all verbs
+    that review objects have these settings.
     """
 
     enforcement_action: EnforcementAction = declare_setting(
@@ -121,7 +121,7 @@ class ReportSettings(Settings):
 class ReviewSettings(ReportSettings):
     """The settings that change the answers of the verbs that review files, logs and clusters.
 
-    `assembly` implements these options. The server does not have them, because API servers send the objects.
+    `assembly` implements these options. The server does not have these options (NOT_OF_SERVER has the reasons).
     """
 
     authorizer: Path | None = declare_option(
@@ -231,6 +231,6 @@ def reason_left_out(name: str, verb: Verb) -> str:
 
 
 def without_left_out(chosen: S, verb: Verb) -> S:
-    """Settings that a verb leaves out get their defaults, because a variable may have set them."""
+    """Return the settings with the default of each option that the verb lacks; a variable may have set the option."""
     declared = declared_settings(type(chosen))
     return replace(chosen, **{each.name: each.default for each in declared if reason_left_out(each.name, verb)})

@@ -1,7 +1,7 @@
 """Defines the types of settings: how a text is parsed, and how a default is shown.
 
 A `read` function raises a ValueError such as "is not a size". The caller puts the flag or variable and the value
-before it.
+before this text.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def text_type(metavar: str) -> ValueType:
 
 
 def name_list_type(metavar: str) -> ValueType:
-    """Return the type of a list of names. The flag may be repeated, and a variable is separated by commas."""
+    """Return the type of a list of names. The flag may be repeated, and a variable has commas between the names."""
     return ValueType(metavar=metavar, read=_names, show=", ".join, many=True)
 
 

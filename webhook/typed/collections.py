@@ -26,7 +26,7 @@ class Items(Sequence[Item]):
         self._deadline = deadline
 
     def of(self, values: Sequence[Other]) -> Items[Other]:
-        """Return a list of other values that charges the same request."""
+        """Return other values as a list that charges the same request."""
         return Items(values, self._deadline)
 
     def __len__(self) -> int:

@@ -60,7 +60,9 @@ def read_environment(listed: Sequence[Any], deadline: Deadline) -> Environment:
 
 
 def first_value(name: str, listed: Any, deadline: Deadline) -> str:
-    """Return the text of the first variable of a name without reading the others; "" if there is none."""
+    """Return the text of the first variable of a name, without reading other variables; "" if no variable has the name
+    or the variable has no text.
+    """
     if not isinstance(listed, list):
         return ""
     deadline.spend(len(listed))

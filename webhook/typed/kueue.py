@@ -36,7 +36,7 @@ class FlavorQuotas(Typed):
 
 
 class ResourceGroup(Typed):
-    """A resource group: resources, and the flavors with quota for them."""
+    """A resource group: resources, and the flavors with quota for these resources."""
 
     covered_resources = Texts()
     flavors = Parts(FlavorQuotas)

@@ -18,8 +18,8 @@ _CHARACTERS: Final = 10
 _LONG: Final = 5_000
 """A search in more characters reserves its time in advance."""
 _CHARACTER_S: Final = 2e-7
-"""The most seconds that a search takes for each character, because Python tries each alternative of the pattern at each
-character.
+"""An upper bound of the seconds that a search takes for each character. Python tries each alternative of the pattern at
+each character.
 """
 
 
@@ -41,7 +41,7 @@ class ReadingContext(Struct):
         """Raise an error for a value of a wrong type in an object that an API server has decoded; null is allowed.
 
         Raises:
-            TypeError: the object is marked as decoded, but no API server decoded it.
+            TypeError: the object is marked as decoded, but no API server decoded the object.
 
         """
         if self.is_decoded and value is not None:
@@ -87,7 +87,7 @@ class Typed:
         return bool(omitted) and (*self.at, name) in omitted
 
     def differs(self, other: Typed, *names: str) -> bool:
-        """Return whether another object differs in some of these fields, or in any field if none is named."""
+        """Return whether another object differs in one of the fields `names`; without `names`, in any field."""
         if not names:
             return bool(self.json != other.json)
         return any(self.json.get(name) != other.json.get(name) for name in names)

@@ -57,7 +57,7 @@ def code_of_has_macro(compiler: ExpressionCompiler, node: Has) -> ValueCode:
         writer.add_fixed_cost(not optional)
         part()
     if is_conditional_expression(node.operand):
-        writer.add_fixed_cost(-1)  # cel-go counts no 1 for a path after `? :`
+        writer.add_fixed_cost(-1)  # for a path after `? :`, cel-go does not count the 1 of the whole path
     if optional:
         answer = writer.stored_in_variable(
             compiler.function_call(
@@ -110,7 +110,7 @@ def _path_steps_code(compiler: ExpressionCompiler, node: Select | Call) -> Value
             term = _path_step_code(compiler, term, step)
         part()
     if is_conditional_expression(at):
-        compiler.writer.add_fixed_cost(-1)  # cel-go counts no 1 for a path after `? :`
+        compiler.writer.add_fixed_cost(-1)  # for a path after `? :`, cel-go does not count the 1 of the whole path
     return term
 
 

@@ -28,8 +28,8 @@ Handler: TypeAlias = "Callable[[ExpressionCompiler, Any], ValueCode]"
 """Returns the code of a node, and counts its cost."""
 
 NESTED_BLOCKS = 13
-"""The most nested blocks before a construct gets its own function. CPython allows 20 nested blocks in a function. A
-construct opens up to two blocks, and error handlers open two more."""
+"""The number of nested blocks from which on a construct gets its own function. CPython allows 20 nested blocks in a
+function. A construct opens up to two blocks, and error handlers open two more."""
 
 
 class ExpressionCompiler:

@@ -53,7 +53,7 @@ class FailurePlaces:
             try:
                 raise error
             finally:
-                del error  # its traceback refers to this frame, and this cycle would keep the whole review in memory
+                del error  # otherwise the error's traceback and this frame would keep the whole review in memory
         if "place" in error.__dict__:
             return 0
         trace = _innermost_generated_entry(error.__traceback__)

@@ -75,7 +75,8 @@ def _and_or_code(compiler: ExpressionCompiler, node: Call, *, decides: bool) -> 
 
 
 _NESTED = 8
-"""The most operands that are nested. Python cannot compile code that is nested much deeper."""
+"""Up to this number of operands, the code of an operand is nested in the code of the previous operand. Python cannot
+compile much deeper code."""
 
 
 def _nested_operand_statements(result: ast.Name, bodies: list[list[ast.stmt]], *, decides: bool) -> list[ast.stmt]:

@@ -163,7 +163,7 @@ class _LoopWriter:
                     )
                 )
             ]
-        # all elements were counted in advance, but the condition of the next element stays counted
+        # all elements were counted in advance; the cost of the remaining elements is subtracted, except one condition
         left = self.writer.new_variable_name()
         hint = code.call_node(code.attribute_node(remaining, "__length_hint__"))
         counted = code.binary_operation_node(code.name_node(left), ast.Mult(), code.constant_node(each))
@@ -315,7 +315,7 @@ def _filter_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
 
 
 def _collecting_macro_code(compiler: ExpressionCompiler, node: Macro, step: int) -> ValueCode:
-    # the macro has the value of each element as its last argument, perhaps after a filter
+    # the last argument of the macro is the value of each element; a filter may be the argument before
     writer = compiler.writer
     loop = _LoopWriter(compiler, node)
     result = code.name_node(writer.new_variable_name())
@@ -390,7 +390,7 @@ def _bind_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
 
 
 def _sort_by_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
-    # the keys as in map(), then the sort
+    # computes the keys as map() does, then sorts
     static = compiler.checked.type_of(node)
     sorted_by = list_of(compiler.checked.type_of(node.arguments[-1]))
     all_overloads = tuple(each for each in extended_lists.FUNCTIONS if each.name == "@sortByAssociatedKeys")

@@ -33,7 +33,7 @@ _PLAIN = frozenset(
 
 
 def optional_code_of_variable(compiler: ExpressionCompiler, raw: ast.Name, static: Type, steps: int = 0) -> ValueCode:
-    """Return the code of an optional. The variable `raw` has its value or ABSENT."""
+    """Return the code of an optional. The variable `raw` has the value of the optional, or ABSENT."""
     construction = code.if_else_node(
         presence_test(compiler, raw),
         code.call_node(compiler.reference_to_object(Optional), raw),

@@ -394,7 +394,7 @@ _BY_OVERLOAD: Mapping[str, _Formula] = {
 
 
 _NUMBER = 40
-"""The most characters of a number, time or address."""
+"""A number, time or address has at most this number of characters."""
 _Result: TypeAlias = Callable[[OverloadCall, NodeEstimate], NodeEstimate]
 
 

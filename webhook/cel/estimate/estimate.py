@@ -1,8 +1,9 @@
-"""Estimates the least and the most cost of an expression before any input is known.
+"""Estimates the lowest and the highest cost of an expression before any input is known.
 
 The model is cel-go v0.26.0's checker/cost.go with the API server's formulas (calls.py), and macros as cel-go expands
 them. The API server estimates rules of a CustomResourceDefinition with a schema. For admission policies, the API server
-limits only the cost at run time. There, every object is dyn, and without sizes most loops are UNBOUNDED.
+limits only the cost at run time. In admission policies, every object is dyn, and without sizes most loops are
+UNBOUNDED.
 
 There are two differences from cel-go. Where Go's arithmetic overflows, cel-go counts a result of unknown size as small;
 this module does not. `worst` also counts four costs that cel-go's estimate leaves out: 1 for each field of a dyn value,
@@ -260,8 +261,8 @@ def _estimate_structure(estimator: CostEstimator, node: StructNode) -> NodeEstim
 # ---- macros: cel-go expands them to loops and bindings, which are estimated (check/node_types.py names the sources)
 
 
-_NO_BINDING = _LIST
-"""The cost of a binding, which is a loop over an empty list."""
+_BINDING = _LIST
+"""The cost of a binding. cel-go expands a binding to a loop over an empty list."""
 
 
 class _LoopCosts(Struct, frozen=True):
@@ -395,7 +396,7 @@ def _estimate_body_with_bound_value(
     estimator: CostEstimator, node: Macro, value: NodeEstimate, body: Node
 ) -> NodeEstimate:
     estimated = estimator.estimate_with_variables(body, {node.variables[0]: replace(value, cost=ONE, constant=None)})
-    return replace(estimated, cost=value.cost + _NO_BINDING + estimated.cost, path=(), constant=None)
+    return replace(estimated, cost=value.cost + _BINDING + estimated.cost, path=(), constant=None)
 
 
 def _estimate_opt_map(estimator: CostEstimator, node: Macro) -> NodeEstimate:
@@ -433,7 +434,7 @@ def _estimate_sort_by(estimator: CostEstimator, node: Macro, operand: NodeEstima
     fitting = (DURATION, TIMESTAMP) if key == NULL else (key,)
     overloads = [each for each in all_overloads if each.parameters[1].parameters[0] in fitting] or all_overloads
     sorted_ = estimator.estimate_overloads("@sortByAssociatedKeys", overloads, static, [keys], of_known_size)
-    return replace(sorted_, cost=operand.cost + _NO_BINDING + sorted_.cost)
+    return replace(sorted_, cost=operand.cost + _BINDING + sorted_.cost)
 
 
 _Handler: TypeAlias = Callable[[CostEstimator, Any], NodeEstimate]

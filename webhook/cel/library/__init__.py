@@ -1,8 +1,8 @@
 """The functions of the language, one module for each library.
 
-Each module has `FUNCTIONS: tuple[Overload, ...]`, the functions of a library of k8s.io/apiserver or cel-go. Its
-docstring shows the signatures with examples that a test evaluates: `expression // value`, or `expression // error: the
-beginning of the message`. Source of the versions: k8s.io/apiserver v0.36.1 pkg/cel/environment/base.go.
+Each module has `FUNCTIONS: tuple[Overload, ...]`, the functions of a library of k8s.io/apiserver or cel-go. The
+module's docstring shows the signatures with examples that a test evaluates: `expression // value`, or `expression //
+error: the beginning of the message`. Source of the versions: k8s.io/apiserver v0.36.1 pkg/cel/environment/base.go.
 
 Modules are imported on first use, so `--help` does not import them.
 """

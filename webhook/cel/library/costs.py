@@ -23,11 +23,11 @@ LIST = 10
 """The cost of a new list."""
 
 MAX_CHARACTERS = 10_000_000
-"""The most characters of a call's result: a walk over so many characters costs the whole limit of an expression."""
+"""The limit of a call's result in characters. A walk over so many characters costs the whole limit of an expression."""
 
 MAX_ELEMENTS = 1_000_000
-"""The most elements that a call produces or compares. An element costs at least 1, and the limit of an expression is
-1,000,000.
+"""The limit of elements that a call produces or compares. An element costs at least 1, and the cost limit of an
+expression is 1,000,000.
 """
 
 EXCEEDED = "operation cancelled: actual cost limit exceeded"

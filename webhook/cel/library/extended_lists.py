@@ -182,7 +182,7 @@ def numbers_below(deadline: Deadline, number: int) -> list[int]:
 
 
 PART: Final = 2_000
-"""The most keys that are sorted in one call of C, which takes less than a millisecond."""
+"""One call of C sorts at most this number of keys, in less than a millisecond."""
 _DRAWN: Final = 500
 """The number of random keys that divide all keys into parts. A part of more than PART keys is divided again."""
 
@@ -194,8 +194,8 @@ _LONG: Final = 64
 def indexes_in_ascending_order(deadline: Deadline, keys: list[Any]) -> list[int]:
     """Return the indexes of the keys in ascending order; equal keys keep their order.
 
-    Nothing interrupts Python's sort. So random keys divide a long list into parts (a sample sort). To sort the parts
-    takes about as long as to sort the whole list, and gives the same order. Long texts are first replaced by their
+    Nothing interrupts Python's sort. So random keys divide a long list into parts (a sample sort). Sorting the parts
+    takes about as long as sorting the whole list, and gives the same order. Long texts are first replaced by their
     ranks: a list may have the same text a hundred thousand times, and each comparison would read the whole text.
     """
     is_text = bool(keys) and isinstance(keys[0], str | bytes)

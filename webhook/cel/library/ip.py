@@ -84,7 +84,7 @@ IP_TYPE = opaque_type("net.IP")
 
 Address: TypeAlias = IPv4Address | IPv6Address
 LONGEST = 45
-"""The most characters of an address: six groups of IPv6 and an IPv4 address."""
+"""The length of the longest address: six groups of IPv6 and an IPv4 address."""
 _BROADCAST = IPv4Address("255.255.255.255")
 _LINK_LOCAL_MULTICAST_4 = IPv4Network("224.0.0.0/24")
 _LINK_LOCAL_4 = IPv4Network("169.254.0.0/16")

@@ -46,7 +46,7 @@ list(T).lastIndexOf(T) -> int
     dyn({}).lastIndexOf(1) // error: no such overload
 
 dyn.includes(dyn) -> bool                           since 1.37
-    Whether the list has an equal element. A target that is not a list is compared itself.
+    Whether the list has an equal element. If the target is not a list, whether the target equals the argument.
 
     [1, 2, 3].includes(2) // true
     [1, 2, 3].includes(4) // false
@@ -203,7 +203,7 @@ def _indexes_of_equal(deadline: Deadline, values: list[Any], item: Any, order: r
 
 
 def includes(deadline: Deadline, target: Any, item: Any) -> bool:
-    """Return whether a list has an equal element. A target that is not a list is compared itself."""
+    """Return whether a list has an equal element. If the target is not a list, return whether the target is equal."""
     if type(target) is list:
         return index_of(deadline, target, item) >= 0
     return are_equal(target, item, deadline)

@@ -2,7 +2,7 @@
 
 Sources: cel-go v0.26.0 cel/library.go and common/types/optional.go, v0.28.0 for `or` on a value that is not optional.
 The language has the syntax `a.?b`, `a[?k]`, `{?k: v}`, `[?e]` and the macros optMap and optFlatMap. The compiler
-generates the code of `or` and `orValue`, because these evaluate their argument only if needed.
+generates the code of `or` and `orValue`, because both functions evaluate their argument only if the optional is absent.
 
 optional.of(T) -> optional_type(T)
 

@@ -26,7 +26,7 @@ SMALL_BYTES: Final = 32 << 10
 """The memory of a program that the event loop compiles: 2,700 instructions. Most patterns take 1 ms, the slowest 5
 ms."""
 LARGE_BYTES: Final = 8 << 20
-"""The memory of other programs, which is RE2's default. To compile them takes 50 to 150 ms, at worst a second."""
+"""The memory of other programs: RE2's default. Compiling such a program takes 50 to 150 ms, at worst a second."""
 _SMALL_S: Final = 0.001
 _LARGE_S: Final = 0.150
 _CHARACTER_S: Final = 1.5e-6
@@ -40,8 +40,8 @@ _STEP_S: Final = 1e-8
 
 Most searches need a hundredth of this time.
 """
-_MOST_CONSTANT: Final = 24 << 20
-"""The most bytes of all constant patterns of one user's expression; a worker has 44 MB."""
+_CONSTANT_BYTES: Final = 24 << 20
+"""The limit of memory for all constant patterns of one user's expression; a worker has 44 MB."""
 
 _LONGEST_KEPT: Final = 64
 """Results are cached for texts of at most this many characters. A search takes ten times as long as a lookup."""
@@ -66,8 +66,8 @@ class Pattern:
     Attributes:
         search: RE2's function Match; called with `unanchored`, the text as bytes, the first place and the end.
         unanchored: the first argument of `search`.
-        bytes: the most memory of the pattern, also during a search.
-        step_s: the most seconds for a byte of a text; 0 for patterns of policies, which are trusted.
+        bytes: an upper bound of the pattern's memory, also during a search.
+        step_s: an upper bound of the seconds for a byte of a text; 0 for patterns of policies, which are trusted.
         text: the pattern, unchanged.
     """
 
@@ -132,13 +132,13 @@ class PatternTable:
                 compile_policy_pattern(text) if self._deadline is None else compile_user_pattern(text, self._deadline)
             )
             self._found[text] = pattern
-            if self._deadline is not None and self.largest_size_bytes > _MOST_CONSTANT:
+            if self._deadline is not None and self.largest_size_bytes > _CONSTANT_BYTES:
                 raise TooLargeToCompile("its regular expressions are too large together: simplify or split them")
         return pattern
 
     @property
     def largest_size_bytes(self) -> int:
-        """Return the most bytes that the patterns can need together."""
+        """Return an upper bound of the memory of all patterns together."""
         return sum(pattern.bytes for pattern in self._found.values())
 
 
@@ -191,7 +191,7 @@ def _compile_large_pattern(text: str, reading_s: float, deadline: Deadline) -> P
 
 
 class _NoMemoryError(ValueError):
-    """A pattern needs more memory than it has."""
+    """A pattern needs more memory than it may use."""
 
 
 def _compile_within_memory(text: str, most_bytes: int, kind: type[Pattern] = Pattern) -> Pattern:

@@ -1,5 +1,5 @@
-"""Uses private parts of google-re2: the compiled program, without the wrapper in Python. To create the wrapper's Match
-object takes ten times as long as the search. pyproject.toml bounds google-re2.
+"""Uses private parts of google-re2: the compiled program, without the wrapper in Python. Creating the wrapper's Match
+object takes ten times as long as the search. pyproject.toml bounds the version of google-re2.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def panic_for_failed_list(error: Exception) -> NoReturn:
         try:
             raise error
         finally:
-            del error  # otherwise its traceback and this frame would refer to each other
+            del error  # otherwise the error's traceback and this frame would refer to each other
     raise EvaluationPanic("interface conversion: *types.Err is not traits.Lister: missing method Add")
 
 
@@ -183,5 +183,5 @@ def panic_for_failed_int(error: Exception) -> NoReturn:
         try:
             raise error
         finally:
-            del error  # otherwise its traceback and this frame would refer to each other
+            del error  # otherwise the error's traceback and this frame would refer to each other
     raise EvaluationPanic("interface conversion: ref.Val is *types.Err, not types.Int")

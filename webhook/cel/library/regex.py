@@ -41,10 +41,10 @@ MAX_SCANNED = 500_000_000
 """A findAll that has scanned more bytes than this stops after MAX_SECONDS. Each search counts the rest of the text."""
 
 MAX_SECONDS = 1.0
-"""The most seconds of processor time of a findAll that has scanned more than MAX_SCANNED bytes."""
+"""The limit of processor time for a findAll that has scanned more than MAX_SCANNED bytes."""
 
 MAX_STEPS = 40_000_000
-"""The most characters of a text times the characters of its pattern; a search with a larger product is not started.
+"""The limit of the characters of a text times the characters of its pattern. A larger search is not started.
 
 The cost limit of an expression, 1,000,000, allows this product (costs.pattern_match_cost). RE2 needs as many steps as
 this product if a pattern is too large for its automaton.

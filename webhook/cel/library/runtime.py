@@ -201,7 +201,7 @@ def size_of(value: Any) -> int:
 
 
 def one_if_sized(value: Any) -> int:
-    """Return 1 if the value's type has a size, otherwise 0. To compare a sized value with an empty value costs 1
+    """Return 1 if the value's type has a size, otherwise 0. Comparing a sized value with an empty value costs 1
     less.
     """
     return 1 if type(value) in _SIZED else 0

@@ -182,10 +182,10 @@ def _check_build_identifier(text: str, deadline: Deadline) -> str:
 
 
 def parse_leniently(text: str, deadline: Deadline | None = None) -> Semver:
-    """Return the version in a text without leading `v` and zeros, with missing numbers added.
+    """Return the version in a text that may have a leading `v`, leading zeros and missing numbers.
 
     Raises:
-        ValueError: the text is still not a version.
+        ValueError: the text is not a version in this form either.
     """
     parts = [_without_leading_zeros(part) for part in text.removeprefix("v").split(".", 2)]
     if len(parts) < 3:

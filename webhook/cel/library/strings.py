@@ -324,12 +324,12 @@ def _replace_in_pieces(deadline: Deadline, text: str, old: str, new: str) -> str
 
 
 def _may_overlap_itself(part: str) -> bool:
-    # also True for a long part, which cannot occur often
+    # for a long part, True without a test: a long part cannot occur often
     return len(part) > STEP or any(part.startswith(part[place:]) for place in range(1, len(part)))
 
 
 def _text_pieces(deadline: Deadline, text: str, part: str) -> Iterator[str]:
-    # the part is between the pieces; all except the last are longer than _LONG
+    # `part` is between the pieces; every piece except the last has at least _LONG characters
     start = 0
     while start >= 0:
         deadline.spend(STEP + 1)
@@ -382,7 +382,7 @@ def _search_overloads(
 def _rewriting_overload(
     name: str, suffix: str, implementation: Callable[..., Any], *more: Type, result: Type = STRING
 ) -> Overload:
-    # of a function that reads and writes the whole text
+    # the overload of a function that reads and writes the whole text
     return _method_overload(
         name, suffix, implementation, *more, result=result, cost=costs.walk_target_twice_cost, metered=True
     )

@@ -24,7 +24,7 @@ from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Macro, Node, Sele
 from webhook.errors import CompileError, CompileIssue
 
 SIZE_LIMIT = 100_000
-"""The most code points of an expression: cel-go's expressionSizeCodePointLimit, unchanged by Kubernetes."""
+"""The limit of an expression in code points: cel-go's expressionSizeCodePointLimit, unchanged by Kubernetes."""
 DEPTH_LIMIT = 250
 """cel-go's maxRecursionDepth, unchanged by Kubernetes."""
 
@@ -342,7 +342,7 @@ class _Parser:
             self._fail_for_unexpected_token()
         self._close_bracket()
 
-    # Limits and complaints
+    # Limits and errors
 
     def _check_nesting_depth(self) -> None:
         if self._depth > DEPTH_LIMIT or max(self._frame.open_rule_counts()) > DEPTH_LIMIT:

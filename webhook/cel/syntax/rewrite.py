@@ -1,8 +1,9 @@
 """Rewrites trees: replaces free names, and replaces named expressions by their definitions.
 
-A named expression (`variables.x`) is evaluated only where the expression reads it, so it can fail only there. The
-rewritten expression must not fail in other places. If every evaluation of an expression needs the value, the value is
-bound to a name: `[value].map(name, expression)[0]`. Otherwise the definition replaces the variable.
+A named expression (`variables.x`) is evaluated, and can fail, only where an expression reads the variable. The
+rewritten expression must not fail in other places. If every evaluation of an expression needs the value of the
+variable, the value is bound to a name: `[value].map(name, expression)[0]`. Otherwise the definition replaces the
+variable.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from webhook.cel.syntax.tree import (
 
 _LOGIC = ("_&&_", "_||_")
 _NONE: frozenset[str] = frozenset()
-_MOST = 5000
-"""The most nodes that inlining visits. Each definition may double the size of earlier definitions."""
+_MOST_VISITED_NODES = 5000
+"""Inlining visits at most this number of nodes. Each definition may double the size of earlier definitions."""
 
 
 class RewriteTooLong(Exception):
@@ -112,13 +113,13 @@ class VariableInliner:
 
     Args:
         definitions: the expression of each variable, which may read earlier variables.
-        local: for each variable, an unused name to which its value can be bound.
+        local: for each variable, an unused name to which the value of the variable can be bound.
     """
 
     def __init__(self, definitions: Mapping[str, Node], local: Mapping[str, str]) -> None:
         self._definitions = definitions
         self._local = local
-        self._written = 0
+        self._visited = 0
         self._always: dict[str, frozenset[str]] = {}
 
     def inline(self, node: Node) -> Node:
@@ -127,13 +128,13 @@ class VariableInliner:
         Raises:
             RewriteTooLong: the expression would become too long.
         """
-        self._written = 0
+        self._visited = 0
         return self._inline_with_bound_names(node, _NONE)
 
     def _inline_with_bound_names(self, node: Node, bound: frozenset[str]) -> Node:
-        # the variables in `known` are already bound
-        self._written += 1
-        if self._written > _MOST:
+        # the variables in `bound` are already bound to names
+        self._visited += 1
+        if self._visited > _MOST_VISITED_NODES:
             raise RewriteTooLong
         needed = self._certainly_needed_variables(node)
         chosen = [name for name in self._definitions if name in needed and name not in bound]

@@ -6,8 +6,8 @@ a claim has exactly one source.
 An object counts as absent only if the view has all objects of the cluster. Otherwise the rule is reported as not
 checked. A ComputeDomain creates a ResourceClaimTemplate, so this template counts as existing. A container may request
 GPUs of a vendor both by a claim and as an extended resource. The container then gets the GPUs of both requests, and is
-reported. Claims for NICs and ComputeDomain channels in addition to GPUs are not reported, because multi-node jobs need
-them.
+reported. If a container has claims for NICs or ComputeDomain channels in addition to GPUs, these claims are not
+reported, because multi-node jobs need such claims.
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go, and pkg/registry/resource/utils.go
 AuthorizedForAdmin for admin access.
@@ -163,7 +163,7 @@ GPU_ASKED_TWICE: Final = DEVICE_CLAIMS_ADVICE.rule(
 )
 _MIRROR: Final = "kubernetes.io/config.mirror"
 _MOST_NAMED: Final = 3
-"""The most claims that a fix names."""
+"""A fix names at most this number of claims."""
 _STAYS_IDLE: Final = frozenset(("device", "slice"))
 USE_TEMPLATE: Final = (
     "create a ResourceClaimTemplate, and name it in resourceClaimTemplateName instead of resourceClaimName"
@@ -190,7 +190,7 @@ def validate_pod_claims(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_static_pod(pod: Pod) -> Iterator[Problem]:
-    """Yield the problems that ValidatePod would report about a mirror pod."""
+    """Yield the problem that ValidatePod would report about claims of a mirror pod, the API's copy of a static pod."""
     if _MIRROR in pod.parts.present:
         message = (
             f"must not be set because annotation {_MIRROR} marks a static pod, and a static pod cannot have claims"
@@ -410,9 +410,8 @@ def _check_claim_exists(claim: ResolvedClaim, subject: Subject) -> Iterator[Prob
 
 
 def _missing_objects(claim: ResolvedClaim, subject: Subject) -> tuple[MissingObject, ...]:
-    """Return the missing claim or template.
-
-    The reason names other namespaces with an object of this name, if there are any.
+    """Return the missing objects of a review, among them the claim or template. If other namespaces have an object of
+    this name, the text `why` of an object that was not found names these namespaces.
     """
     view = subject.cluster_view()
     if claim.referenced_kind:

@@ -54,9 +54,7 @@ DEVICE_CLASS: Final = DeviceClass.gvk
 _NOT_INSTALLED: Final = {
     "imex.nvidia.com": "create a ComputeDomain, and name its ResourceClaimTemplate in the pods instead"
 }
-"""Maps a class to a fix. Since 25.3, the chart of NVIDIA's driver no longer installs the class, although examples name
-the class.
-"""
+"""A DeviceClass that examples name, with a fix. Since 25.3, the chart of NVIDIA's driver does not install the class."""
 
 
 class DeviceClassState(Struct, frozen=True):
@@ -86,8 +84,8 @@ class DeviceClasses:
         self._states: dict[str, DeviceClassState] = {"": DeviceClassState()}
 
     def get(self, name: str) -> DeviceClass:
-        """Return the DeviceClass; the result is false for a class that is not found. Note the class as missing, unless
-        a driver installs the class.
+        """Return the DeviceClass; the result is false for a class that is not found. Such a class is noted as missing,
+        unless a driver installs the class.
         """
         if name not in self._found:
             view = (

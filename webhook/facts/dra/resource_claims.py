@@ -1,8 +1,8 @@
 """Kubernetes' rules for claims and templates, and for the claims of a PodGroup or a Workload (group resource-claims).
 
 The API server applies the same rules to versions that it serves. This module also applies the rules to manifests
-without a cluster, and to manifests for another release. tests/data/dra/verdicts.tsv has the verdicts of kube-apiserver
-1.36.1, with which tests compare the results.
+without a cluster, and to manifests for another release. Tests compare the results with the verdicts of kube-apiserver
+1.36.1 in tests/data/dra/verdicts.tsv.
 
 Source: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go and
 pkg/apis/scheduling/v1alpha2/zz_generated.validations.go.

@@ -114,9 +114,9 @@ class AllocatableDevices(Struct, kw_only=True):
 
     Args:
         devices: the devices that have enough capacity, and only taints that the request tolerates.
-        most: the most devices that the request can get on one node.
+        most: the largest number of devices that the request can get on one node.
         tainted: the number of devices with a taint that the request does not tolerate.
-        taint: the first of these taints.
+        taint: the first taint that the request does not tolerate.
         small: the number of devices with less capacity than requested.
         is_limited_by_counters: whether shared counters are too low for all devices.
     """
@@ -205,7 +205,9 @@ def _find_selected_devices(
 
 
 def _create_selections(subject: Subject) -> Iterator[SelectedDevices]:
-    """Yield a selection for each request and alternative of a claim, or for a class; `_select_devices` fills it."""
+    """Yield a selection without devices for each request and alternative of a claim, or for a class. `_select_devices`
+    sets the devices.
+    """
     if reviewed_claim(subject) is None:
         spec = subject.typed(DeviceClass)
         yield SelectedDevices(at=spec.spec.path("selectors"), expressions=spec.expressions)
@@ -524,7 +526,7 @@ def _names_of_selection(selection: SelectedDevices) -> tuple[str, ...]:
 
 
 def _most_devices_of_alternatives(selections: Items[SelectedDevices]) -> Mapping[str, int]:
-    """Return the most devices that one alternative selects, by request; 1 if the number is not known."""
+    """Return the number of devices of the largest alternative, by request. An unknown number counts as 1."""
     most: dict[str, int] = {}
     for selection in selections:
         count = 1 if selection.count is None else selection.count

@@ -1,8 +1,8 @@
 """Chooses the rules for the commands of each kind: processes, nodes, ranks, and variables of controllers.
 
 The command of a TrainJob is the command after the merge with its runtime. In jobs of the Training Operator and in
-TrainJobs, an operator sets some of the numbers. Other modules check these numbers. This module checks the other
-numbers.
+TrainJobs, an operator sets some of the numbers of processes, nodes and ranks. Other modules check the numbers that an
+operator sets, and this module checks the numbers in commands.
 
 Controllers overwrite the variables by which the pods of a training find each other. Volcano's plugins pytorch and
 tensorflow append variables, and the last value counts. The plugin pytorch does nothing without a master, and the plugin
@@ -141,7 +141,8 @@ def warn_of_launch_commands(subject: Subject) -> Iterator[Problem]:
     listed = subject.once(read_launched_containers)
     operator_sets_number = subject.group_kind == (KUBEFLOW, "PyTorchJob")
     for member in listed:
-        if not operator_sets_number or member.has_claims:  # other rules compare PyTorchJobs with extended resources
+        # other rules compare the processes of a PyTorchJob with extended resources, but not with claims
+        if not operator_sets_number or member.has_claims:
             yield from processes_and_slots.check_processes_match_gpus(member, operator_sets_number=operator_sets_number)
     if subject.group_kind in UNRELATED:
         yield from processes_and_slots.check_trainer_devices_and_nodes(listed, None)
@@ -174,7 +175,9 @@ def _warn_of_launched_containers(listed: Items[LaunchedContainer], subject: Subj
 
 
 def _advise_pytorch_job(listed: Items[LaunchedContainer], subject: Subject) -> Iterator[Problem]:
-    """Check nodes and ranks of a PyTorchJob. Other rules report too many nodes, and variables of the operator."""
+    """Check nodes and ranks of a PyTorchJob. Other rules report more nodes than pods, and variables that the operator
+    overwrites.
+    """
     spec = subject.typed(PyTorchJob).spec
     has_master = spec.pytorch_replica_specs.get("Master") is not None
     for member in listed:

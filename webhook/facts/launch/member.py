@@ -100,7 +100,7 @@ class LaunchedContainer(Struct, frozen=True, kw_only=True):
 
 
 def may_run_launcher(subject: Subject) -> bool:
-    """Return whether a command of an object may run torchrun, accelerate or deepspeed. Most pods do not."""
+    """Return whether a command of an object may run torchrun, accelerate or deepspeed. Most pods run no launcher."""
     if _NAMES.search(_entrypoint_of_ray_job(subject)):
         return True
     for _, template in subject.once(located_templates):

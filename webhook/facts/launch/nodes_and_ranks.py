@@ -82,7 +82,7 @@ RENDEZVOUS_ID: Final = LAUNCH.rule(
     refused_by="nothing; the launcher waits",
     source="pytorch/pytorch@010929fd torch/distributed/elastic/rendezvous",
 )
-_OWN_ID: Final = re.compile(
+_ID_COMPUTED_IN_POD: Final = re.compile(
     r"--rdzv[-_]id[ =][\"']?("
     r"\$\{?(?:RANDOM|SRANDOM|HOSTNAME|EPOCHSECONDS)\b\}?|\$\$"
     r"|(?:\$\(|`) ?(?:uuidgen|hostname|date|date \+[\"']?%s[\w%.-]{0,9}[\"']?|cat /proc/sys/kernel/random/uuid) ?"
@@ -190,21 +190,20 @@ def _fault_of_other_owner(
 
 
 def _rendezvous_addresses(member: LaunchedContainer) -> Iterator[str]:
-    """Yield the addresses where the pods meet: of the launcher, and of variables."""
+    """Yield the addresses where the pods meet: from the options of the launcher, and from variables."""
     yield member.launch.address
     yield from (member.env.get(name) or "" for name in ("MASTER_ADDR", *sorted(_TORCHRUN_ADDRESS_VARIABLES)))
 
 
 def _check_rendezvous_id(member: LaunchedContainer) -> Iterator[Problem]:
-    """Report a rendezvous id of torchrun that a shell computes in each pod. A script is one word with blanks."""
+    """Report a rendezvous id of torchrun that a shell computes in each pod."""
     if member.launch.by != "torchrun" or member.launch.address == "localhost":
         return
-    scripts = (word for word in member.words if "torch" in word)
-    own = next((match for script in scripts if (match := _OWN_ID.search(script))), None)
-    if own is not None:
-        message = (
-            f"--rdzv_id is `{own[1].strip('`')}`, which is different in each pod, so the pods do not find each other"
-        )
+    scripts = (word for word in member.words if "torch" in word)  # a script is one word of a shell's command
+    computed = next((match for script in scripts if (match := _ID_COMPUTED_IN_POD.search(script))), None)
+    if computed is not None:
+        rendezvous_id = computed[1].strip("`")
+        message = f"--rdzv_id is `{rendezvous_id}`, which is different in each pod, so the pods do not find each other"
         fix = "set one text for all pods, such as the name of the job"
         yield RENDEZVOUS_ID.problem(member.path, message, fix, words=("--rdzv_id", "--rdzv-id"))
 
@@ -236,8 +235,8 @@ def _has_fixed_rank(member: LaunchedContainer, together: PodsTrainingTogether) -
 
 
 def check_rank_fixed_in_template(member: LaunchedContainer, owned: Collection[str], index: str) -> Iterator[Problem]:
-    """Report a fixed rank or a fixed task for all pods of a template. `index`: where a variable reads the index of its
-    pod, in words for a fix.
+    """Report a fixed rank or a fixed task for all pods of a template. `index` says for a fix where a variable gets the
+    index of the pod.
     """
     if (member.pods or 0) < 2 or not member.env:
         return

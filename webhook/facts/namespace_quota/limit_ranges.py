@@ -98,14 +98,16 @@ KUEUE_LOOKUPS: Final = (*QUEUES, CONFIGURATIONS, KUEUE.deployment_interest, NAME
 
 
 def check_portable_gpu_in_limit_range(subject: Subject) -> Iterator[Problem]:
-    """Yield the problem of the portable name `gpu` in a LimitRange, which limits no device."""
+    """Report the portable name `gpu` in a LimitRange, because this name limits no device."""
     for item in subject.typed(LimitRange).spec.limits:
         for field in item.fields_with(PORTABLE_NAME):
             yield resource_name_problem(item.path(field, PORTABLE_NAME), PORTABLE_NAME, "nvidia.com/gpu")
 
 
 def check_default_devices(subject: Subject) -> Iterator[Problem]:
-    """Yield devices of which containers get `max` by default. The API server has set an omitted default to `max`."""
+    """Report devices with a default equal to `max`: every container without a limit gets `max` devices. The API server
+    sets an omitted default to `max`.
+    """
     for item in subject.typed(LimitRange).spec.limits:
         if item.type != "Container":
             continue
@@ -121,7 +123,7 @@ def check_default_devices(subject: Subject) -> Iterator[Problem]:
 
 
 def resource_name_problem(path: FieldPath, name: str, example: str) -> Problem:
-    """Return the problem of a name that is no resource; `example` is a resource that could replace it."""
+    """Return the problem of a name that is no resource. `example` is a resource for the fix."""
     message = "is not a resource of Kubernetes, so the API server refuses the object and no GPU is counted"
     return RESOURCE_NAME.problem(path, message, f"name the resource of a vendor, such as {example}", shown=f"`{name}`")
 

@@ -142,16 +142,16 @@ _REQUIRED: Final[Mapping[str, tuple[str, str]]] = {
     **{name: ("request", name) for name in ("cpu", "memory")},
     **{f"{side}s.{name}": (side, name) for side in ("request", "limit") for name in ("cpu", "memory")},
 }
-"""Names in a quota for amounts that each container must set, such as `requests.cpu`. Each name has the field of
-`resources`, `request` or `limit`, and the resource.
+"""Names in a quota for amounts that each container must set, such as `requests.cpu`. A name is mapped to `request` or
+`limit`, and to the resource.
 """
 _COUNTED: Final[Mapping[str, tuple[str, str]]] = {
     **_REQUIRED,
     "ephemeral-storage": ("request", "ephemeral-storage"),
     **{f"{side}s.ephemeral-storage": (side, "ephemeral-storage") for side in ("request", "limit")},
 }
-"""Names in a quota for amounts that the quota adds up for all pods. Each name has the field of `resources`, `request`
-or `limit`, and the resource.
+"""Names in a quota for amounts that the quota adds up for all pods. A name is mapped to `request` or `limit`, and to
+the resource.
 """
 _VERBS: Final[Mapping[tuple[str, bool], str]] = {
     ("request", True): "the pod requests",
@@ -182,7 +182,7 @@ _OF_KUBERNETES: Final = ("", "apps", "batch")
 
 
 def check_portable_gpu_in_quota(subject: Subject) -> Iterator[Problem]:
-    """Yield the problem of the portable name `gpu` in a ResourceQuota, which counts no device."""
+    """Report the portable name `gpu` in a ResourceQuota, because this name counts no device."""
     spec = subject.typed(ResourceQuota).spec
     for name in _OF_QUOTAS:
         if name in spec.hard:
@@ -198,7 +198,7 @@ def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
 
 
 def check_autoscaler_in_quota(subject: Subject) -> Iterator[Problem]:
-    """Report an autoscaler with a maximum above the number of replicas that a ResourceQuota allows devices for."""
+    """Report an autoscaler with a maximum of replicas that need more devices than a ResourceQuota allows."""
     scaling, view = subject.once(scaling_of_autoscaler), subject.cluster_view()
     if scaling is None or not scaling.devices or not view.namespace:
         return
@@ -337,7 +337,7 @@ def _free_amount(quota: ResourceQuota, name: str) -> int | None:
 
 def quotas_in_use(subject: Subject) -> Iterator[str]:
     """Yield a sentence for each ResourceQuota that allows a new workload, but has too little free now. Only
-    ResourceQuotas in files have used amounts. A live view does not have them, because they change too often.
+    ResourceQuotas in files have used amounts. A live view omits used amounts, because used amounts change too often.
     """
     if subject.metadata.has("uid"):
         return  # the quota may already count the pods of this object

@@ -24,7 +24,7 @@ HUGE: Final = "hugepages-"
 LARGEST: Final = 9 * 10**15
 """Amounts of at least this value are not compared, because their thousandths exceed the API server's 64 bits."""
 _LONGEST_PREFIX: Final = 244
-"""The most characters of a domain. A quota adds `requests.` in front, and a subdomain has at most 253 characters."""
+"""The longest domain in characters. A quota adds `requests.` in front, and a subdomain has at most 253 characters."""
 
 
 class ResourceName(Struct, frozen=True):

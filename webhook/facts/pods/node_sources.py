@@ -35,7 +35,7 @@ _MACHINES: Final = (
     *(GroupVersionKind("cluster.x-k8s.io", "v1beta1", f"Machine{each}") for each in ("Deployment", "Set", "Pool")),
 )
 """Kinds of OpenShift and Cluster API that an autoscaler scales. A MachineAutoscaler always has an autoscaler."""
-_MOST_MACHINES: Final = "/cluster-api-autoscaler-node-group-max-size"
+_MAX_SIZE_SUFFIX: Final = "/cluster-api-autoscaler-node-group-max-size"
 """The end of the annotation of machines with an autoscaler. The prefix is the API group, which users may change."""
 SOURCE_LOOKUPS: Final = tuple(interest_in_fields(kind, "metadata.annotations") for kind in _MACHINES)
 """The look-ups of audits; a server only reads the labels of nodes."""
@@ -43,7 +43,7 @@ _CLOUDS: Final = (
     *("cloud.google.com/", "eks.amazonaws.com/", "kubernetes.azure.com/"),
     *("doks.digitalocean.com/", "k8s.scaleway.com/", "lke.linode.com/"),
 )
-"""Domains of labels of clouds that may create a node for a pod that selects the label."""
+"""Domains of the labels of clouds. If a pod selects such a label, the cloud may create a node."""
 _OF_KARPENTER: Final = ("karpenter.sh/", "karpenter.k8s.aws/", "karpenter.azure.com/")
 """Domains of Karpenter's labels."""
 _NEEDS_LABEL: Final = ("In", "Exists", "Gt", "Lt")
@@ -106,7 +106,7 @@ def _autoscaled_machines(view: ClusterView) -> str:
         for kind in _MACHINES:
             for machines in view.deadline.charge_for_items(view.cluster.list(kind, None)):
                 annotations = Object.of(machines).metadata.annotations
-                if kind == _MACHINES[0] or any(key.endswith(_MOST_MACHINES) for key in annotations):
+                if kind == _MACHINES[0] or any(key.endswith(_MAX_SIZE_SUFFIX) for key in annotations):
                     return f"{kind.kind} {namespace_and_name(machines)[1]}"
     except LookupFailed:  # a live view has no machines
         return ""

@@ -111,8 +111,9 @@ def requests_of_containers(pod: PodSpec, defaults: NamespaceLimits) -> Items[Req
 
 
 def requests_of_created_containers(pod: PodSpec, defaults: NamespaceLimits) -> Items[RequestsOfContainer]:
-    """Return the requests of each container of a pod that the API server creates: the limit replaces a missing request.
-    Without a limit, the default request replaces it. SetDefaults_Pod runs before the admission plugin LimitRanger.
+    """Return the requests of each container of a pod that the API server creates. The limit replaces a missing request.
+    If the limit is missing too, the default request replaces the request. SetDefaults_Pod runs before the admission
+    plugin LimitRanger.
     """
     containers = pod.all_containers()
     return pod.containers.of(

@@ -401,7 +401,7 @@ def _rule_broken_by_request_and_limit(place: ResourcesOfPart, name: str, value: 
 
 
 def validate_amounts(resources: Resources) -> Iterator[Problem]:
-    """Yield the problems of each single amount. Amounts are not compared, because a controller may add some."""
+    """Yield the problems of each single amount. Amounts are not compared, because a controller may add amounts."""
     for side, listed in (("limits", resources.written_limits), ("requests", resources.written_requests)):
         for name, value in listed.items():
             if broken := _first_broken_rule(name, value, is_pod=False):

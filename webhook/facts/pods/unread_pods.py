@@ -27,7 +27,7 @@ from webhook.workloads.rows import Row
 from webhook.workloads.table import Table
 
 _WITH_WORKLOADS: Final = ("nvidia.com", "trainer.kubeflow.org")
-"""API groups with kinds of the cluster, and with workloads."""
+"""API groups with workloads and with cluster-scoped kinds."""
 _QUEUES: Final = frozenset(group for group, _ in CLUSTER_SCOPED if group not in _WITH_WORKLOADS)
 """API groups of other projects. Kinds of these groups that are not in the workload table create no pods: they are
 queues, topologies or reports.

@@ -56,7 +56,9 @@ _OF_THE_POD: Final[Mapping[str, str]] = {
     "NODE_NAME": "spec.nodeName",
     "HOSTNAME": "metadata.name",
 }
-"""Variables that no controller sets, only `env` of the container, and the field of the pod for `fieldRef`."""
+"""Maps a variable to the field of the pod for `fieldRef`. Only `env` of the container sets these variables, and no
+controller.
+"""
 _OF_ONE_POD: Final = frozenset(("emptyDir", "ephemeral", "configMap", "secret", "downwardAPI", "projected"))
 
 
@@ -114,7 +116,7 @@ def _check_checkpoint_volume(mounting: Sequence[VolumeMountInObject]) -> Iterato
 
 
 def _check_checkpoint_option(pods: DevicePods, container: Container, subject: Subject) -> Iterator[Problem]:
-    """Warn of a folder for checkpoints in the command, if no volume is mounted there."""
+    """Warn of a folder for checkpoints in the command, if no volume is mounted at the folder."""
     folder = _checkpoint_folder_of_option(container)
     if not folder:
         return
@@ -177,7 +179,7 @@ def _how_to_set(variable: str) -> str:
 
 
 def _unset_variables(mount: VolumeMountInObject, path: str) -> list[str]:
-    """Return the variables of _OF_THE_POD in a path that the container does not set."""
+    """Return the variables of _OF_THE_POD that a path contains and that the container does not set."""
     wanted = _OF_THE_POD.keys() & _VARIABLE.findall(path)
     if mount.container.env_from or not wanted:
         return []

@@ -141,7 +141,7 @@ ROLLING_UPDATE: Final = STORAGE.rule(
 )
 _IS_ONCE: Final = " is ReadWriteOnce"
 _MOST_CLAIMS: Final = 5
-"""The most additional claims that a message names."""
+"""A message names at most this number of additional claims."""
 _CEPHFS: Final = "cephfs.csi.ceph.com"
 """The end of the names of CephFS provisioners. The names begin with the namespace of the operator."""
 PROVISIONERS_FILE: Final = Path(__file__).with_name("provisioners.yaml")
@@ -254,8 +254,8 @@ def problems_of_absent_storage(subject: Subject) -> Iterator[Problem]:
 def _problems_of_new_claim(claim: VolumeClaimSpec, who: str, path: FieldPath, view: ClusterView) -> Iterator[Problem]:
     """Report a claim without a volume, if its StorageClass does not exist.
 
-    A claim without a class needs a default class or a volume that exists. Without a known volume, it is not known
-    whether an administrator creates one.
+    A claim without a class needs a default class or a volume that exists. If no volume is known, it is not known
+    whether an administrator will create a volume.
     """
     wanted = claim.storage_class_name
     if claim.volume_name:
@@ -407,8 +407,8 @@ def missing_storage_class_problem(
     who: str, wanted: str, path: FieldPath, view: ClusterView, *, is_created: bool = False
 ) -> Problem:
     """Return the problem of a StorageClass that does not exist. The fix for an existing claim is a new claim, because
-    its class cannot change. If the claim names no class, only the default class of the cluster would decide, so the
-    problem says that the rule is not checked.
+    the class of a claim cannot change. If the claim names no class, the default class of the cluster decides. The
+    problem then says that the rule is not checked.
     """
     if not wanted:
         default = MissingObject(kind=f"default {StorageClass.gvk.kind}", name="")
