@@ -145,6 +145,7 @@ def load_policies_of_settings(chosen: Settings, options: Options) -> PolicySet:
     Raises:
         PolicyError: every problem of the policies.
         InputError: every unknown rule that the configuration names.
+        ConfigurationError: the Kubernetes version lacks CEL features of the shipped policies.
     """
     return apply_configuration_to_policies(
         load_policy_set(policy_folders_of_settings(chosen), options), chosen.configuration
@@ -152,7 +153,9 @@ def load_policies_of_settings(chosen: Settings, options: Options) -> PolicySet:
 
 
 def describe_policy_sets_unless_default(chosen: Settings) -> str:
-    """Return a line that names the sets of policies; "" for only the shipped policies, or those of --only."""
+    """Return a line that names the sets of policies; "" without a configuration if only the shipped policies, or only
+    those of --only, are used.
+    """
     is_only = bool(chosen.only) and not chosen.configuration.document
     if is_only or not (chosen.policies or chosen.configuration.document):
         return ""
@@ -189,7 +192,8 @@ def assemble_policies_and_context(
     Raises:
         PolicyError: every problem of the policies.
         InputError: every problem of the workload tables, the context or the answers of the authorizer.
-        ConfigurationError: an unknown rule in the settings.
+        ConfigurationError: an unknown rule in the settings, or a Kubernetes version that lacks CEL features of the
+            shipped policies.
     """
     sources = read_policy_sources(chosen)
     return assembly_with_files(chosen, sources, sources.compile(), objects=objects, is_complete=is_complete)
@@ -201,6 +205,7 @@ def read_policy_sources(chosen: Settings) -> PolicySources:
     Raises:
         PolicyError: a file or folder does not exist or cannot be listed.
         InputError: every problem of the workload tables.
+        ConfigurationError: the Kubernetes version lacks CEL features of the shipped policies.
     """
     options = create_compile_options(chosen)
     return PolicySources(
@@ -260,7 +265,8 @@ def assembly_with_files(
         is_complete: whether all files could be read.
 
     Raises:
-        InputError: every problem of the context.
+        InputError: every problem of the context or the answers of the authorizer.
+        ConfigurationError: an unknown rule in the settings.
     """
     context = read_context_documents(chosen, loaded)
     tree = FileTree(

@@ -58,7 +58,7 @@ def test_text_is_read(name, text, value):
         ("kubernetes_version", "one", "`one` is not a version; write a version such as `1.36`"),
         ("kubernetes_version", "1.99", "`1.99` is a release with unknown CEL; write a release from 1.30 to 1.37"),
         ("max_body_bytes", "0", "`0` is not a size; write bytes, or a number with Ki, Mi or Gi"),
-        ("worker_memory", "1Mi", "`1Mi` is too small; the least is 16Mi"),
+        ("worker_memory", "1Mi", "`1Mi` is too small; the minimum is 16Mi"),
         ("log_level", "loud", "`loud` is not one of debug, info, warning, error"),
         ("cel_engine", "x", "`x` is not one of compiled, celpy"),
         ("api_server_text", "maybe", "`maybe` is not a truth value; write true or false"),

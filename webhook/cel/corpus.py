@@ -83,7 +83,7 @@ def read_rows(file: Path) -> Iterator[JSON]:
     """Yield the rows of a corpus file. A row without an id gets the id `file:line`.
 
     Raises:
-        InputError: a line is not a row.
+        InputError: the file cannot be read, or a line is not a row.
     """
     for number, line in enumerate(yamlfile.text(file).split("\n"), 1):
         if not line.strip():

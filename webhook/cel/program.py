@@ -50,9 +50,7 @@ class Program(Protocol):
     """A compiled expression. It is immutable, so any number of threads may evaluate it."""
 
     @property
-    def source(self) -> str:
-        """Return the source text."""
-        ...
+    def source(self) -> str: ...
 
     @property
     def result(self) -> Type:
@@ -101,9 +99,7 @@ class Engine(Protocol):
     def __hash__(self) -> int: ...
 
     @property
-    def name(self) -> str:
-        """Return the name of the engine."""
-        ...
+    def name(self) -> str: ...
 
     def compile(
         self,
@@ -211,7 +207,7 @@ class CompiledProgram:
 
         Raises:
             EvaluationError: the expression failed.
-            BudgetExceeded: the meter stopped the evaluation.
+            BudgetExceeded: the meter stopped the evaluation, or the memory is used up.
         """
         run = self._run or self._generate_function()
         limit = meter.limit

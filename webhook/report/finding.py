@@ -170,8 +170,8 @@ def findings_of_object(
 ) -> tuple[Finding, ...]:
     """Return the findings of one object: one for every problem, and one for every other decision that is not a pass.
 
-    Every policy without a problem has one pass. An audit has very many passes, and few formats need passes, so
-    `with_passes` may leave them out. `find_line` is for formats that show the source line of a field.
+    Every validating policy without a problem has one pass. An audit has very many passes, and few formats need passes,
+    so without `with_passes` the passes are left out. `find_line` is for formats that show the source line of a field.
     """
     if not with_passes:
         decisions = [each for each in decisions if each[1].evaluation != "admit" or each[1].exception]

@@ -162,7 +162,7 @@ def _result_in_number(result: Result, count: int) -> str:
 
 
 def _section_about_run(run: RunDescription) -> str:
-    """Return the section about time and command of the run; "" if the time is unknown."""
+    """Return the section about the run: time, command, policies and commit; "" if the time is unknown."""
     rows = {"Command": run.command, "Policies": run.policies, "Commit": run.revision}
     terms = "".join(f"<dt>{term}</dt><dd>{_escaped_text(text)}</dd>" for term, text in rows.items() if text)
     if not run.time:

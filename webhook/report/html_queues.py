@@ -32,7 +32,7 @@ _KEYS: Final = (
 
 
 def links_to_queues(trees: Sequence[QueueTrees]) -> str:
-    """Return links to the sections below all findings."""
+    """Return links to the sections of queues, which follow all findings; "" without queues."""
     links = "".join(f'<li><a href="#{each.scheduler.lower()}">Queues of {each.scheduler}</a></li>' for each in trees)
     return f'<nav aria-label="Sections"><ul>{links}</ul></nav>\n' if links else ""
 
@@ -47,7 +47,7 @@ def _section_of_scheduler(trees: QueueTrees) -> str:
     scale = _largest_amounts_by_resource(rows)
     items = [_item_of_queue(row, own, demand, scale) for row, own, demand in rows]
     items += [_item_of_unknown_queue(key.namespace, key.name, demand) for key, demand in trees.find_unknown_queues()]
-    keys_with_texts = _KEYS if trees.scheduler == "Kueue" else (("own", "the most that it could have"), *_KEYS[2:])
+    keys_with_texts = _KEYS if trees.scheduler == "Kueue" else (("own", "largest possible amount"), *_KEYS[2:])
     keys = "".join(f'<li><span class="key {kind}"></span>{text}</li>' for kind, text in keys_with_texts)
     legend = f'<ul class="keys" aria-hidden="true">{keys}</ul>'
     heading = f"<h2>Queues of {trees.scheduler}</h2>"
@@ -94,7 +94,7 @@ def _quota_line(row: QueueRow, amount: QueueResourceAmounts, largest: int) -> st
 
 
 def _demand_line(row: QueueRow, demand: Demand, resource: str, amount: int, largest: int) -> str:
-    """The line also says if the demand exceeds what the queue could ever have."""
+    """Return the line about the demand for a resource. The line also says if the queue can never have so much."""
     limits = [each.most for each in row.amounts if each.resource == resource]
     limit = sum(limits)
     is_over = bool(limits) and amount > limit

@@ -81,7 +81,6 @@ class _CollectingWriter(Generic[Entry]):
         self._cases.append(case)
 
     def to_test_case(self, entry: Entry) -> _TestCase:
-        """Return the entry as a test case."""
         raise NotImplementedError
 
 
@@ -113,7 +112,7 @@ class JunitFindingsWriter(_CollectingWriter[Finding]):
 
 
 def _document_of_cases(suites: Sequence[_Suite], cases: Iterator[_TestCase]) -> Iterator[str]:
-    """`cases` has the cases of all suites in order."""
+    """Yield the text of the document. `cases` has the cases of all suites in order."""
     sums = _counts_of_outcomes(sum((suite.outcomes for suite in suites), Counter()))
     del sums["skipped"]  # the schema allows `skipped` only in a testsuite
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'

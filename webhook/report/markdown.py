@@ -146,7 +146,7 @@ def _lines_of_text(text: str, places: _Places) -> str:
 
 def _head_of_document(totals: Totals) -> str:
     unread = "".join(f"- ❗ {_escaped_text(str(each))}\n" for each in totals.unreadable)
-    unreadable = f"\nThese could not be read:\n\n{unread}" if unread else ""
+    unreadable = f"\nCould not be read:\n\n{unread}" if unread else ""
     not_read = f"\nNot read: {totals.files_not_read_in_words}\n" if totals.files_not_read_in_words else ""
     left_out = f"\n{_escaped_text(str(totals.configured)).capitalize()}\n" if totals.configured else ""
     head = f"### claimgate: {counted(totals.entries, 'object')}\n\n{totals.objects_in_words}\n"

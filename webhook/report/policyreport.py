@@ -129,7 +129,9 @@ def result_of_finding(finding: Finding) -> dict[str, Any]:
 
 
 def _rule_of_finding(finding: Finding) -> str:
-    """Return the id of the rule, or a part of the policy such as `validations[0]`; "" for a pass of the policy."""
+    """Return the id of the rule, or a part of the policy such as `validations[0]`; "" for a pass, and for a finding
+    about no part of the policy.
+    """
     if "/" in finding.rule.id and finding.result is not Result.PASS:
         return finding.rule.id
     index = finding.decision.index
@@ -200,7 +202,7 @@ def _scope_of_report(subject: Subject) -> dict[str, str]:
 
 
 def _result_without_object(result: dict[str, Any]) -> dict[str, Any]:
-    """The report names the object, and the properties have the field path."""
+    """Return a result for the report of one object: without the object, and with the field path in the properties."""
     at = result["resources"][0].get("fieldPath", "")
     properties = {key: value for key, value in result["properties"].items() if key not in ("file", "line")}
     properties |= {"field": at} if at else {}

@@ -50,7 +50,7 @@ def _row_of_explanation(explained: Explanation) -> tuple[str, ...]:
 
 
 def _lines_of_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Columns are as wide as their widest cell. The last column is not padded."""
+    """Yield the lines of a table. Columns are as wide as their widest cell. The last column is not padded."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True))

@@ -64,7 +64,7 @@ class TextCasesWriter:
 
 
 def _counts_of_outcomes(results: Mapping[Result, int]) -> str:
-    """Return a text such as `2 passed, 1 failed`. Skipped and unreadable cases are named only if any."""
+    """Return a text such as `2 passed, 1 failed`. A number of skipped or unreadable cases is left out if it is 0."""
     always = [f"{results[Result.PASS]} passed", f"{results[Result.FAIL]} failed"]
     skipped = [f"{results[Result.SKIP]} skipped"] * bool(results[Result.SKIP])
     errors = [f"{results[Result.ERROR]} not readable"] * bool(results[Result.ERROR])

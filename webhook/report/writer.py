@@ -273,13 +273,11 @@ class Writer(Protocol[Entry_contra]):
 class HasFindings(Protocol):
     """An entry that can be converted to findings."""
 
-    def findings(self, rules: Rules) -> Iterable[Finding]:
-        """Return the entry as findings."""
-        ...
+    def findings(self, rules: Rules) -> Iterable[Finding]: ...
 
 
 class RowFilter:
-    """Passes findings with some results on to another writer. Other findings are only in the totals."""
+    """Gives findings with some results to another writer. Other findings are only in the totals."""
 
     def __init__(self, writer: Writer[Finding], rows: frozenset[Result]) -> None:
         self._writer = writer

@@ -50,12 +50,10 @@ class Mismatch(Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> str:
-        """Return the printed path."""
         return path_as_text(self.at)
 
     @property
     def value_as_text(self) -> str:
-        """Return the value in words."""
         return described(self.value)
 
     @property

@@ -177,7 +177,7 @@ class StrictReader(Struct, frozen=True):
                 self._read(inner, wanted, _Place((*place.at, name), holders, has_amounts), reading)
 
     def _is_undeclared(self, name: str, level: _Level) -> bool:
-        """Return whether a type that declares all fields of its objects lacks a field."""
+        """Return whether an object's type does not declare a field. The type must declare all fields of the object."""
         if name in level.of.fields or (not level.at and name in self.known):
             return False
         is_directive = name.startswith("$")  # a directive of a strategic merge patch

@@ -41,7 +41,8 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
     if chosen.config_from is not None:
         if not chosen.config_from.is_dir():
             message = (
-                f"{chosen.origins['config_from']}: `{chosen.config_from}` is not a folder; name a copy of the tree"
+                f"{chosen.origins['config_from']}: `{chosen.config_from}` is not a folder; name a folder, such as a "
+                "copy of the target branch"
             )
             raise ConfigurationError(message)
         file = chosen.config_from / NAME

@@ -82,7 +82,7 @@ class ServerSettings(ReportSettings):
         96 << 20,
         values.byte_size_type(minimum=1 << 20),
         "Memory for objects that policies look up. If the memory is full, the server drops the largest kind of objects "
-        "in the largest namespace, and policies report that they do not know these objects.",
+        "in the largest namespace, and lookups of the dropped objects fail.",
     )
     live_policies: bool = declare_setting(
         False,
@@ -99,7 +99,7 @@ class ServerSettings(ReportSettings):
         "the Deployment of a Pod.",
     )
     timeout: float = declare_setting(
-        10.0, values.seconds_type(0.1), "Time for one review; a shorter `?timeout=` of the call wins."
+        10.0, values.seconds_type(0.1), "Time for one review; a shorter `?timeout=` of the call takes precedence."
     )
     max_body_bytes: int = declare_setting(20 << 20, values.byte_size_type(), "Largest body of a call.")
     max_inflight_body_bytes: int = declare_setting(
@@ -113,12 +113,12 @@ class ServerSettings(ReportSettings):
     worker_memory: int = declare_setting(
         32 << 20,
         values.byte_size_type(minimum=16 << 20),
-        "Memory of each worker, in addition to the memory that it shares with the server.",
+        "Memory of each worker, in addition to the memory that the worker shares with the server.",
     )
     memory: int | None = declare_setting(
         None,
         values.byte_size_type(minimum=64 << 20),
-        "Memory of the server. If the bounds of its parts add up to more, the server does not start.",
+        "Memory of the server. If the bounds of the server's parts add up to more, the server does not start.",
         unset="the limit of the container",
     )
     drain: float = declare_setting(

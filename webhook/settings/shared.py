@@ -149,8 +149,8 @@ S = TypeVar("S", bound=SettingsBase)
 Verb: TypeAlias = Literal["serve", "replay", "audit", "test", "simulate", "backtest"]
 """A verb that reviews objects."""
 
-_CASE: Final = "each case sets it"
-_TEXT: Final = "it prints no answers"
+_CASE: Final = "each case sets the option"
+_TEXT: Final = "the verb prints no answers"
 _PAGE: Final = "`claimgate explain RULE` has the page"
 _VERDICT: Final = "the severity does not change an answer"
 _STAYING: Final = "a baseline is for files that are audited again"
@@ -164,9 +164,9 @@ LEFT_OUT: Final[Mapping[str, Mapping[Verb, str]]] = {
         "test": "cases expect patches",
     },
     "docs_address": {"test": "cases expect texts without links", "simulate": _PAGE, "backtest": _PAGE},
-    "no_defaults": {"test": "each case sets it: `defaults`", "backtest": "objects in a log have their defaults"},
+    "no_defaults": {"test": "each case sets `defaults`", "backtest": "objects in a log have their defaults"},
     "unbound": {"test": "a suite also tests the bindings"},
-    "advice": {"backtest": "it counts answers of the webhook", "simulate": "advice does not prevent a start"},
+    "advice": {"backtest": "the verb counts answers of the webhook", "simulate": "advice does not prevent a start"},
     "rule": {"test": "`--run` chooses cases"},
     "skip": {"test": "`--run` chooses cases"},
 }

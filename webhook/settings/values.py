@@ -105,7 +105,7 @@ def byte_size_type(minimum: int = 1) -> ValueType:
     def read(value: str) -> int:
         number = _bytes(value)
         if number < minimum:
-            raise ValueError(f"is too small; the least is {_shown_bytes(minimum)}")
+            raise ValueError(f"is too small; the minimum is {_shown_bytes(minimum)}")
         return number
 
     return ValueType(metavar="SIZE", read=read, show=_shown_bytes)

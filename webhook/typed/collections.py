@@ -50,7 +50,7 @@ class Items(Sequence[Item]):
         return value in self._values
 
     def has_any_of(self, values: AbstractSet[object]) -> bool:
-        """Return whether a set has any of the values."""
+        """Return whether any value of the list is in a set."""
         self._deadline.spend(len(self._values))
         return not values.isdisjoint(self._values)
 
@@ -104,7 +104,6 @@ class Entries(Mapping[str, Value]):
     def get(self, key: str, default: Value | Other, /) -> Value | Other: ...
 
     def get(self, key: str, default: Any = None, /) -> Any:
-        """Return the value of a key, or the default."""
         return self._values.get(key, default)
 
     def keys(self) -> KeysView[str]:

@@ -24,7 +24,6 @@ class Environment(NamedTuple):
     values: Sequence[str | None] = ()
 
     def pairs(self) -> tuple[tuple[str, str | None], ...]:
-        """Return the names with their values."""
         return tuple(zip(self.names, self.values, strict=True))
 
     def by_name(self) -> Mapping[str, str | None]:
@@ -39,7 +38,6 @@ class EnvironmentField(Field[Environment]):
     """The field of a list of environment variables."""
 
     def read(self, value: Any, owner: Typed) -> Environment:
-        """Return the variables."""
         return read_environment(value, owner.reading.deadline) if isinstance(value, list) and value else _NONE
 
 

@@ -86,7 +86,6 @@ class Text(Field[str]):
         super().__init__(default, name=name)
 
     def read(self, value: Any, owner: Typed) -> str:  # noqa: ARG002
-        """Return the text, or the default."""
         return value if isinstance(value, str) else self.default
 
 
@@ -99,7 +98,6 @@ class Number(Field[int]):
         super().__init__(default, name=name)
 
     def read(self, value: Any, owner: Typed) -> int:  # noqa: ARG002
-        """Return the number, or the default."""
         number = read_whole_number(value)
         return self.default if number is None else number
 
@@ -110,7 +108,6 @@ class OptionalNumber(Field[int | None]):
     plain = int
 
     def read(self, value: Any, owner: Typed) -> int | None:  # noqa: ARG002
-        """Return the number, or None."""
         return read_whole_number(value)
 
 
@@ -123,7 +120,6 @@ class Truth(Field[bool]):
         super().__init__(default, name=name)
 
     def read(self, value: Any, owner: Typed) -> bool:  # noqa: ARG002
-        """Return the boolean, or the default."""
         return value if isinstance(value, bool) else self.default
 
 
@@ -133,7 +129,6 @@ class OptionalTruth(Field[bool | None]):
     plain = bool
 
     def read(self, value: Any, owner: Typed) -> bool | None:  # noqa: ARG002
-        """Return the boolean, or None."""
         return value if isinstance(value, bool) else None
 
 
@@ -141,7 +136,6 @@ class Raw(Field[Any]):
     """Any JSON value, such as a quantity, a number or a text, or an object without a declared type."""
 
     def read(self, value: Any, owner: Typed) -> Any:  # noqa: ARG002
-        """Return the value; None if it is not set."""
         return value
 
 
@@ -149,7 +143,6 @@ class Values(Field[Items[Any]]):
     """A list of any JSON values."""
 
     def read(self, value: Any, owner: Typed) -> Items[Any]:
-        """Return the values."""
         return Items(value if isinstance(value, list) else (), owner.reading.deadline)
 
 
@@ -161,7 +154,6 @@ class Part(Field[Inner]):
         self.kind = kind
 
     def read(self, value: Any, owner: Typed) -> Inner:
-        """Return the object."""
         if isinstance(value, dict):
             return self.kind(value, (*owner.at, self.name), owner.reading)
         if value is not None:
@@ -173,7 +165,6 @@ class AnyPart(Part[Inner]):
     """An object in a field that no API server decodes; any other value of the field counts as absent."""
 
     def read(self, value: Any, owner: Typed) -> Inner:
-        """Return the object."""
         reading = replace(owner.reading, is_decoded=False)
         return self.kind.of(value, (*owner.at, self.name), reading)
 
@@ -227,7 +218,6 @@ class Texts(Field[Items[str]]):
     """A list of strings. An entry of another type becomes "", so that indexes stay right."""
 
     def read(self, value: Any, owner: Typed) -> Items[str]:
-        """Return the texts."""
         if not value:
             return Items((), owner.reading.deadline)
         deadline = owner.reading.deadline
@@ -240,7 +230,6 @@ class Names(Field[Items[str]]):
     """The names of perhaps hundreds of objects in a list, without creating the objects; "" for a missing name."""
 
     def read(self, value: Any, owner: Typed) -> Items[str]:
-        """Return the names."""
         deadline = owner.reading.deadline
         listed: Sequence[Any] = value if isinstance(value, list) else ()
         deadline.spend(len(listed))
@@ -257,7 +246,6 @@ class Labels(Field[Entries[str]]):
     """A map from texts to texts: labels, annotations, a node selector."""
 
     def read(self, value: Any, owner: Typed) -> Entries[str]:
-        """Return the texts by their keys."""
         deadline = owner.reading.deadline
         if not value or not isinstance(value, dict):
             return Entries({}, deadline)
@@ -271,7 +259,6 @@ class Amounts(Field[Entries[Amount]]):
     """A map from the names of resources to quantities, without null values, which the API server drops."""
 
     def read(self, value: Any, owner: Typed) -> Entries[Amount]:
-        """Return the quantities by the names of their resources."""
         if not value:
             return Entries({}, owner.reading.deadline)
         deadline = owner.reading.deadline
@@ -288,7 +275,6 @@ class ValueMap(Field[Entries[Any]]):
     """A map from texts to any JSON values, null included."""
 
     def read(self, value: Any, owner: Typed) -> Entries[Any]:
-        """Return the values by their keys."""
         if isinstance(value, dict):
             return Entries(value, owner.reading.deadline)
         if value is not None:
@@ -300,7 +286,6 @@ class Quantities(Field[Entries[Quantity]]):
     """A map from the names of resources to parsed quantities; entries that are not quantities are left out."""
 
     def read(self, value: Any, owner: Typed) -> Entries[Quantity]:
-        """Return the quantities by the names of their resources."""
         deadline = owner.reading.deadline
         entries = (
             (name, quantity.read_quantity_or_none(amount))
@@ -313,7 +298,6 @@ class TextListMap(Field[Entries[Items[str]]]):
     """A map from texts to lists of strings."""
 
     def read(self, value: Any, owner: Typed) -> Entries[Items[str]]:
-        """Return the lists by their keys."""
         deadline, texts = owner.reading.deadline, Texts()
         entries = deadline.charge_for_items(_mapping(value).items())
         return Entries(
@@ -325,7 +309,6 @@ class NumberMap(Field[Entries[int]]):
     """A map from texts to whole numbers, without other values."""
 
     def read(self, value: Any, owner: Typed) -> Entries[int]:
-        """Return the numbers by their keys."""
         deadline = owner.reading.deadline
         entries = (
             (key, read_whole_number(number)) for key, number in deadline.charge_for_items(_mapping(value).items())
@@ -337,7 +320,6 @@ class Truths(Field[Entries[bool]]):
     """A map from texts to true or false, without other values."""
 
     def read(self, value: Any, owner: Typed) -> Entries[bool]:
-        """Return the truth values by their keys."""
         deadline = owner.reading.deadline
         entries = deadline.charge_for_items(_mapping(value).items())
         return Entries({key: truth for key, truth in entries if isinstance(truth, bool)}, deadline)

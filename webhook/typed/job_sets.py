@@ -19,7 +19,6 @@ class JobSpec(jobs.JobSpec):
 
     @property
     def is_indexed(self) -> bool:
-        """Return whether the job's pods have indexes."""
         return self.completion_mode == "Indexed"
 
 
@@ -52,12 +51,10 @@ class ReplicatedJob(Typed):
 
     @cached_property
     def pod_template(self) -> PodTemplate:
-        """Return the template of the job's pods."""
         return self.template.spec.template
 
     @cached_property
     def pod(self) -> PodSpec:
-        """Return the spec of the job's pods."""
         return self.pod_template.spec
 
 

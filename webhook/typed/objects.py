@@ -20,7 +20,6 @@ class OwnerReference(Typed):
 
     @property
     def group_kind(self) -> tuple[str, str]:
-        """Return group and kind of the owner."""
         return self.api_version.rpartition("/")[0], self.kind
 
 
@@ -105,7 +104,6 @@ class Status(Typed):
         return next((condition for condition in self.conditions if condition.type == kind), absent)
 
     def is_true(self, kind: str) -> bool:
-        """Return whether the condition of a type is true."""
         return self.condition(kind).status == "True"
 
 
@@ -118,7 +116,6 @@ class Object(Typed):
 
     @property
     def name(self) -> str:
-        """Return the object's name."""
         return self.metadata.name
 
     @property
@@ -133,12 +130,10 @@ class Object(Typed):
 
     @property
     def labels(self) -> Entries[str]:
-        """Return the object's labels."""
         return self.metadata.labels
 
     @property
     def annotations(self) -> Entries[str]:
-        """Return the object's annotations."""
         return self.metadata.annotations
 
 

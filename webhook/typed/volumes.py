@@ -124,12 +124,10 @@ class ProjectedVolume(Typed):
 
     @property
     def config_maps(self) -> Iterator[Projection]:
-        """Return the projected ConfigMaps."""
         return (each.config_map for each in self.sources)
 
     @property
     def secrets(self) -> Iterator[Projection]:
-        """Return the projected Secrets."""
         return (each.secret for each in self.sources)
 
 

@@ -270,7 +270,6 @@ class CodeWriter(Struct):
         return len(self.places) - 1
 
     def reference_to_object(self, value: Any) -> ast.expr:
-        """Return the code that refers to a Python object."""
         if type(value) in _IMMUTABLE:
             return constant_node(value)
         name = self._bound.get(id(value))

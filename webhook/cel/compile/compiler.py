@@ -61,9 +61,7 @@ class CompiledFunction(Protocol):
 
     step: int
 
-    def __call__(self, activation: Mapping[str, Any], limit: int, meter: CostMeter, /) -> Any:
-        """Return the value."""
-        ...
+    def __call__(self, activation: Mapping[str, Any], limit: int, meter: CostMeter, /) -> Any: ...
 
 
 def compile_tree(checked: CheckedTree, source: str, *, exact: bool = False) -> CompiledFunction:

@@ -122,7 +122,6 @@ class ExpressionCompiler:
         return code.walrus_node(identifier, term.code), code.name_node(identifier)
 
     def reference_to_object(self, value: Any) -> ast.expr:
-        """Return code that refers to a Python object."""
         return self.writer.reference_to_object(value)
 
     def function_call(

@@ -111,7 +111,7 @@ def contains_or_panic_if_unhashable(deadline: Deadline, value: Any, container: A
     """Return whether a map or list that the expression builds has a value.
 
     Raises:
-        EvaluationPanic: the container is a map, and the value cannot be a key of a map in Go.
+        EvaluationPanic: the container is a map with entries, and the value cannot be a key of a map in Go.
     """
     if container and type(container) in MAPS:
         refuse_unhashable(value)

@@ -341,7 +341,9 @@ def may_devices_stay_idle(claim: ResolvedClaim) -> bool:
 
 
 def consequence_of_unused_claim(claim: ResolvedClaim) -> str:
-    """Return the consequence of a claim that no container names, as the end of a message; "" if it is not known."""
+    """Return the consequence of a claim that no container names, as the end of a message. Return "" for a claim that is
+    known to be absent, that a ComputeDomain creates, or that names no object.
+    """
     if claim.is_found:
         return ", so the devices of the claim are allocated and stay idle"
     if claim.absence.is_absent or claim.absence.is_promised or not claim.kind or not claim.reference:

@@ -95,7 +95,6 @@ class DeviceClasses:
         return self._found[name]
 
     def names(self) -> list[str]:
-        """Return the names of all classes of the view."""
         if self._names is None:
             self._names = [device_class.name for device_class in self._view.list_visible(DeviceClass)]
         return self._names

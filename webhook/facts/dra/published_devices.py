@@ -64,7 +64,6 @@ class DevicePool(Struct):
         return self.slices[0].pool.resource_slice_count == len(self.slices)
 
     def devices(self) -> Iterator[PooledDevice]:
-        """Yield all devices of the pool's ResourceSlices."""
         for spec in self.slices:
             for device in spec.devices:
                 if device:
@@ -90,7 +89,6 @@ class PooledDevice(Struct, frozen=True):
 
     @property
     def id(self) -> DeviceID:
-        """Return driver, pool and name of the device."""
         return self.pool.driver, self.pool.name, self.name
 
     def attribute_as_text(self, name: str) -> str:

@@ -235,7 +235,6 @@ class ResourceClaim(Object):
 
     @property
     def claim_spec(self) -> ClaimSpec:
-        """Return the spec of the claim."""
         return self.spec
 
 
@@ -273,7 +272,6 @@ class DeviceClass(Object):
 
     @property
     def expressions(self) -> list[str]:
-        """Return the expressions of all selectors."""
         return [selector.cel.expression for selector in self.spec.selectors]
 
 
@@ -532,7 +530,6 @@ class Application(Object):
 
     @property
     def all_values(self) -> list[ChartValues]:
-        """Return the values of the charts."""
         return [each.helm.values_object for each in (self.spec.source, *self.spec.sources)]
 
 

@@ -122,10 +122,10 @@ def check_torchrun_rendezvous_address(member: LaunchedContainer) -> Iterator[Pro
 def check_address_of_pod(
     member: LaunchedContainer, together: PodsTrainingTogether, subject: Subject
 ) -> Iterator[Problem]:
-    """Report an address that DNS does not have.
+    """Report an address at which the pods cannot meet.
 
-    The address may name a pod of this object, but with another subdomain or index. The address may also name a pod of
-    another object, although all nodes are pods of this object.
+    The address names a pod of this object with another subdomain or index, so DNS does not have the address. Or the
+    address names a pod of another object, although all nodes are pods of this object.
     """
     names = subject.once(names_of_pods) if (member.pods or 0) > 1 else {}
     for address in _rendezvous_addresses(member) if names else ():

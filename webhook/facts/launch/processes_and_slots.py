@@ -159,7 +159,8 @@ def _check_number_of_nodes(member: LaunchedContainer, nodes: int, together: Pods
 
 def _read_trainer_number_options(member: LaunchedContainer) -> dict[str, int]:
     """Return the numbers in the Trainer's options, by option. An option with several values is left out. The result is
-    empty for a command with mpirun, because mpirun starts the program in other pods.
+    empty for a command that is longer than Linux allows. The result is also empty for a command with mpirun, because
+    mpirun starts the program in other pods.
     """
     text = " ".join(member.words)
     if member.launch.by in MPI or len(text) > _LONGEST:
@@ -183,8 +184,8 @@ class HostSlots(NamedTuple):
 
 
 def slots_of_named_hosts(launch: LaunchedProgram, deadline: Deadline) -> int | None:
-    """Return the number of slots of the hosts that a command names (`a:4,b` has 5); None without hosts, or if a
-    variable has hosts.
+    """Return the number of slots of the hosts that a command of mpirun names (`a:4,b` has 5). Return None for other
+    commands, for a command without hosts, and if a variable has hosts.
     """
     if launch.by != "mpirun":
         return None
@@ -198,8 +199,8 @@ def slots_of_named_hosts(launch: LaunchedProgram, deadline: Deadline) -> int | N
 
 
 def sentence_about_lacking_slots(launch: LaunchedProgram, deadline: Deadline) -> str:
-    """Return the message for a command with more ranks than slots on the hosts that the command names; "" with enough
-    slots.
+    """Return the message for a command with more ranks than slots on the hosts that the command names; "" if the slots
+    are enough, or may be enough.
     """
     slots, ranks = slots_of_named_hosts(launch, deadline), launch.ranks or 0
     if slots is None or ranks <= slots or not launch.whole or launch.oversubscribed:

@@ -105,8 +105,8 @@ def check_portable_gpu_in_limit_range(subject: Subject) -> Iterator[Problem]:
 
 
 def check_default_devices(subject: Subject) -> Iterator[Problem]:
-    """Report devices with a default equal to `max`: every container without a limit gets `max` devices. The API server
-    sets an omitted default to `max`.
+    """Report devices with a default equal to `max` and without `min`: every container without a limit gets `max`
+    devices. The API server sets an omitted default to `max`.
     """
     for item in subject.typed(LimitRange).spec.limits:
         if item.type != "Container":

@@ -207,7 +207,6 @@ class ResourcesOfPart(NamedTuple):
 
     @property
     def is_of_sidecar(self) -> bool:
-        """Return whether the resources belong to a sidecar."""
         return self.holder is not None and self.holder.restart_policy == "Always"
 
 
@@ -300,7 +299,6 @@ class BrokenRule(Struct, frozen=True):
     is_shown: bool = True
 
     def problem_at(self, path: FieldPath, value: JSON) -> Problem:
-        """Return the problem of a value at a path."""
         return self.rule.problem(
             path, self.message, self.fix, shown=amounts.amount_for_message(value) if self.is_shown else ""
         )
@@ -377,7 +375,9 @@ def validate_resource_quantity_value(name: ResourceName, text: str) -> BrokenRul
 
 
 def _rule_broken_by_request_and_limit(place: ResourcesOfPart, name: str, value: JSON) -> BrokenRule | None:
-    """Return the rule that a request breaks together with its limit; None for a valid request."""
+    """Return the rule that a request breaks together with its limit. Return None for a request that breaks no rule, and
+    for placeholders and invalid quantities.
+    """
     text, known = amounts.amount_as_string(value), amounts.parse_resource_name(name)
     if is_placeholder(name) or is_placeholder_for_non_text(text):
         return None

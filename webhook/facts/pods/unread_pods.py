@@ -76,10 +76,10 @@ def unread_parts(obj: JSON, table: Table, deadline: Deadline) -> tuple[str, ...]
 
 
 def unread_pods(obj: JSON, table: Table, deadline: Deadline) -> Iterator[MissingObject]:
-    """Yield why pods of the object, or of objects inside it, are not known: one reason for each kind.
+    """Yield why pods of the object, or of objects inside the object, are not known.
 
-    The reasons are: a controller builds pods from parts, a part that becomes pods is not a whole pod template, or a
-    patch changes some pods of a template. Kinds of Kubernetes always have whole templates.
+    For each kind, there are at most two reasons. A controller builds pods from parts, or a part that becomes pods is
+    not a whole pod template. A patch changes some pods of a template. Kinds of Kubernetes always have whole templates.
     """
     row = table.row(*group_kind(obj))
     own = [] if row is None else [EmbeddedObject(path=(), object=obj, row=row)]

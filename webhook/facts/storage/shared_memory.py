@@ -51,7 +51,7 @@ _SERVES: Final = re.compile(r"vllm|sglang")
 
 
 def advise_shared_memory(subject: Subject) -> Iterator[Problem]:
-    """Warn of containers with several GPUs and only the default shared memory."""
+    """Warn of containers that may use PyTorch on several GPUs with too little shared memory."""
     for pods in subject.once(read_device_workload).device_pods:
         for container in () if pods.spec.host_ipc else pods.containers:
             gpus = count_gpus_of_resources(container.resources)
