@@ -64,11 +64,11 @@ _WITH_SERVICE: Final = frozenset(("svc", *NEED_SERVICE))
 _BY_FIELD: Final = "by fieldRef to metadata."
 
 
-def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str], owner: str) -> Iterator[Problem]:
+def check_overwritten_variables(container: LaunchedContainer, owned: Collection[str], owner: str) -> Iterator[Problem]:
     """Report variables of a container that the controller overwrites."""
-    names = [name for name in owned if name in member.env]
+    names = [name for name in owned if name in container.env]
     if names:
-        yield _problem_of_variables(member.path, names, owner)
+        yield _problem_of_variables(container.path, names, owner)
 
 
 def check_variables_of_worker_sets(subject: Subject) -> Iterator[Problem]:
@@ -105,34 +105,34 @@ class VariableOwner(Struct, frozen=True, kw_only=True):
     name: str
     pod_sets: Collection[str] | None = None
 
-    def variables_set_in(self, member: LaunchedContainer) -> Collection[str]:
+    def variables_set_in(self, container: LaunchedContainer) -> Collection[str]:
         """Return the variables that the owner sets in a container."""
-        return self.variables if self.pod_sets is None or member.pod_set in self.pod_sets else ()
+        return self.variables if self.pod_sets is None or container.pod_set in self.pod_sets else ()
 
 
-def owners_of_variables(job: JobSpec | None, members: Sequence[LaunchedContainer]) -> tuple[VariableOwner, ...]:
+def owners_of_variables(job: JobSpec | None, containers: Sequence[LaunchedContainer]) -> tuple[VariableOwner, ...]:
     """Return the plugins of a Volcano Job that set variables in its pods."""
-    return tuple(_variable_owners_of_plugins(job, members)) if job is not None else ()
+    return tuple(_variable_owners_of_plugins(job, containers)) if job is not None else ()
 
 
-def task_by_host_variable(job: JobSpec, members: Sequence[LaunchedContainer]) -> Mapping[str, str]:
+def task_by_host_variable(job: JobSpec, containers: Sequence[LaunchedContainer]) -> Mapping[str, str]:
     """Return the task of each variable that lists the hosts of a task.
 
     The plugin svc sets these variables, and the plugin mpi sets one more variable. Some plugins turn on the plugin svc.
     """
     if _WITH_SERVICE.isdisjoint(job.plugins):
         return {}
-    names = {f"VC_{each.pod_set.replace('-', '_').upper()}_HOSTS": each.pod_set for each in members}
+    names = {f"VC_{each.pod_set.replace('-', '_').upper()}_HOSTS": each.pod_set for each in containers}
     return {**names, "MPI_HOST": job.tasks_by_role("mpi")["worker"]} if "mpi" in job.plugins else names
 
 
-def _variable_owners_of_plugins(job: JobSpec, members: Sequence[LaunchedContainer]) -> Iterator[VariableOwner]:
-    names = {member.pod_set for member in members}
+def _variable_owners_of_plugins(job: JobSpec, containers: Sequence[LaunchedContainer]) -> Iterator[VariableOwner]:
+    names = {container.pod_set for container in containers}
     if "pytorch" in job.plugins and (tasks := job.tasks_by_role("pytorch"))["master"] in names:
         everywhere = [name for name in PYTORCH_VARIABLES if name != "RANK"]
         yield VariableOwner(variables=everywhere, name="the plugin pytorch")
         yield VariableOwner(variables=("RANK",), name="the plugin pytorch", pod_sets=(tasks["master"], tasks["worker"]))
-    if "tensorflow" in job.plugins and (len(names) > 1 or any((member.pods or 2) > 1 for member in members)):
+    if "tensorflow" in job.plugins and (len(names) > 1 or any((container.pods or 2) > 1 for container in containers)):
         yield VariableOwner(variables=TENSORFLOW_VARIABLES, name="the plugin tensorflow")
 
 
@@ -140,10 +140,12 @@ def warn_of_launch_commands(subject: Subject) -> Iterator[Problem]:
     """Yield every warning about what the containers of an object start."""
     listed = subject.once(read_launched_containers)
     operator_sets_number = subject.group_kind == (KUBEFLOW, "PyTorchJob")
-    for member in listed:
+    for container in listed:
         # other rules compare the processes of a PyTorchJob with extended resources, but not with claims
-        if not operator_sets_number or member.has_claims:
-            yield from processes_and_slots.check_processes_match_gpus(member, operator_sets_number=operator_sets_number)
+        if not operator_sets_number or container.has_claims:
+            yield from processes_and_slots.check_processes_match_gpus(
+                container, operator_sets_number=operator_sets_number
+            )
     if subject.group_kind in UNRELATED:
         yield from processes_and_slots.check_trainer_devices_and_nodes(listed, None)
     else:
@@ -161,13 +163,13 @@ def _warn_of_launched_containers(listed: Items[LaunchedContainer], subject: Subj
     yield from processes_and_slots.check_trainer_devices_and_nodes(listed, together)
     setting = owners_of_variables(job, listed)
     worker_set = LEADER_WORKER_SET_VARIABLES if subject.group_kind == LEADER_WORKER_SET else ()
-    for member in listed:
-        owned = [name for owner in setting for name in owner.variables_set_in(member)] or worker_set
+    for container in listed:
+        owned = [name for owner in setting for name in owner.variables_set_in(container)] or worker_set
         for by in dict.fromkeys(owner.name for owner in setting):
-            variables = [name for owner in setting if owner.name == by for name in owner.variables_set_in(member)]
-            yield from check_overwritten_variables(member, variables, by)
-        yield from nodes_and_ranks.check_rank_fixed_in_template(member, owned, _pod_index_as_variable(subject))
-        yield from nodes_and_ranks.check_address_of_pod(member, together, subject)
+            variables = [name for owner in setting if owner.name == by for name in owner.variables_set_in(container)]
+            yield from check_overwritten_variables(container, variables, by)
+        yield from nodes_and_ranks.check_rank_fixed_in_template(container, owned, _pod_index_as_variable(subject))
+        yield from nodes_and_ranks.check_address_of_pod(container, together, subject)
     if job is not None and job.plugins:
         yield from processes_and_slots.check_ranks_against_task_hosts(
             listed, task_by_host_variable(job, listed), subject.deadline
@@ -180,14 +182,16 @@ def _advise_pytorch_job(listed: Items[LaunchedContainer], subject: Subject) -> I
     """
     spec = subject.typed(PyTorchJob).spec
     has_master = spec.pytorch_replica_specs.get("Master") is not None
-    for member in listed:
+    for container in listed:
         yield from nodes_and_ranks.check_rank_fixed_in_template(
-            member, PYTORCH_VARIABLES if has_master else (), f"{_BY_FIELD}labels['training.kubeflow.org/replica-index']"
+            container,
+            PYTORCH_VARIABLES if has_master else (),
+            f"{_BY_FIELD}labels['training.kubeflow.org/replica-index']",
         )
     if spec.elastic_policy is not None:
         yield from processes_and_slots.check_trainer_devices_and_nodes(listed, None)
         return
-    counts = [member.pods for member in listed if member.path[-1:] == (0,)]
+    counts = [container.pods for container in listed if container.path[-1:] == (0,)]
     pods = None if None in counts else sum(count or 0 for count in counts)
     together = PodsTrainingTogether(
         pods=pods, is_one=True, may_train_with_other_objects=False, is_ranked=True, index="RANK"
@@ -201,7 +205,7 @@ def _advise_pytorch_job(listed: Items[LaunchedContainer], subject: Subject) -> I
 def _pods_training_together(
     listed: Sequence[LaunchedContainer], plugins: Collection[str], subject: Subject
 ) -> PodsTrainingTogether:
-    counts = {member.pod_set: member.pods for member in listed}
+    counts = {container.pod_set: container.pods for container in listed}
     pods = None if None in counts.values() else sum(count or 0 for count in counts.values())
     if subject.group_kind == ("jobset.x-k8s.io", "JobSet"):  # replicas may train together or separately
         counted = subject.fact("podSets")
@@ -255,7 +259,7 @@ def _check_command_of_train_job(job: MergedTrainJob, started: LaunchedProgram) -
     """Report the problems of the command of a TrainJob; the caller sets the paths of the problems."""
     if job.plugin == "torch":
         words = () if job.node_container is None else job.node_container.words
-        member = LaunchedContainer(pod_set="", path=(), launch=started, pods=job.number_of_nodes, words=words)
+        container = LaunchedContainer(pod_set="", path=(), launch=started, pods=job.number_of_nodes, words=words)
         together = PodsTrainingTogether(
             pods=job.number_of_nodes,
             is_one=True,
@@ -263,7 +267,7 @@ def _check_command_of_train_job(job: MergedTrainJob, started: LaunchedProgram) -
             is_ranked=True,
             index="PET_NODE_RANK",
         )
-        yield from nodes_and_ranks.check_launcher_nodes_match_pods((member,), together)
+        yield from nodes_and_ranks.check_launcher_nodes_match_pods((container,), together)
     elif job.plugin == "mpi" and job.processes.count:
         counts = (replicated.parallelism for replicated in job.replicated_jobs if replicated.name == "node")
         hosts = sum(counts) + job.runtime.spec.ml_policy.mpi.run_launcher_as_node

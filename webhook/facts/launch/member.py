@@ -134,7 +134,7 @@ def _driver_of_ray_job(listed: Sequence[LaunchedContainer], subject: Subject) ->
     may use all GPUs, and on another pod only the requested GPUs.
     """
     spec = subject.typed(RayJob).spec
-    head = next((member for member in listed if member.pod_set == "head"), None)
+    head = next((container for container in listed if container.pod_set == "head"), None)
     gpus = head.gpus if head is not None else None
     if spec.requests_resources:
         gpus = spec.entrypoint_num_gpus

@@ -102,12 +102,12 @@ _MASTER_ADDRESS_VARIABLES: Final = frozenset(("MASTER_ADDR", "PET_MASTER_ADDR"))
 _TASK: Final = re.compile(r'"task"\s*:')
 
 
-def check_torchrun_rendezvous_address(member: LaunchedContainer) -> Iterator[Problem]:
+def check_torchrun_rendezvous_address(container: LaunchedContainer) -> Iterator[Problem]:
     """Report nodes of torchrun that never find each other, because each node waits at its own 127.0.0.1."""
-    launch = member.launch
+    launch = container.launch
     if launch.by != "torchrun" or not launch.whole or launch.node_rank == "0":  # the other nodes may meet at node 0
         return
-    if member.has_other_env or not _TORCHRUN_ADDRESS_VARIABLES.isdisjoint(member.env):
+    if container.has_other_env or not _TORCHRUN_ADDRESS_VARIABLES.isdisjoint(container.env):
         return
     if not launch.address or _LOCAL.fullmatch(launch.address):
         clause = f"uses the address {launch.address}" if launch.address else "has no address and uses 127.0.0.1"
@@ -116,26 +116,26 @@ def check_torchrun_rendezvous_address(member: LaunchedContainer) -> Iterator[Pro
         fix = (
             "write the address of the first pod" if launch.address else f"set {option} to the address of the first pod"
         )
-        yield NO_ADDRESS.problem(member.path, message, fix, words=("--rdzv_endpoint", "--master_addr", "--nnodes"))
+        yield NO_ADDRESS.problem(container.path, message, fix, words=("--rdzv_endpoint", "--master_addr", "--nnodes"))
 
 
 def check_address_of_pod(
-    member: LaunchedContainer, together: PodsTrainingTogether, subject: Subject
+    container: LaunchedContainer, together: PodsTrainingTogether, subject: Subject
 ) -> Iterator[Problem]:
     """Report an address at which the pods cannot meet.
 
     The address names a pod of this object with another subdomain or index, so DNS does not have the address. Or the
     address names a pod of another object, although all nodes are pods of this object.
     """
-    names = subject.once(names_of_pods) if (member.pods or 0) > 1 else {}
-    for address in _rendezvous_addresses(member) if names else ():
+    names = subject.once(names_of_pods) if (container.pods or 0) > 1 else {}
+    for address in _rendezvous_addresses(container) if names else ():
         named = read_pod_address(address, subject.namespace)
         if named is None:
             continue
-        clause, fix = _fault_of_address(named, names) or _fault_of_other_owner(named, member, together, subject)
+        clause, fix = _fault_of_address(named, names) or _fault_of_other_owner(named, container, together, subject)
         if clause:
             message = f"the pods meet at {named.pod}.{named.subdomain}, but {clause}"
-            yield ADDRESS_OF_NO_POD.problem(member.path, message, fix, words=(address,))
+            yield ADDRESS_OF_NO_POD.problem(container.path, message, fix, words=(address,))
             return
 
 
@@ -168,7 +168,7 @@ def _fault_of_address(address: PodAddress, names: Mapping[str, NamesOfPods]) -> 
 
 
 def _fault_of_other_owner(
-    address: PodAddress, member: LaunchedContainer, together: PodsTrainingTogether, subject: Subject
+    address: PodAddress, container: LaunchedContainer, together: PodsTrainingTogether, subject: Subject
 ) -> tuple[str, str]:
     """Return why a pod of another object cannot be the first node, and a fix.
 
@@ -176,121 +176,121 @@ def _fault_of_other_owner(
     object. With static rendezvous the first node has the address. With other rendezvous another program may have the
     address, so only the name of a renamed JobSet is reported.
     """
-    limits, subdomain = node_count_range_of_launch(member.launch), address.subdomain
+    limits, subdomain = node_count_range_of_launch(container.launch), address.subdomain
     if limits is None or limits[0] < 2 or limits[0] != together.pods:
         return "", ""
     job = address.host.rpartition("-")[0]
     is_renamed = job.startswith(f"{subdomain}-") and (
         f"{subject.metadata.name}{job.removeprefix(subdomain)}" in subject.once(names_of_pods)
     )
-    is_first_node = address.host == subdomain and member.launch.rendezvous in ("", "static")
+    is_first_node = address.host == subdomain and container.launch.rendezvous in ("", "static")
     if not is_renamed and not is_first_node:
         return "", ""
     return f"all {limits[0]} nodes are pods of this object", "write the name of the first pod of this object"
 
 
-def _rendezvous_addresses(member: LaunchedContainer) -> Iterator[str]:
+def _rendezvous_addresses(container: LaunchedContainer) -> Iterator[str]:
     """Yield the addresses where the pods meet: from the options of the launcher, and from variables."""
-    yield member.launch.address
-    yield from (member.env.get(name) or "" for name in ("MASTER_ADDR", *sorted(_TORCHRUN_ADDRESS_VARIABLES)))
+    yield container.launch.address
+    yield from (container.env.get(name) or "" for name in ("MASTER_ADDR", *sorted(_TORCHRUN_ADDRESS_VARIABLES)))
 
 
-def _check_rendezvous_id(member: LaunchedContainer) -> Iterator[Problem]:
+def _check_rendezvous_id(container: LaunchedContainer) -> Iterator[Problem]:
     """Report a rendezvous id of torchrun that a shell computes in each pod."""
-    if member.launch.by != "torchrun" or member.launch.address == "localhost":
+    if container.launch.by != "torchrun" or container.launch.address == "localhost":
         return
-    scripts = (word for word in member.words if "torch" in word)  # a script is one word of a shell's command
+    scripts = (word for word in container.words if "torch" in word)  # a script is one word of a shell's command
     computed = next((match for script in scripts if (match := _ID_COMPUTED_IN_POD.search(script))), None)
     if computed is not None:
         rendezvous_id = computed[1].strip("`")
         message = f"--rdzv_id is `{rendezvous_id}`, which is different in each pod, so the pods do not find each other"
         fix = "set one text for all pods, such as the name of the job"
-        yield RENDEZVOUS_ID.problem(member.path, message, fix, words=("--rdzv_id", "--rdzv-id"))
+        yield RENDEZVOUS_ID.problem(container.path, message, fix, words=("--rdzv_id", "--rdzv-id"))
 
 
 def check_duplicate_node_ranks(
-    members: Sequence[LaunchedContainer], together: PodsTrainingTogether
+    containers: Sequence[LaunchedContainer], together: PodsTrainingTogether
 ) -> Iterator[Problem]:
     """Report a node rank that several pods have."""
-    fixed = [member for member in members if _has_fixed_rank(member, together)]
+    fixed = [container for container in containers if _has_fixed_rank(container, together)]
     holders: dict[tuple[str, int], int] = {}
-    for member in fixed:
-        key = member.launch.by, int(member.launch.node_rank)
-        holders[key] = holders.get(key, 0) + (member.pods or 0)
-    for member in fixed:
-        rank = int(member.launch.node_rank)
-        pods = holders[member.launch.by, rank]
+    for container in fixed:
+        key = container.launch.by, int(container.launch.node_rank)
+        holders[key] = holders.get(key, 0) + (container.pods or 0)
+    for container in fixed:
+        rank = int(container.launch.node_rank)
+        pods = holders[container.launch.by, rank]
         if pods > 1:
-            option = OPTIONS[member.launch.by][1]
+            option = OPTIONS[container.launch.by][1]
             message = f"{option} gives all {pods} pods the node rank {rank}, so these pods cannot train together"
             fix = f"remove {option}" if together.is_ranked else f"set {option} to {together.index}"
-            yield SAME_NODE_RANK.problem(member.path, message, fix, words=(option,))
+            yield SAME_NODE_RANK.problem(container.path, message, fix, words=(option,))
 
 
-def _has_fixed_rank(member: LaunchedContainer, together: PodsTrainingTogether) -> bool:
-    launch = member.launch
+def _has_fixed_rank(container: LaunchedContainer, together: PodsTrainingTogether) -> bool:
+    launch = container.launch
     if launch.by not in OPTIONS or not _RANK.fullmatch(launch.node_rank) or launch.rendezvous not in ("", "static"):
         return False
     return launch.nodes != "1" and (launch.nodes != "" or together.is_ranked)
 
 
-def check_rank_fixed_in_template(member: LaunchedContainer, owned: Collection[str], index: str) -> Iterator[Problem]:
+def check_rank_fixed_in_template(container: LaunchedContainer, owned: Collection[str], index: str) -> Iterator[Problem]:
     """Report a fixed rank or a fixed task for all pods of a template. `index` says for a fix where a variable gets the
     index of the pod.
     """
-    if (member.pods or 0) < 2 or not member.env:
+    if (container.pods or 0) < 2 or not container.env:
         return
     for name, launchers in _RANKS.items():
-        value = member.env.get(name) or ""
+        value = container.env.get(name) or ""
         if (
             name not in owned
-            and member.launch.by in launchers
+            and container.launch.by in launchers
             and _RANK.fullmatch(value)
-            and _has_rendezvous_address(member)
+            and _has_rendezvous_address(container)
         ):
-            message = f"sets {name} to {value} in all {member.pods} pods, so these pods cannot train together"
-            yield SAME_RANK.problem(member.path, message, f"set {name} {index}", words=(name,))
-    if "TF_CONFIG" not in owned and _TASK.search(member.env.get("TF_CONFIG") or ""):
-        message = f"sets the same TF_CONFIG in all {member.pods} pods, so all pods are the same task"
+            message = f"sets {name} to {value} in all {container.pods} pods, so these pods cannot train together"
+            yield SAME_RANK.problem(container.path, message, f"set {name} {index}", words=(name,))
+    if "TF_CONFIG" not in owned and _TASK.search(container.env.get("TF_CONFIG") or ""):
+        message = f"sets the same TF_CONFIG in all {container.pods} pods, so all pods are the same task"
         fix = "give each pod a TF_CONFIG with its own task"
-        yield SAME_RANK.problem(member.path, message, fix, words=("TF_CONFIG",))
+        yield SAME_RANK.problem(container.path, message, fix, words=("TF_CONFIG",))
 
 
-def _has_rendezvous_address(member: LaunchedContainer) -> bool:
+def _has_rendezvous_address(container: LaunchedContainer) -> bool:
     """Return whether the pods have an address where they meet. Without an address, RANK may have another meaning."""
-    return not _MASTER_ADDRESS_VARIABLES.isdisjoint(member.env)
+    return not _MASTER_ADDRESS_VARIABLES.isdisjoint(container.env)
 
 
 def check_launcher_nodes_match_pods(
-    members: Sequence[LaunchedContainer], together: PodsTrainingTogether
+    containers: Sequence[LaunchedContainer], together: PodsTrainingTogether
 ) -> Iterator[Problem]:
     """Report launchers that wait for more or fewer pods than exist, and ranks that several pods share."""
     starting: dict[str, int] = {}
-    for member in members:
-        starting[member.launch.by] = starting.get(member.launch.by, 0) + (member.pods or 0)
-    for member in members:
-        limits = node_count_range_of_launch(member.launch)
+    for container in containers:
+        starting[container.launch.by] = starting.get(container.launch.by, 0) + (container.pods or 0)
+    for container in containers:
+        limits = node_count_range_of_launch(container.launch)
         if limits is not None and together.pods is not None:
-            group = starting[member.launch.by] if together.is_one else member.pods or 0
-            yield from _check_number_of_nodes(member, limits, group, together)
+            group = starting[container.launch.by] if together.is_one else container.pods or 0
+            yield from _check_number_of_nodes(container, limits, group, together)
         if limits is not None and limits[0] > 1 and not together.is_ranked:
-            yield from check_torchrun_rendezvous_address(member)
+            yield from check_torchrun_rendezvous_address(container)
         if limits is not None and limits[0] > 1:
-            yield from _check_rendezvous_id(member)
-    yield from check_duplicate_node_ranks(members, together)
+            yield from _check_rendezvous_id(container)
+    yield from check_duplicate_node_ranks(containers, together)
 
 
 def _check_number_of_nodes(
-    member: LaunchedContainer, limits: tuple[int, int], group: int, together: PodsTrainingTogether
+    container: LaunchedContainer, limits: tuple[int, int], group: int, together: PodsTrainingTogether
 ) -> Iterator[Problem]:
-    launch, pods = member.launch, together.pods or 0
+    launch, pods = container.launch, together.pods or 0
     option = OPTIONS[launch.by][0]
     if limits[0] > pods and not (together.may_train_with_other_objects and pods < 2) and launch.by != "deepspeed":
         message = f"{launch.by} waits for {launch.nodes} nodes, but there {pod_count_with_verb(pods)}"
         fix = f"set {option} to {pods}, or create more pods"
-        yield MORE_NODES_THAN_PODS.problem(member.path, message, fix, words=(option,))
+        yield MORE_NODES_THAN_PODS.problem(container.path, message, fix, words=(option,))
     elif limits[1] < group and (limits[1] > 1 or together.is_one):
         alone = "each pod trains on its own" if limits[1] == 1 else "some of the pods do not take part"
         nodes = counted(limits[1], "node")
         message = f"{launch.by} expects {nodes}, but {counted(group, 'pod')} start {launch.by}, so {alone}"
-        yield FEWER_NODES_THAN_PODS.problem(member.path, message, f"set {option} to {group}", words=(option,))
+        yield FEWER_NODES_THAN_PODS.problem(container.path, message, f"set {option} to {group}", words=(option,))

@@ -86,67 +86,69 @@ _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}(:([0-9]{1,6}))?", re
 _MORE_REPLICAS: Final = "lower -np, raise the replicas of the task, or name hosts with slots, as in host:4"
 
 
-def check_processes_match_gpus(member: LaunchedContainer, *, operator_sets_number: bool) -> Iterator[Problem]:
+def check_processes_match_gpus(container: LaunchedContainer, *, operator_sets_number: bool) -> Iterator[Problem]:
     """Report a number of processes that differs from the number of GPUs of the container.
 
     Args:
-        member: the container.
+        container: the container.
         operator_sets_number: whether an operator sets the number for torchrun if the command does not set it.
     """
-    option = _OPTIONS.get(member.launch.by)
-    started = _count_processes_per_pod(member, operator_sets_number=operator_sets_number)
-    if option is None or started is None or not member.gpus or started == member.gpus:
+    option = _OPTIONS.get(container.launch.by)
+    started = _count_processes_per_pod(container, operator_sets_number=operator_sets_number)
+    if option is None or started is None or not container.gpus or started == container.gpus:
         return
-    if started == 1 and (member.has_ports or _gives_all_gpus(member)):
+    if started == 1 and (container.has_ports or _gives_all_gpus(container)):
         return  # a server, and accelerate with all GPUs, divide the model of one process among the GPUs
-    processes_text = f"{counted(started, 'process', 'processes')} on {counted(member.gpus, 'GPU')}"
-    outcome = "processes without a GPU fail or share a GPU" if started > member.gpus else "some GPUs stay idle"
-    fix = f"set {option}={member.gpus}"
-    if member.launch.by == "accelerate":
-        fix = f"set {option} to {member.gpus} for each machine"
-    message = f"{member.launch.by} starts {processes_text}, so {outcome}"
-    yield PROCESSES_AND_GPUS.problem(member.path, message, fix, words=(option, member.launch.by))
+    processes_text = f"{counted(started, 'process', 'processes')} on {counted(container.gpus, 'GPU')}"
+    outcome = "processes without a GPU fail or share a GPU" if started > container.gpus else "some GPUs stay idle"
+    fix = f"set {option}={container.gpus}"
+    if container.launch.by == "accelerate":
+        fix = f"set {option} to {container.gpus} for each machine"
+    message = f"{container.launch.by} starts {processes_text}, so {outcome}"
+    yield PROCESSES_AND_GPUS.problem(container.path, message, fix, words=(option, container.launch.by))
 
 
-def _gives_all_gpus(member: LaunchedContainer) -> bool:
-    text = " ".join(member.words)
+def _gives_all_gpus(container: LaunchedContainer) -> bool:
+    text = " ".join(container.words)
     return len(text) <= _LONGEST and _ALL_GPUS.search(text) is not None
 
 
-def _count_processes_per_pod(member: LaunchedContainer, *, operator_sets_number: bool) -> int | None:
+def _count_processes_per_pod(container: LaunchedContainer, *, operator_sets_number: bool) -> int | None:
     """Return how many processes one pod starts; None if the number is not known."""
-    launch = member.launch
+    launch = container.launch
     if launch.by != "torchrun" or launch.per_node or not launch.whole or operator_sets_number:
         return launch.processes
-    if PER_NODE in member.env:
-        value = member.env[PER_NODE] or ""
+    if PER_NODE in container.env:
+        value = container.env[PER_NODE] or ""
         return int(value) if _COUNT.fullmatch(value) else None
-    return None if member.has_other_env else 1
+    return None if container.has_other_env else 1
 
 
 def check_trainer_devices_and_nodes(
-    members: Sequence[LaunchedContainer], together: PodsTrainingTogether | None
+    containers: Sequence[LaunchedContainer], together: PodsTrainingTogether | None
 ) -> Iterator[Problem]:
     """Report trainers with a wrong number of devices or, if the pods train together, a wrong number of nodes."""
-    for member in members:
-        options = _read_trainer_number_options(member)
+    for container in containers:
+        options = _read_trainer_number_options(container)
         devices, nodes = options.get("devices"), options.get("num-nodes")
         if devices is not None:
-            yield from _check_number_of_devices(member, devices)
+            yield from _check_number_of_devices(container, devices)
         if nodes is not None and together is not None:
-            yield from _check_number_of_nodes(member, nodes, together)
+            yield from _check_number_of_nodes(container, nodes, together)
 
 
-def _check_number_of_devices(member: LaunchedContainer, devices: int) -> Iterator[Problem]:
-    gpus = member.gpus
+def _check_number_of_devices(container: LaunchedContainer, devices: int) -> Iterator[Problem]:
+    gpus = container.gpus
     if gpus and devices not in (0, gpus):
         outcome = "so the trainer fails" if devices > gpus else "so some GPUs stay idle"
         message = f"passes {counted(devices, 'device')} to the trainer, but the container has {counted(gpus, 'GPU')}"
         words = ("trainer.devices", "--devices")
-        yield TRAINER_DEVICES.problem(member.path, f"{message}, {outcome}", f"set devices to {gpus}", words=words)
+        yield TRAINER_DEVICES.problem(container.path, f"{message}, {outcome}", f"set devices to {gpus}", words=words)
 
 
-def _check_number_of_nodes(member: LaunchedContainer, nodes: int, together: PodsTrainingTogether) -> Iterator[Problem]:
+def _check_number_of_nodes(
+    container: LaunchedContainer, nodes: int, together: PodsTrainingTogether
+) -> Iterator[Problem]:
     pods = together.pods
     if pods is None or nodes == pods or (together.may_train_with_other_objects and pods < 2):
         return
@@ -154,16 +156,16 @@ def _check_number_of_nodes(member: LaunchedContainer, nodes: int, together: Pods
         outcome = "so the trainer waits for nodes that never join" if nodes > pods else "so the data is divided wrongly"
         message = f"passes {counted(nodes, 'node')} to the trainer, but there {pod_count_with_verb(pods)}, {outcome}"
         words = ("trainer.num_nodes", "--num_nodes")
-        yield TRAINER_NODES.problem(member.path, message, f"set num_nodes to {pods}", words=words)
+        yield TRAINER_NODES.problem(container.path, message, f"set num_nodes to {pods}", words=words)
 
 
-def _read_trainer_number_options(member: LaunchedContainer) -> dict[str, int]:
+def _read_trainer_number_options(container: LaunchedContainer) -> dict[str, int]:
     """Return the numbers in the Trainer's options, by option. An option with several values is left out. The result is
     empty for a command that is longer than Linux allows. The result is also empty for a command with mpirun, because
     mpirun starts the program in other pods.
     """
-    text = " ".join(member.words)
-    if member.launch.by in MPI or len(text) > _LONGEST:
+    text = " ".join(container.words)
+    if container.launch.by in MPI or len(text) > _LONGEST:
         return {}
     is_lightning = _OF_LIGHTNING.search(text) is not None
     given: dict[str, set[int]] = {}
@@ -210,22 +212,22 @@ def sentence_about_lacking_slots(launch: LaunchedProgram, deadline: Deadline) ->
 
 
 def check_ranks_against_task_hosts(
-    members: Items[LaunchedContainer], hosts: Mapping[str, str], deadline: Deadline
+    containers: Items[LaunchedContainer], hosts: Mapping[str, str], deadline: Deadline
 ) -> Iterator[Problem]:
     """Compare the ranks of mpirun with the pods of a task, if a variable lists the hosts of the task. `hosts` has the
     task of each variable.
     """
-    pods = {member.pod_set: member.pods for member in members}
-    for member in members:
-        launch = member.launch
+    pods = {container.pod_set: container.pods for container in containers}
+    for container in containers:
+        launch = container.launch
         match = _VARIABLE.fullmatch(launch.named_hosts) if launch.by == "mpirun" and launch.whole else None
         name = match[1] if match else ""
-        slots = pods.get(hosts.get(name, "")) if name not in member.env else None
+        slots = pods.get(hosts.get(name, "")) if name not in container.env else None
         clause = (
             f"Open MPI has only the {counted(slots or 0, 'slot')} of the hosts in ${name}, one for each pod of task"
         )
         clause, fix = f"{clause} `{hosts.get(name)}`", _MORE_REPLICAS
-        yield from _check_ranks_and_slots(launch, member.path, deadline, HostSlots(slots or 0, clause, fix))
+        yield from _check_ranks_and_slots(launch, container.path, deadline, HostSlots(slots or 0, clause, fix))
 
 
 def check_command_against_hostfile(
