@@ -130,8 +130,8 @@ def policy_folders_of_settings(chosen: Settings) -> tuple[Path, ...]:
         first_release = releases.release_as_text(shipped.SINCE)
         message = f"--kubernetes-version: the shipped policies use the CEL of Kubernetes {first_release} and later"
         raise ConfigurationError(f"{message}; name your own policies with --only, or leave out --kubernetes-version")
-    own = shipped.policies_folder()
-    return (own, *(each for each in chosen.policies if not _is_same_folder(each, own)))
+    shipped_folder = shipped.policies_folder()
+    return (shipped_folder, *(each for each in chosen.policies if not _is_same_folder(each, shipped_folder)))
 
 
 def _is_same_folder(folder: Path, other: Path) -> bool:

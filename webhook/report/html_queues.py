@@ -66,11 +66,11 @@ def _largest_amounts_by_resource(rows: Sequence[tuple[QueueRow, Demand, Demand]]
     return largest
 
 
-def _item_of_queue(row: QueueRow, own: Demand, demand: Demand, scale: Mapping[str, int]) -> str:
+def _item_of_queue(row: QueueRow, own_demand: Demand, demand: Demand, scale: Mapping[str, int]) -> str:
     above = f' <span class="above">in {_escaped_text(row.parent)}</span>' if row.parent and row.depth else ""
     return (
         f'<li class="queue d{min(row.depth, _DEEPEST)}"><h3>{_escaped_text(title(row))}{above}</h3>'
-        f"{''.join(_lines_of_queue(row, demand, scale))}{_list_of_jobs(own)}</li>"
+        f"{''.join(_lines_of_queue(row, demand, scale))}{_list_of_jobs(own_demand)}</li>"
     )
 
 

@@ -54,8 +54,10 @@ class Answer(Struct, frozen=True, kw_only=True):
         )
         texts = (text if decision.evaluation == "unknown" else f"{_OPEN}{text}" for decision, text in shown)
         messages = dict.fromkeys(texts)
-        placed = {text.partition(f": {_OPEN}")[2] for text in messages if not text.startswith(_OPEN)}
-        return tuple(text for text in messages if not text.startswith(_OPEN) or text.removeprefix(_OPEN) not in placed)
+        texts_with_place = {text.partition(f": {_OPEN}")[2] for text in messages if not text.startswith(_OPEN)}
+        return tuple(
+            text for text in messages if not text.startswith(_OPEN) or text.removeprefix(_OPEN) not in texts_with_place
+        )
 
     @property
     def applied_exceptions(self) -> tuple[str, ...]:

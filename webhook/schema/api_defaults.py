@@ -67,26 +67,26 @@ def _fill_of_map(of: Type) -> Fill | None:
 
 
 def _fill_of_object(of: Fields) -> Fill | None:
-    own, constants = _FUNCTIONS.get(of.name), _CONSTANTS.get(of.name)
+    set_defaults, constants = _FUNCTIONS.get(of.name), _CONSTANTS.get(of.name)
     parts = [(name, inner) for name, each in of.fields.items() if (inner := _fill_of_type(each)) is not None]
     # Go always writes some fields. In these fields, a zero value means not set
     unset = [(name, of.always[name], each) for name, each in (constants or {}).items() if name in of.always]
-    if own is None and constants is None and not parts:
+    if set_defaults is None and constants is None and not parts:
         return None
-    has_own = own is not None or constants is not None
+    has_defaults = set_defaults is not None or constants is not None
     parts_with_defaults = frozenset(name for name, _ in parts)
 
     def fill(value: JSON, deadline: Deadline) -> JSON:
         if not isinstance(value, dict):
             return value
-        if not has_own and parts_with_defaults.isdisjoint(value):
+        if not has_defaults and parts_with_defaults.isdisjoint(value):
             return value
         filled = {**constants, **value} if constants else dict(value)
         for name, zero, default in unset:
             if filled[name] == zero:
                 filled[name] = default
-        if own is not None:
-            own(filled)
+        if set_defaults is not None:
+            set_defaults(filled)
         for name, inner in parts:
             if name in filled:
                 filled[name] = inner(filled[name], deadline)

@@ -91,9 +91,9 @@ def _call_pieces(node: Call) -> list[_Piece]:
         tight = (AND if function == "_&&_" else OR) + 1
         return _joined_pieces([[(each, tight)] for each in arguments], f" {_SIGNS[function]} ")
     if function in _SIGNS:
-        own = _TIGHTNESS[function]
+        tightness = _TIGHTNESS[function]
         left, right = arguments
-        return [(left, own), f" {_SIGNS[function]} ", (right, own + 1)]
+        return [(left, tightness), f" {_SIGNS[function]} ", (right, tightness + 1)]
     if function == "_?_:_":
         condition, yes, no = arguments
         return [(condition, OR), " ? ", (yes, OR), " : ", (no, _ANY)]

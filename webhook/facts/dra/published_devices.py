@@ -98,10 +98,10 @@ class PooledDevice(Struct, frozen=True):
         k8s.io/dynamic-resource-allocation v0.36.1).
         """
         attributes = self.fields.attributes.json
-        domain, _, own = name.partition("/")
+        domain, _, short_name = name.partition("/")
         value = attributes.get(name)
         if value is None and domain == self.pool.driver:
-            value = attributes.get(own)
+            value = attributes.get(short_name)
         return json.dumps(value, sort_keys=True) if isinstance(value, dict) and value else ""
 
     def consumed_counters(self) -> dict[str, dict[str, int]]:

@@ -469,7 +469,8 @@ def _has_one_value(bound: Iterable[SelectedDevices], wanted: int, values: Mappin
         (each.wanted or 0, Counter(values.get(device.id) for device in each.allocatable.devices)) for each in bound
     ]
     return any(
-        count >= wanted and all(own[value] >= needed for needed, own in by_request) for value, count in in_all.items()
+        count >= wanted and all(counts[value] >= needed for needed, counts in by_request)
+        for value, count in in_all.items()
     )
 
 

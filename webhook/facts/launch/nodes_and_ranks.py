@@ -151,15 +151,17 @@ def _fault_of_address(address: PodAddress, names: Mapping[str, NamesOfPods]) -> 
         pods = names.get(host)
     if pods is None or bool(job) != (pods.replicas is not None):
         return None
-    subdomain, own = address.subdomain, pods.subdomain
+    subdomain, actual = address.subdomain, pods.subdomain
     service = f"set subdomain {subdomain} in {pods.place}, and create a headless Service {subdomain} for the pods"
     if not pods.indexes:
         fix = "set completionMode: Indexed and completions"
         clause = "the Job is not Indexed, so its pods have random host names"
-        return clause, fix if own == subdomain else f"{fix}, {service}"
-    if own != subdomain:
-        clause = f"the pods have names below `{own}`" if own else "the pods have no subdomain, so DNS has no such name"
-        return clause, f"write {own} in place of {subdomain}" if own else service
+        return clause, fix if actual == subdomain else f"{fix}, {service}"
+    if actual != subdomain:
+        clause = (
+            f"the pods have names below `{actual}`" if actual else "the pods have no subdomain, so DNS has no such name"
+        )
+        return clause, f"write {actual} in place of {subdomain}" if actual else service
     if address.index >= pods.indexes:
         return f"the indexes of the pods end with {pods.indexes - 1}", "write the index of the first pod, 0"
     if pods.replicas is not None and job.isdecimal() and int(job[:9]) >= pods.replicas:

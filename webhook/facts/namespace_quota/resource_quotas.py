@@ -290,8 +290,8 @@ def _created_objects(subject: Subject) -> Mapping[str, int]:
         case ("jobset.x-k8s.io", "JobSet"):
             counts["jobs.batch"] += sum(job.replicas for job in subject.typed(JobSet).spec.replicated_jobs)
         case ("apps", "StatefulSet"):
-            own = subject.typed(StatefulSet).spec
-            counts["persistentvolumeclaims"] += own.replicas * len(own.volume_claim_templates)
+            stateful_set = subject.typed(StatefulSet).spec
+            counts["persistentvolumeclaims"] += stateful_set.replicas * len(stateful_set.volume_claim_templates)
         case ("kubeflow.org", "MPIJob") if subject.attributes.kind.version == "v2beta1":
             counts.update({"jobs.batch": 1, "configmaps": 1, "secrets": 1, "services": 1})
     for podset, template in subject.once(located_templates):
@@ -320,10 +320,10 @@ def quotas_not_compared(subject: Subject) -> Iterator[str]:
         for name in quota.spec.hard:
             free = _free_amount(quota, name)
             resource = _counted_resource(name)
-            is_own = subject.group_kind[0] in _OF_KUBERNETES or resource in (*created, "", "pods")
+            is_compared = subject.group_kind[0] in _OF_KUBERNETES or resource in (*created, "", "pods")
             is_of_claims = has_claims and any(part in name for part in _OF_CLAIMS)
             is_of_volumes = created.get("persistentvolumeclaims") and name.endswith("requests.storage")
-            if is_of_claims or is_of_volumes or (not is_own and free is not None and free <= pods):
+            if is_of_claims or is_of_volumes or (not is_compared and free is not None and free <= pods):
                 yield f"ResourceQuota `{quota.name}` counts {name}, and is not compared with the pods"
                 return
 
@@ -448,7 +448,7 @@ def _check_pods_and_amounts(quota: ResourceQuota, quota_text: str, subject: Subj
         return
     side = _COUNTED[name][0]
     both = {_COUNTED[each][1]: pair for each, pair in above.items() if _COUNTED[each][0] == side}
-    wanted = _amounts_as_text({resource: own.amount for resource, (own, _) in both.items()})
+    wanted = _amounts_as_text({resource: request_of_pods.amount for resource, (request_of_pods, _) in both.items()})
     most = _amounts_as_text({resource: limit.milli_value() for resource, (_, limit) in both.items()})
     message = f"{_VERBS[side, request.pods == 1].format(request.pods)} {wanted}{but} {most}"
     yield AMOUNTS.problem(at, f"{message}, so the API server refuses {refused}", f"ask for less, or {raised}")

@@ -126,8 +126,8 @@ def _requests_of_container(
 ) -> RequestsOfContainer:
     """Return the requests and limits of a container. The amounts in `first` replace the default requests."""
     limit = {**defaults.default, **amounts_in_thousandths(container.resources.limits)}
-    own = {**first, **amounts_in_thousandths(container.resources.requests)}
-    return RequestsOfContainer(container, {**limit, **defaults.default_request, **own}, limit)
+    requests = {**first, **amounts_in_thousandths(container.resources.requests)}
+    return RequestsOfContainer(container, {**limit, **defaults.default_request, **requests}, limit)
 
 
 def quota_requests_of_pod(pod: PodSpec, of_containers: Iterable[RequestsOfContainer], overhead: Amounts) -> Amounts:

@@ -38,8 +38,8 @@ def makes_no_pods(group: str, kind: str, table: Table) -> bool:
     """Return whether objects of a kind are known to create no pods, such as a ConfigMap or a ClusterQueue."""
     if table.row(group, kind) is not None:
         return False
-    is_own = group == "claimgate.dev" or group in _QUEUES
-    return is_own or is_built_in(GroupVersionKind(group, "", kind))
+    is_group_without_pods = group == "claimgate.dev" or group in _QUEUES
+    return is_group_without_pods or is_built_in(GroupVersionKind(group, "", kind))
 
 
 def looks_like_pods(obj: JSON) -> bool:
@@ -82,11 +82,11 @@ def unread_pods(obj: JSON, table: Table, deadline: Deadline) -> Iterator[Missing
     not a whole pod template. A patch changes some pods of a template. Kinds of Kubernetes always have whole templates.
     """
     row = table.row(*group_kind(obj))
-    own = [] if row is None else [EmbeddedObject(path=(), object=obj, row=row)]
+    whole = [] if row is None else [EmbeddedObject(path=(), object=obj, row=row)]
     reasons: dict[str, str] = {}
     parts: dict[str, list[FieldPath]] = {}
     patches: dict[str, list[FieldPath]] = {}
-    for each in deadline.charge_for_items([*own, *embedded_objects(obj, table, deadline)]):
+    for each in deadline.charge_for_items([*whole, *embedded_objects(obj, table, deadline)]):
         of = each.row
         if has_pods_in_parts(of):
             reasons[of.kind] = f"{'builds pods from parts' if of.makes else 'has parts of pods'}, which are not read"
