@@ -213,7 +213,7 @@ def read_policy_sources(chosen: Settings) -> PolicySources:
         engine=chosen.cel_engine,
         version=options.version,
         table=options.table,
-        # the shipped policies certainly compile, and one review needs few of them
+        # the shipped policies certainly compile, and one review needs few policies
         lazy=not (chosen.policies or chosen.only),
         own_namespace=chosen.own_namespace,
         configuration=chosen.configuration,

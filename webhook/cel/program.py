@@ -32,7 +32,7 @@ _CHARACTER_BYTES = 250
 
 
 def require_time_to_compile(expression: str, deadline: Deadline) -> None:
-    """Check that the deadline leaves time to compile a user's expression, which cannot be interrupted.
+    """Check that the deadline leaves time to compile a user's expression. The compilation cannot be interrupted.
 
     Raises:
         Exception: the deadline leaves no time.

@@ -9,10 +9,10 @@ API server's costs.
 - Wrong answers: true counts as 1, list[-1] is the last element, has() hides errors, and numbers of two types cannot be
   compared.
 
-cel-python's transpiling runner stores variables in module globals, so only its interpreting runner is used. Its
-environments are not thread-safe, so each thread has one. Its `duration` needs exponential time for hostile texts, so
-_parse_duration replaces it. cel-python cannot check the deadline. So the deadline is checked before an evaluation, and
-a server kills a stuck worker.
+cel-python's transpiling runner stores variables in module globals, so only the interpreting runner is used.
+Environments of cel-python are not thread-safe, so each thread has an environment. cel-python's `duration` needs exponential time for hostile
+texts, so _parse_duration replaces it. cel-python cannot check the deadline. So the deadline is checked before an
+evaluation, and a server kills a stuck worker.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def type_of_type(value: Type) -> Type:
 
 
 def opaque_type(name: str) -> Type:
-    """Return a type that only its own functions read, such as kubernetes.Quantity."""
+    """Return an opaque type, such as kubernetes.Quantity: only the functions of one library read its values."""
     return Type(name, kind="opaque")
 
 

@@ -126,8 +126,9 @@ class Finding(Struct, kw_only=True):
 def result_of_decision(decision: Decision) -> Result:
     """Return the result of a report for a decision.
 
-    A failed validation is `fail` if its binding denies, and `warn` if it only warns or audits. `error` means that the
-    evaluation failed. `skip` means an exception, or a missing object with a policy that lets the object pass.
+    A failed validation is `fail` if the binding denies, and `warn` if the binding only warns or audits. `error` means
+    that the evaluation failed. `skip` means an exception, or a rule that could not be evaluated because something is
+    not known, if the policy then admits the object.
     """
     if decision.exception:
         return Result.SKIP

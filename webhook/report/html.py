@@ -1,7 +1,7 @@
-"""Writes one HTML file for people, which needs no network, and can be read without JavaScript.
+"""Writes one HTML file for people. The file needs no network, and can be read without JavaScript.
 
 The sums come first, so findings are kept until the end, in a file if there are many (spool). Texts come from users, so
-all texts are escaped. A Content-Security-Policy allows only the script of the page, which filters rows.
+all texts are escaped. A Content-Security-Policy allows only the script of the page. The script filters rows.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def _bar_chart(filtered: str, counts: Counter[str]) -> str:
 
 
 def _row_of_chart(head: str, count: int, most: int) -> str:
-    """The bar is hidden from screen readers, because they read the number."""
+    """Return a row of a chart. The bar is hidden from screen readers, because screen readers read the number."""
     bar = f'<meter aria-hidden="true" min="0" max="{most}" value="{count}"></meter>'
     return f'<tr><th scope="row">{head}</th><td class="bar">{bar}</td><td>{count}</td></tr>'
 

@@ -56,7 +56,7 @@ def _section_of_scheduler(trees: QueueTrees) -> str:
 
 
 def _largest_amounts_by_resource(rows: Sequence[tuple[QueueRow, Demand, Demand]]) -> Mapping[str, int]:
-    """Return the largest amount of each resource, which sets the scale of its bars."""
+    """Return the largest amount of each resource. This amount sets the scale of the resource's bars."""
     largest: dict[str, int] = {}
     for row, _, demand in rows:
         for each in row.amounts:

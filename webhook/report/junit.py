@@ -36,7 +36,9 @@ Entry = TypeVar("Entry")
 
 
 class _TestCase(Struct, frozen=True):
-    """One testcase element. `outcome` is the name of its inner element, "" for a pass. `text` is inside it."""
+    """One testcase element. `outcome` is the name of the inner element, "" for a pass. `text` is the text of this
+    element.
+    """
 
     suite: str
     name: str

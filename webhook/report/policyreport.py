@@ -56,7 +56,7 @@ _BATCH: Final = 20
 
 
 class PolicyReportWriter:
-    """Writes one YAML stream for `kubectl apply -f`, which is empty without findings.
+    """Writes one YAML stream for `kubectl apply -f`. Without findings, the stream is empty.
 
     The PolicyReports are sorted by namespace. The ClusterPolicyReport about cluster-scoped objects is last.
     """

@@ -46,7 +46,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def unevaluated_messages(self) -> tuple[str, ...]:
-        """Return the distinct messages about rules that were not evaluated and did not deny."""
+        """Return the distinct messages about rules that could not be evaluated and let the object pass."""
         shown = (
             (decision, with_short_expression(decision.message))
             for decision in self._unevaluated_admitted_decisions()
@@ -86,7 +86,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def hidden_validating_warnings(self) -> tuple[str, ...]:
-        """Return the warnings of the validating phase, which a denial in the mutating phase hides from users."""
+        """Return the warnings of the validating phase that users do not get, because the mutating phase denied."""
         texts = warnings_of_decisions([each for _, each in self.further])
         # warnings of the verdict may have links or the wording of API servers, so the plain texts are made again
         shown = warnings_of_decisions([each for _, each in self.decisions])

@@ -25,7 +25,8 @@ from webhook.yamltext.source_line import Place, SourceLine
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: Final = {Result.FAIL: "error", Result.WARN: "warning"}
 _SECURITY_SEVERITIES: Final = {"critical": "9.5", "high": "8.0", "medium": "5.5", "low": "3.0", "info": "1.0"}
-"""Scores by which GitHub orders rules, in the middle of GitHub's ranges, which begin at 9.0, 7.0 and 4.0."""
+"""Scores by which GitHub orders rules. Each score is in the middle of a range of GitHub; the ranges begin at 9.0, 7.0
+and 4.0."""
 _MOST_RELATED: Final = 100
 """A result has at most this number of places of copies."""
 _FINGERPRINT: Final = "claimgate/v1"

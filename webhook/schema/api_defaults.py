@@ -297,7 +297,7 @@ def _fill_stateful_set(spec: Parts) -> None:
 
 
 def _claim_template(claim: JSON) -> JSON:
-    """Return a claim of a StatefulSet with the kind and the phase Pending, which the conversion writes."""
+    """Return a claim of a StatefulSet as the conversion writes the claim: with the kind and the phase Pending."""
     status = {"phase": "Pending", **(claim.get("status") or {})}
     return {**claim, "apiVersion": "v1", "kind": "PersistentVolumeClaim", "status": status}
 

@@ -8,10 +8,10 @@
   wrong type is removed and its path is returned. It is not a mistake.
 
 Only changed parts are copied, and a valid object is returned as the same value. Source: encoding/json and
-sigs.k8s.io/json, with which Kubernetes decodes.
+sigs.k8s.io/json, the decoders of Kubernetes.
 
-msgspec first checks whether a value already has its type, which is about ten times faster than decoding. Only values
-that fail this check are walked.
+msgspec first checks whether a value already has its type. This check is about ten times faster than decoding. Only
+values that fail this check are walked.
 """
 
 from __future__ import annotations

@@ -212,11 +212,10 @@ class StrictReader(Struct, frozen=True):
         return [each for each, of in inner if isinstance(of, Fields) and name in of.fields and not written[each]]
 
     def _empty_field_of_holder_with(self, name: str, level: _Level, holders: Sequence[_Level]) -> str:
-        """Return an empty field beside the field `name` that is indented too far, as `name` is; "" without such a
-        field.
+        """Return an empty field that, like the field `name` beside it, is indented too far; "" without such a field.
 
-        Only the object's holder declares the empty field, and the holder has no value for this field. The type of the
-        empty field declares `name`.
+        The object does not declare the empty field. The object's holder declares the empty field, and has no value for
+        this field. The type of the empty field declares `name`.
         """
         written = get(self.written, level.at)
         if not holders or not isinstance(written, dict) or written.get(name) is None:

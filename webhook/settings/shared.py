@@ -1,7 +1,7 @@
 """Declares the settings that several commands share, and which options each verb that reviews objects has.
 
 A setting that changes an answer is an option of every verb, unless `LEFT_OUT` or `NOT_OF_SERVER` has a reason against
-it. A new setting gets into all verbs automatically, except `test`, in which each case sets the options of its review.
+it. Every verb except `test` gets a new setting automatically. In `test`, each case sets the options of its review.
 """
 
 from __future__ import annotations

@@ -323,7 +323,7 @@ class Admission(Typed):
 
 
 class ReclaimablePod(Typed):
-    """How many pods of a pod set have ended, so that their quota is free again."""
+    """How many pods of a pod set have ended. The quota of these pods is free again."""
 
     name = Text()
     count = Number()

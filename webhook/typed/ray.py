@@ -86,7 +86,7 @@ class RayJobSpec(Typed):
 
     @property
     def requests_resources(self) -> bool:
-        """Return whether the entrypoint requests resources, so that it may run outside the head."""
+        """Return whether the entrypoint requests resources. Such an entrypoint may run outside the head."""
         requested = (self.entrypoint_num_cpus, self.json.get("entrypointNumGpus"), self.entrypoint_resources)
         return requested != (None, None, None)
 

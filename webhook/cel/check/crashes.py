@@ -2,8 +2,8 @@
 
 The panics are bugs of the API server; claimgate evaluates such expressions. There are three:
 
-- An optional entry of the type dyn has no type parameter, but checkCreateList and checkCreateMap read it (cel-go
-  v0.26.0 checker.go).
+- An optional entry of the type dyn has no type parameter, but checkCreateList and checkCreateMap read the parameter
+  (cel-go v0.26.0 checker.go).
 - cel-go builds a constant map in advance, also with keys that a Go map cannot have (interpreter/decorators.go).
 - An `Object{…}` becomes a structpb.Struct, but a list or map can only hold a structpb.Value (k8s.io/apiserver v0.36
   pkg/cel/mutation/dynamic/objects.go).

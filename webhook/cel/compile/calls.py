@@ -372,7 +372,7 @@ def _type_checked_argument_codes(
 
 @contextmanager
 def collect_fatal_statements(compiler: ExpressionCompiler, failed: Callable[[Exception], NoReturn]) -> Iterator[None]:
-    """Collect statements that end the whole evaluation if they fail, because cel-go's cost functions panic there."""
+    """Collect statements that end the whole evaluation if they fail, because cel-go's cost functions then panic."""
     writer = compiler.writer
     writer.depth += 1
     writer.level += 1

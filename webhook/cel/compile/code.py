@@ -327,7 +327,7 @@ class CodeWriter(Struct):
 
     @contextmanager
     def collect_block(self) -> Iterator[list[ast.stmt]]:
-        """Collect statements in a new block, which adds its cost at its start."""
+        """Collect statements in a new block. The start of the block adds the cost of the block."""
         outer, self.body, total, self.total = self.body, [], self.total, 0
         block = self.body
         try:

@@ -41,7 +41,7 @@ class ExpressionCompiler:
         self.constants = fold_constants(checked, source)
         self.writer = CodeWriter(exact=exact)
         self.scope: dict[str, ValueCode] = {}
-        self.unread: set[int] = set()  # ids of optionals that only .hasValue() uses, so that their value is not read
+        self.unread: set[int] = set()  # ids of optionals that only .hasValue() uses, so their value is not read
         self.never = Deadline()
         failures = FailurePlaces(self.writer.places)
         self.refund_for, self.failure = failures.cost_to_refund, failures.cel_error
@@ -115,7 +115,9 @@ class ExpressionCompiler:
         return ValueCode(self.writer.stored_in_variable(term.code), term.type, raises=False, atom=True, sure=term.sure)
 
     def first_and_later_use(self, term: ValueCode) -> tuple[ast.expr, ast.expr]:
-        """Return the code for the first use of a value, which also assigns it to a variable, and for later uses."""
+        """Return the code for the first use of a value, and for later uses. The first use may assign the value to a
+        variable.
+        """
         if term.atom:
             return term.code, term.code
         identifier = self.writer.new_variable_name()

@@ -49,7 +49,7 @@ def walk_cost(value: Any, times: float = STRING) -> int:
 
 
 def traversal_cost(value: Any, deadline: Deadline) -> int:
-    """Return the cost of a walk over a value and everything inside it. This function itself walks, so it is charged."""
+    """Return the cost of a walk over a value and everything inside. This function also walks, and charges its walk."""
     kind = type(value)
     if kind is str:
         return int((len(value) if value.isascii() else len(value.encode(errors="replace"))) * STRING)

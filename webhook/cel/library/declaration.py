@@ -34,7 +34,7 @@ class Overload(Struct, frozen=True):
             element types are not checked.
         since: the first version of Kubernetes with the function.
         until: the first later version without the function.
-        metered: the implementation walks over values, and users choose their length. The walk runs in Python, or in C
+        metered: the implementation walks over values of any length. The walk runs in Python, or in C
             for more than a millisecond. The implementation gets the Deadline before the values, and charges its walks.
         is_literal: every argument must be a literal. The checker calls the function with the literals, and refuses the
             expression if the call fails.

@@ -108,9 +108,9 @@ _GO_TYPES: Final = {
 def convert_branch_value_as_go(value: Any) -> Any:
     """Return the value of an optional that `? :`, optMap or optFlatMap returns, converted to Go and back.
 
-    cel-go treats the branch as a path without steps, so it converts the value of the optional to Go and back. An inner
-    optional becomes its value, and a type becomes its name (cel-go v0.26.0 interpreter/attributes.go
-    relativeAttribute.Resolve, applyQualifiers).
+    cel-go converts the value because cel-go treats the branch as a path without steps. An inner optional becomes its
+    value, and a type becomes its name (cel-go v0.26.0 interpreter/attributes.go relativeAttribute.Resolve,
+    applyQualifiers).
 
     Raises:
         EvaluationError: an opaque value cannot be converted back.

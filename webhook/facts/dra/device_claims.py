@@ -353,7 +353,7 @@ def consequence_of_unused_claim(claim: ResolvedClaim) -> str:
 
 
 def _check_shared_claim(claim: ResolvedClaim, pods: int) -> Iterator[Problem]:
-    """Report a ResourceClaim that several pods share, if pods cannot share the devices or too many pods share them."""
+    """Report a ResourceClaim that several pods share, if pods cannot share its devices or if the pods are too many."""
     if pods <= 1 or claim.source != "claim":
         return
     is_exclusive = claim.is_found and claim.contents.is_exclusive

@@ -145,7 +145,7 @@ def validate_class_exists(
 
 
 def validate_class_resources(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of extended resources of DeviceClasses (KEP-5004), which the API server does not check."""
+    """Yield the problems of extended resources of DeviceClasses (KEP-5004). The API server does not check them."""
     for container in subject.typed(Pod).spec.all_containers():
         resources = container.resources
         for name in _class_resource_names(resources):

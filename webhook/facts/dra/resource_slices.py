@@ -12,8 +12,8 @@ devices that is computed for a node is an upper bound:
 - A device that several nodes can use counts for each node.
 - Each shared counter is considered separately.
 
-A device does not count if the request does not tolerate a taint of the device, or needs more than a capacity of the
-device. Only `claimgate simulate` compares the constraints of claims with the devices.
+A device counts only if the request tolerates every taint of the device, and if the device has the requested capacities.
+Only `claimgate simulate` compares the constraints of claims with the devices.
 
 Source: k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/allocator_experimental.go
 allocateDevice, checkAvailableCounters, isSelectable, selectorsMatch.

@@ -229,7 +229,7 @@ def _pod_index_as_argument(subject: Subject) -> str:
 
 def _pod_index_as_variable(subject: Subject) -> str:
     """Return how a variable gets the index of a pod, as a text for a fix. $(JOB_COMPLETION_INDEX) and $(VC_TASK_INDEX)
-    do not work in a variable: their controllers add these variables after all others.
+    do not work in a variable: the controllers of the Jobs add these variables after all other variables.
 
     Source: kubernetes/kubernetes v1.36.2 pkg/controller/job/indexed_job_utils.go addCompletionIndexEnvVariable;
     volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go createJobPod.

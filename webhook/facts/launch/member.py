@@ -202,7 +202,7 @@ class PodsTrainingTogether(Struct, frozen=True, kw_only=True):
 
     Args:
         pods: the number of pods of one group; None if the number is not known.
-        is_one: whether the object is one training, so that a pod that trains alone is a mistake.
+        is_one: whether the object is one training, so a pod that trains alone is a mistake.
         may_train_with_other_objects: whether pods of other objects may belong to the training. An example is a training
             with one Job for each node.
         is_ranked: whether the operator sets the number of nodes and the rank of the node for each launcher.

@@ -164,7 +164,7 @@ def _amounts_of_template(podset: PodSet, template: PodTemplate, ranges: Namespac
 
 def validate_limit_ranges(subject: Subject) -> Iterator[Problem]:
     """Yield amounts of pods with devices that the LimitRanges of the namespace forbid. Jobs that Kueue manages are
-    skipped, because a rule about Kueue reports them: Kueue does not admit a job with a forbidden amount.
+    skipped, because a rule about Kueue reports these jobs: Kueue does not admit a job with a forbidden amount.
     """
     view = subject.cluster_view()
     if not limits_of_namespace(view).has_bounds or not subject.once(read_device_workload).device_pods:

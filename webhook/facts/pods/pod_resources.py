@@ -528,7 +528,7 @@ def _amount_in_thousandths(given: Mapping[str, JSON], name: str) -> int | None:
 
 
 def check_no_pod_resources_on_windows(pod: PodSpec) -> Iterator[Problem]:
-    """Report resources of a Windows pod as a whole, which validateWindows refuses."""
+    """Report a Windows pod with resources for the pod as a whole, because validateWindows refuses such a pod."""
     if pod.resources and pod.os.name == "windows":
         message = "must not be set because Windows pods do not support resources for the pod as a whole"
         yield POD_LEVEL_WINDOWS.problem(("spec", "resources"), message, "request the resources in the containers")

@@ -152,7 +152,7 @@ CLAIM_LOOKUPS: Final = (
     interest_in_fields(StorageClass.gvk, "provisioner", "metadata.annotations"),
 )
 _SOURCES_ON_NETWORK: Final = ("azureFile", "cephfs", "glusterfs", "nfs")
-"""Fields of a PersistentVolume with network file systems, which nodes mount without attaching them."""
+"""Fields of a PersistentVolume for network file systems. Nodes mount such a volume without attaching the volume."""
 VOLUME_LOOKUPS: Final = (
     interest_in_fields(
         PersistentVolume.gvk,
