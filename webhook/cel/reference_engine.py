@@ -10,9 +10,9 @@ API server's costs.
   compared.
 
 cel-python's transpiling runner stores variables in module globals, so only the interpreting runner is used.
-Environments of cel-python are not thread-safe, so each thread has an environment. cel-python's `duration` needs exponential time for hostile
-texts, so _parse_duration replaces it. cel-python cannot check the deadline. So the deadline is checked before an
-evaluation, and a server kills a stuck worker.
+Environments of cel-python are not thread-safe, so each thread has an environment. cel-python's `duration` needs
+exponential time for hostile texts, so _parse_duration replaces it. cel-python cannot check the deadline. So the
+deadline is checked before an evaluation, and a server kills a stuck worker.
 """
 
 from __future__ import annotations

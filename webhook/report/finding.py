@@ -103,7 +103,7 @@ class Finding(Struct, kw_only=True):
 
     @property
     def is_advice(self) -> bool:
-        """Advice is a warning that is shown on request and not counted."""
+        """Return whether the finding is advice: a warning that is shown on request and not counted."""
         return self.decision.is_advice
 
     @property
@@ -220,7 +220,7 @@ class _FindingContext(Struct, frozen=True):
 
 
 def _findings_without_repetitions(repeated: Iterable[Finding]) -> Iterator[Finding]:
-    """A policy may report the same problem in both phases and with several params."""
+    """Yield each finding once. A policy may report the same problem in both phases and with several params."""
     seen = set()
     for finding in repeated:
         key = (

@@ -179,7 +179,7 @@ def _list_of_unreadable(totals: Totals) -> str:
 
 
 def _section_of_not_evaluated(totals: Totals) -> str:
-    """Rules that were not evaluated are not findings, so their section is folded."""
+    """Return the section about rules that were not evaluated. These are not findings, so the section is folded."""
     reasons = totals.counts.not_evaluated.values()
     if not reasons:
         return ""
@@ -221,7 +221,7 @@ def _row_of_chart(head: str, count: int, most: int) -> str:
 
 
 def _filter_form(counts: _FindingCounts) -> str:
-    """The script shows the form, because the form needs the script."""
+    """Return the form of the filters. The script shows the form, because the form needs the script."""
     if not counts.results:
         return ""
     fields = "".join(
@@ -285,7 +285,7 @@ def _copies_of_object(finding: Finding) -> str:
 
 
 def _source_line_with_mark(finding: Finding) -> str:
-    """A long line can be scrolled with the keyboard."""
+    """Return the source line of a finding with a mark. A long line can be scrolled with the keyboard."""
     shown = finding.line
     if shown is None:
         return ""

@@ -97,7 +97,7 @@ class JunitAnswersWriter(_CollectingWriter[Answer]):
     """Writes the answers to reviews. A denial is a failure."""
 
     def to_test_case(self, entry: Answer) -> _TestCase:
-        """Two reviews may be about one object, so the name has the number of the review in its file."""
+        """Return an answer as a test case. Two reviews may be about one object, so the name has the review's number."""
         name = f"{entry.index}: {entry.operation} {entry.subject}"
         status = entry.verdict.status
         if entry.verdict.allowed or status is None:

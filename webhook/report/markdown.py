@@ -154,7 +154,7 @@ def _head_of_document(totals: Totals) -> str:
 
 
 def _section_of_not_evaluated(totals: Totals) -> str:
-    """Rules that were not evaluated are not findings, so their section is folded."""
+    """Return the section about rules that were not evaluated. These are not findings, so the section is folded."""
     reasons = totals.counts.not_evaluated.values()
     if not reasons:
         return ""
@@ -168,7 +168,7 @@ def _section_of_not_evaluated(totals: Totals) -> str:
 
 
 def _escaped_text(text: str) -> str:
-    """Text between two backticks stays code."""
+    """Return a text with escaped special characters. Text between two backticks stays code."""
     parts = one_line(text).split("`")
     if not len(parts) % 2:
         return _SPECIAL.sub(r"\\\1", "`".join(parts))
@@ -178,5 +178,5 @@ def _escaped_text(text: str) -> str:
 
 
 def _text_in_backticks(text: str) -> str:
-    """Backticks in the text are replaced."""
+    """Return a text as code. Apostrophes replace the backticks in the text."""
     return f"`{one_line(text).replace('`', chr(39))}`"

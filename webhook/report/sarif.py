@@ -119,7 +119,7 @@ def _json_array_text(items: Iterable[str], margin: str) -> Iterator[str]:
 
 
 def _reporting_descriptor(rule: Rule) -> dict[str, Any]:
-    """A rule without a description is described by its id."""
+    """Return a rule as a reportingDescriptor. The id describes a rule without a description."""
     described = rule.description or rule.id
     example = f"`claimgate explain {rule.id}` shows a bad and a good example." if rule.why else ""
     severity = _SECURITY_SEVERITIES.get(rule.severity)

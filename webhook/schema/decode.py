@@ -294,7 +294,7 @@ class _ValueDecoder(Struct):
 
 
 def _is_of_scalar_type(of: Scalar, value: JSON) -> bool:
-    """The value must not be null."""
+    """Return whether a value other than null has a scalar type."""
     if of in ("any", "quantity"):
         return True
     kind = type(value)
