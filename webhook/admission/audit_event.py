@@ -29,7 +29,7 @@ _REFUSED: Final = 400
 
 
 class EventWithoutRequest(Exception):
-    """No admission request can be made from an audit event; the text says why.
+    """No admission request can be made from an audit event; the message says why.
 
     `is_read`: the request only reads. `is_stored`: the API server stored the sent object.
     """
@@ -95,7 +95,7 @@ def request_of_audit_event(line: bytes) -> Attributes:
 def namespace_of_audit_event(line: bytes) -> tuple[str, JSON] | None:
     """Return the name of the Namespace that a line of an audit log changes, and the Namespace after the change.
 
-    The Namespace is None if the event has no object. The result is None for other lines.
+    The Namespace is None if the event has no object. The result is None if the line changes no Namespace or is broken.
     """
     if _NAMESPACES not in line:
         return None
@@ -122,7 +122,7 @@ def _decode_event(line: bytes) -> _AuditEvent:
         try:
             return _EVENT.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            pass  # decoded below, or refused
+            pass  # the slower decoder below also reads such a line, or reports the error
     return msgspec.convert(decode_any_json(line, Deadline()), _EventWithValues)
 
 

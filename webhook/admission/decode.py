@@ -34,7 +34,7 @@ from webhook.yamltext.jsontext import decode_any_json, is_deeper_than
 _REVIEW: Final = msgspec.json.Decoder(wire.Review)
 _HEAD: Final = msgspec.json.Decoder(wire.ReviewHead)
 _HEAD_BYTES: Final = 4 * 1024 * 1024
-"""The objects of a body must begin within this many bytes. A name before the objects can have 3 MB."""
+"""The key of the object is searched within this many bytes. A name before the object can have 3 MB."""
 _OBJECT_KEY: Final = re.compile(rb'"object"\s*:')
 """Matches the key of the object. Within a string, a quote has a backslash; after a string value comes no colon."""
 _WHOLE_BYTES: Final = 1024 * 1024
@@ -184,7 +184,7 @@ def _attributes_of_request(request: wire.Request) -> Attributes:
         old_object=request.old_object,
         options=request.options,
         dry_run=bool(request.dry_run),
-        is_decoded=True,  # by an API server
+        is_decoded=True,  # an API server has decoded the object
     )
 
 

@@ -44,10 +44,10 @@ FAILURE_KEY = "validation.policy.admission.k8s.io/validation_failure"
 APPLIED: Final = "applied"
 """The end of the key of the annotation that lists the changed fields, after the name of the mutating policy."""
 MAX_WARNING = 256
-"""The most characters of a warning if all warnings exceed 4096 (k8s.io/apiserver v0.36
+"""The most characters of one warning if all warnings together exceed 4096 (k8s.io/apiserver v0.36
 endpoints/filters/warning.go)."""
 MAX_WARNINGS = 4096
-"""The most characters of all warnings."""
+"""The most characters of all warnings together."""
 MAX_MESSAGE = 8192
 """The most characters of a denial: about a hundred lines, more than a person reads.
 
@@ -221,7 +221,7 @@ def _cause_of_denial(denial: _DenialMessage, attributes: Attributes) -> DenialCa
 
 
 def _escaped_while_they_fit(texts: Iterable[str], longest: int) -> list[str]:
-    # texts after `longest` characters stay unchanged, because they are only counted
+    # texts beyond `longest` characters are only counted, so they are not escaped
     escaped: list[str] = []
     left = longest
     for each in texts:
@@ -243,7 +243,10 @@ def _denial_status_in_api_server_words(denied: Decision, attributes: Attributes)
 
 
 class _DenialMessage(Struct, frozen=True):
-    """The message of one problem. `text` is the whole sentence. `about` or `rest` has the part after the field."""
+    """The message of one problem. `text` is the whole sentence.
+
+    The part after the field is made from the problem `about`, or is `rest` if `about` is None.
+    """
 
     text: str
     field: str
@@ -331,11 +334,10 @@ def _unique_warnings_within_limit(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def fit_warnings_to_api_server_limits(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return different one-line warnings with at most 4096 characters together, which an API server passes on
-    unchanged.
+    """Return the warnings, each once and on one line, with at most 4096 characters together.
 
-    If warnings are dropped, the last warning gives their number. Above 4096 characters together, the API server would
-    cut each warning at 256 characters.
+    An API server passes these warnings on unchanged. Above 4096 characters together, it would cut each warning at 256
+    characters. If warnings are dropped, the last warning gives their number.
     """
     lines = [line for line in _warnings_on_one_line(dict.fromkeys(texts)) if line]
     if sum(map(len, lines)) <= MAX_WARNINGS:
@@ -404,11 +406,11 @@ def _json_as_go_writes(value: JSON) -> str:
 
 
 def limit_actions(decisions: Iterable[Decision], most: EnforcementAction) -> tuple[Decision, ...]:
-    """Return the decisions with no action that is stricter than `most`.
+    """Return the decisions, and replace actions that are stricter than `most`.
 
     With `warn`, a denial becomes a warning. With `audit`, denials and warnings become audit annotations. A failed
     mutation under failurePolicy Fail has no actions of a binding: it becomes a warning with `warn`, and is not reported
-    with `audit`. `withheld` is the prevented action.
+    with `audit`. The field `withheld` of a decision has the prevented action.
     """
     return tuple(decisions) if most == "deny" else tuple(_limit_action(each, most) for each in decisions)
 

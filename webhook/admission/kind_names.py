@@ -1,4 +1,4 @@
-"""Finds misspelled kinds, and groups and versions that do not exist, which no policy for the right kind matches.
+"""Finds misspelled kinds, and groups and versions that do not exist. Policies for the right kind do not match them.
 
 The API server refuses such objects: `no matches for kind "deployment" in version "apps/v1"`. Files of other programs,
 such as a kubeconfig, also have a kind and an apiVersion. These kinds are not mistakes.
@@ -51,8 +51,10 @@ class KindMistake(NamedTuple):
 
 
 def _version_mistake(version: str, row: Row) -> KindMistake | None:
-    """Return the mistake in the version of a known kind. A kind may have a newer version than the table, so only
-    versions are mistakes that no API server accepts, or that skip a whole number.
+    """Return the mistake in the version of a known kind, or None.
+
+    The table may lack the newest version of a kind. So a version is a mistake only if no API server accepts it, or if
+    it skips a whole number.
     """
     name = version.rpartition("/")[2]
     numbers = [int(match[1]) for each in (name, *row.versions) if (match := _NUMBER.match(each))]

@@ -48,9 +48,9 @@ def _restricted_pod_with_device(resource: str) -> dict[str, Any]:
 def check_answer_to_dry_run_pod(
     connection: Connection, configurations: Sequence[WebhookConfiguration], namespaces: Namespaces, *, is_changed: bool
 ) -> Iterator[str]:
-    """Yield the problem if the answer to a dry run is wrong, late or missing.
+    """Yield the problem if the answer to a dry run is wrong, late, missing or unknown.
 
-    `is_changed` says that the loaded policies translate `gpu` to a resource of the cluster.
+    `is_changed` says whether the loaded policies translate `gpu` to a resource of the cluster.
 
     Raises:
         LookupFailed: the API server cannot be reached.

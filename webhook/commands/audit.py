@@ -44,7 +44,7 @@ def command(
         typer.Argument(metavar="PATH", help="Folders, files or - for stdin: YAML, JSON or NDJSON.", show_default=False),
     ] = None,
     *,
-    command_line: typer.Context = None,  # type: ignore[assignment] # Typer passes it, the demonstration does not
+    command_line: typer.Context = None,  # type: ignore[assignment] # Typer passes a context, demo.py does not
     filename: options.FilesByOption = None,
     live: live_options.Live = False,
     kubeconfig: live_options.Kubeconfig = None,

@@ -141,8 +141,9 @@ def _runs_controller(deployment: JSON, text: str) -> bool:
 
 
 def _documents_of_patches(file: InputFile, kustomization: JSON) -> Iterator[tuple[str, JSON]]:
-    """Yield the documents of the patches that a kustomization in a folder lists. The audit compares their fields with
-    absent fields of objects.
+    """Yield the patches that a kustomization lists, if a folder with the kustomization is audited.
+
+    A patch may set a field that an audited object lacks.
     """
     read = kustomizations.read_kustomization(file.name, kustomization)
     if read is not None and not file.is_named and "://" not in file.name:

@@ -314,7 +314,7 @@ def _findings_of_kind(
 
 
 def _is_of_other_object(finding: Finding) -> bool:
-    """A field at the top of an object belongs to the object before it in the same document."""
+    """Return whether an unknown field at the top was found. The field belongs to another object of the document."""
     return finding.rule.id == _UNKNOWN_FIELD and "." not in finding.path
 
 

@@ -36,7 +36,7 @@ from webhook.yamltext.input_files import InputFile
 from webhook.yamltext.yamlfile import problem_of_file_not_read
 
 _MOST: Final = 20
-"""The most namespaces and users in the text. The JSON has all namespaces and users."""
+"""The text names at most this many namespaces and users. The JSON names more."""
 _TITLES: Final = {"policies": "these policies", "against": "the policies of --against"}
 FORMATS: Final = ("text", "json")
 _UNREADABLE: Final = 2

@@ -25,10 +25,10 @@ from webhook.rules.decisions import Decision
 from webhook.yamltext.source_line import Place
 
 MOST_NAMES: Final = 10_000
-"""The most namespaces and users that are counted by name. Further names are counted together, to bound memory."""
+"""At most this many namespaces and users are counted by name. Further names are counted together, to bound memory."""
 OTHERS: Final = "(others)"
 MOST_BROKEN_LINES: Final = 20
-"""The most broken lines of a log that are reported with their places. Further lines are only counted."""
+"""At most this many broken lines of a log are reported with their places. Further lines are only counted."""
 _NOTHING: Final[Mapping[str, JSON]] = {}
 Side: TypeAlias = str
 """The name of a set of policies: `policies`, or `against` for the set of --against."""

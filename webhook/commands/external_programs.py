@@ -33,7 +33,7 @@ _WARNINGS: Final = ("# Warning: ", "walk.go:")
 warnings out, to have room for the cause of a failure.
 """
 _LIMITS: Final = {"RLIMIT_DATA": 4 << 30, "RLIMIT_AS": 32 << 30, "RLIMIT_FSIZE": 1 << 30, "RLIMIT_CORE": 0}
-"""The most bytes of memory, of address space, of a written file and of a core dump. Only on Linux.
+"""Limits in bytes for memory, address space, a written file and a core dump. Only on Linux.
 
 Programs of Go 1.26 reserve 5 GiB of address space when they start. With a smaller limit, some starts fail.
 """
@@ -42,7 +42,7 @@ _WITHOUT_NETWORK: Final = {
     **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), _NO_PROXY_LISTENS),
     "GIT_ALLOW_PROTOCOL": "none",
 }
-"""Without network namespaces, these variables keep git and HTTP clients in Go from the network."""
+"""On systems without network namespaces, these variables block the network for git and HTTP clients in Go."""
 _WITH_NETWORK: Final = {"GIT_ALLOW_PROTOCOL": "https"}
 """Lets git fetch only over https: no files of this machine, no SSH keys."""
 _GIT: Final = {

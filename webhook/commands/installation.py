@@ -1,7 +1,7 @@
 """Finds mistakes in the installation of a cluster, for `claimgate webhook-config --check --live`.
 
 - Mistakes in `claimgate.yaml` of the servers. A running server keeps its last good configuration, but a new Pod does
-  not start. Reads Deployments and their ConfigMaps, not Helm values or kustomizations.
+  not start. The check reads Deployments and their ConfigMaps, not Helm values or kustomizations.
 - Mistakes in ConfigMaps with parameters.
 - Edits of shipped ConfigMaps, which the next upgrade reverts. metadata.managedFields names the manager of each key. A
   value from the installing tool is not an edit: the value comes from the site's folder or Helm values.
@@ -50,7 +50,7 @@ _OWN_POLICIES: Final = ("--policies", "--only", "CLAIMGATE_POLICIES", "CLAIMGATE
 
 
 _MOST_NOTES: Final = 20
-"""The most notes about PolicyExceptions."""
+"""At most this many notes about PolicyExceptions are printed."""
 _CONSEQUENCE: Final = "running replicas keep the last good configuration, but a new replica does not start"
 
 
@@ -187,7 +187,7 @@ def mistaken_params(cluster: ClusterReader, loaded: PolicySet, namespace: str) -
     """Yield a sentence about each unknown key or rule in the ConfigMaps of a namespace. A server logs the same
     mistakes.
 
-    The loaded policies may name another namespace.
+    The namespace may differ from the namespace that the loaded policies name.
 
     Raises:
         LookupFailed: the cluster cannot be read.

@@ -46,8 +46,8 @@ def add_demand(
 ) -> None:
     """Add the demand of an object to `demands`, if it is a job in a queue and its fields have the right types.
 
-    The demand is computed from the object after the policies. The demand of a denied object is computed from the
-    submitted object.
+    The demand is computed from the object as the policies have changed it. The demand of a denied object is computed
+    from the submitted object.
     """
     kind = attributes.kind.group, attributes.kind.kind
     if kind not in FRAMEWORK_OF_KIND and kind != JOB:
@@ -70,7 +70,7 @@ def add_demand(
 
 
 def queue_trees(cluster: Cluster, demands: Mapping[QueueKey, Demand]) -> tuple[QueueTrees, ...]:
-    """Return the queues of Kueue, then of Volcano. A project without queues is left out, unless jobs name queues."""
+    """Return the queues of Kueue, then of Volcano. Leave Kueue or Volcano out if no object or job names its queues."""
     kueue = QueueTrees("Kueue", read_queue_overview(ClusterView(cluster, "")), demands)
     volcano = QueueTrees("Volcano", read_volcano_overview(ClusterView(cluster, "")), demands)
     return tuple(trees for trees in (kueue, volcano) if trees.overview.rows or any(trees.find_unknown_queues()))

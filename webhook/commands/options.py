@@ -71,7 +71,7 @@ ReportOutputs: TypeAlias = Annotated[
 
 
 def print_policy_notes(settings: Settings, policies: PolicySet) -> None:
-    """Print the sets of policies, expired exceptions and unbound policies on stderr."""
+    """Print on stderr the sets of policies, expired exceptions and unbound policies."""
     notes = [f"note: {sets}"] if (sets := assembly.describe_policy_sets_unless_default(settings)) else []
     warnings = (f"warning: {each}" for each in assembly.exceptions_at_their_end(settings.configuration, current_day()))
     terminal.print_to_stderr((*notes, *warnings))
@@ -79,7 +79,7 @@ def print_policy_notes(settings: Settings, policies: PolicySet) -> None:
 
 
 def warn_of_unbound(policies: PolicySet) -> None:
-    """Print the policies that are never evaluated on stderr."""
+    """Print on stderr the policies that are never evaluated."""
     terminal.print_to_stderr(f"warning: {each}" for each in unbound.warnings_about_unbound(policies))
 
 

@@ -195,7 +195,7 @@ class _Stream(Generic[Entry]):
 def _open_for_writing(file: str) -> TextIO:
     """Open a file of a report, new or emptied.
 
-    An audited folder may contain a link with the name of the report to any place.
+    An audited folder may contain a link that has the name of the report and leads to any place.
 
     Raises:
         ConfigurationError: the path below the working directory leads outside, or the file is a link. Links of the

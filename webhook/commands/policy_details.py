@@ -121,8 +121,10 @@ def _covered_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:
 
 
 def _resources_with_unread_pods(policy: Policy, loaded: PolicySet, *, partly: bool) -> Iterator[str]:
-    """Yield the resources with pods that an expanded policy evaluates only in part; without `partly`, the resources
-    that it does not evaluate.
+    """Yield resources with pods that controllers assemble from several fields.
+
+    With `partly`, yield resources with pods that the policy evaluates in part. Otherwise, yield resources with pods
+    that the policy does not evaluate.
     """
     for row in loaded.table.rows if policy.expands else ():
         if has_pods_in_parts(row) and partly == (bool(row.made) and policy.reads_merged_pods):
@@ -260,6 +262,6 @@ def _cost_as_text(worst: WorstCaseCost) -> str:
             return f"fine: at most {worst.most:,} for any object"
         return f"fine: at most {worst.request:,} for the largest request, of 3 MiB, which is below every limit"
     if worst.within is None:
-        return "not known: the estimate reaches a limit for any object; the API server stops an expression there"
+        return "not known: the estimate reaches a limit for any object; the API server stops an expression at the limit"
     length = f"below every limit if no text, list or map is longer than {worst.within:,}"
     return f"fine for ordinary objects, not bounded for huge objects: {length}"

@@ -60,12 +60,12 @@ def listing_function_for(ray: str) -> Listing:
 
 
 def refuse_other_options(ray: str, *, named: Sequence[str], **others: object) -> None:
-    """Refuse standard input, and options that need the files on this machine, with --ray.
+    """With --ray, refuse standard input and options that need the files on this machine.
 
     `others` has the values of these options, by flag.
 
     Raises:
-        ConfigurationError: such an option was given.
+        ConfigurationError: standard input or one of these options was given.
     """
     if not ray:
         return

@@ -151,8 +151,8 @@ class _Worker(Generic[_Result]):
 
     def __init__(self, version: str, work: bytes) -> None:
         if version != __version__:
-            message = f"a machine of the cluster has claimgate {__version__}, and this one {version}"
-            raise ConfigurationError(f"--ray: {message}: install the same release on all of them")
+            message = f"a machine of the cluster has claimgate {__version__}, and this machine has {version}"
+            raise ConfigurationError(f"--ray: {message}: install the same release on all machines")
         self._work: PreparedFileWork[_Result] = pickle.loads(work).prepare_worker()  # noqa: S301 - sent by the command
 
     def __call__(self, batch: dict[str, Any]) -> Iterator[dict[str, list[bytes]]]:
@@ -242,7 +242,7 @@ def _ray_errors_as_usage_errors() -> Iterator[None]:
             raise cause from None
         if "No module named" in str(error):
             message = (
-                f"a machine of the cluster lacks a package: install 'claimgate[ray]=={__version__}' on all of them"
+                f"a machine of the cluster lacks a package: install 'claimgate[ray]=={__version__}' on all machines"
             )
             raise ConfigurationError(f"--ray: {message}") from None
         raise ConfigurationError(f"--ray: the cluster could not do the work: {_last_line(error)}") from None

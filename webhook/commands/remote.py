@@ -55,7 +55,7 @@ class RemoteWebhook:
         self._client.close()
 
     def answer(self, attributes: Attributes, phase: Phase) -> Verdict:
-        """Return the server's verdict on this request. The verdict has no decisions, because an answer has none.
+        """Return the server's verdict on this request. The verdict has no decisions, because reviews carry none.
 
         Raises:
             CallError: the answer is not a review.

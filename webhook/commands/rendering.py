@@ -6,8 +6,8 @@ kustomizations with `--render-remote`. kustomize runs no plugins.
 - helm gets no values, and does not check schemas of values. A schema can refer to any file of this machine, and an
   error would quote the file.
 - Charts choose API versions by the release of Kubernetes. So helm gets the release that objects are audited for.
-- The name of a release is not in the chart. helm gets the name of the chart's folder, as in `helm install web ./web`:
-  charts for one release often have this name in other templates.
+- A chart does not contain the name of its release. helm gets the name of the chart's folder, as in
+  `helm install web ./web`. A chart that is installed only once often repeats this name in its templates.
 - Charts also check whether a kind exists, which helm knows only with a cluster. So helm gets a list of kinds that
   replaced older kinds.
 - Without a cluster, helm says that versions exist that Kubernetes removed. If a template asks for a removed version,
@@ -63,7 +63,7 @@ _REFUSES_RELEASE: Final = "chart requires kubeVersion"
 """The error of helm for a chart that refuses the release. The chart is then rendered for helm's default release."""
 _LOCAL: Final = "file://"
 _MOST_NESTED: Final = 16
-"""The most levels of dependencies that are added. Authors of charts choose the depth."""
+"""Dependencies are added down to this level. Authors of charts choose the depth."""
 _LOGGED: Final = '] "command failed" err='
 """kubectl writes this text before the cause of a failure, after a time and a line of its source."""
 _NAMES: Final = frozenset((_CHART, *kustomizations.FILES))

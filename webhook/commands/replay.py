@@ -54,7 +54,7 @@ def command(
         ),
     ] = None,
     *,
-    command_line: typer.Context = None,  # type: ignore[assignment] # Typer passes it, the demonstration does not
+    command_line: typer.Context = None,  # type: ignore[assignment] # Typer passes a context, demo.py does not
     filename: options.FilesByOption = None,
     phase: Annotated[
         PhaseName, typer.Option(help="The phase to run; auto runs mutate, then validate on the changed object.")
@@ -296,7 +296,7 @@ class Replay:
         )
 
     def exit_code(self, failing: frozenset[FailOn], nothing: tuple[InputProblem, ...]) -> int:
-        """Return the exit code: 1 for results that fail, or 3 for undecided reviews if these fail.
+        """Return the exit code of the results, as `exit_code_of_results`.
 
         Raises:
             InputError: an input could not be read, or there was no input.

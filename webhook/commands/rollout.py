@@ -34,7 +34,7 @@ from webhook.text.wording import counted, some_of
 from webhook.yamltext.yamlfile import problem_of_file_not_read
 
 _PENDING: Final = 1_000
-"""The most requests of the mutating phase that wait for the line of their validating phase."""
+"""At most this many requests of the mutating phase wait for the line of their validating phase."""
 _LONGEST: Final = 253
 _METRIC: Final = "claimgate_broken_rules_total"
 FORMATS: Final = ("text", "json")
@@ -225,7 +225,7 @@ class WithheldCounts:
     def _rules_of_first_phase(
         self, value: Mapping[str, Any], request: WithheldRequest, rules: Mapping[str, Sequence[str]]
     ) -> set[str]:
-        """The log has a line for each phase of a request."""
+        """Return the rules that the request broke in the mutating phase. The log has a line for each phase."""
         key = (request.operation, request.kind, request.namespace, request.name, _shown(value.get("user")))
         if value.get("phase") == "validate":
             return self._mutated.pop(key, set())

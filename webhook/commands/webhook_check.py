@@ -75,7 +75,7 @@ def servers_that_deny_nothing(
 ) -> Iterator[str]:
     """Yield a sentence about each server that denies nothing while API servers refuse requests that get no answer.
 
-    Deployments without our arguments and configurations of other webhooks are left out.
+    Configurations of other webhooks, and Deployments without our arguments, are left out.
     """
     webhooks = [webhook for each in configurations for webhook in each.webhooks]
     is_closed = any(one.failure_policy == "Fail" and one.name.endswith(_DOMAIN) for one in webhooks)
@@ -137,7 +137,7 @@ def check_live(connection: Connection, installation: WantedInstallation, loaded:
         danger for each in (*fail_closed, *others) for danger in lockout_dangers(each, namespaces)
     )
     steps = list(steps_before_enforcing(cluster, stored, installation.role, installation.phases))
-    if not steps:  # missing parts would explain a missing answer
+    if not steps:  # if a part is missing, claimgate cannot answer
         answers = check_answer_to_dry_run_pod(
             cluster.connection, fail_closed, namespaces, is_changed=translates_gpu_in_empty_cluster(loaded)
         )

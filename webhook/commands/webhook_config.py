@@ -393,7 +393,7 @@ def _client_config_at(client: Mapping[str, Any], path: str) -> Manifest:
 def _client_config(service: str, url: str) -> tuple[Manifest, list[str]]:
     """Return the client configuration without path and caBundle, and the namespaces to exclude.
 
-    The Service's own namespace is excluded, because it must not depend on the webhook.
+    The Service's own namespace is excluded, because its Pods must start without the webhook.
     """
     if url:
         parts = urlsplit(url)

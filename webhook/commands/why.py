@@ -144,7 +144,7 @@ def _answer(name: str, namespace: str, cluster: _ReadCluster, assembled: assembl
 
 
 def _job_of_tree(tree: OwnedObjects, assembled: assembly.ReviewAssembly) -> JSON | None:
-    """Return the topmost owner of an object that the workload table knows, or the object itself."""
+    """Return the topmost of the object and its owners that is in the workload table, or None."""
     of_table = [each for each in (tree.root, *tree.owners) if assembled.table.row(*group_kind(each)) is not None]
     return of_table[-1] if of_table else None
 

@@ -23,7 +23,7 @@ _NO_CLASS: Final = {"deviceClassName": ""}
 
 
 def convert_to_version(obj: JSON, match: Match, deadline: Deadline) -> JSON:
-    """Return an object in the version that matched. Return an object that cannot be converted unchanged.
+    """Return an object in the version that matched. An object that cannot be converted is returned unchanged.
 
     Raises:
         BudgetExceeded: the time is up.

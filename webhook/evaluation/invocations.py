@@ -54,7 +54,7 @@ _OF_SERVER: Final = frozenset(("resourceVersion", "generation"))
 
 
 def policies_that_may_concern(candidates: Iterable[Candidate], context: RequestContext) -> list[Candidate]:
-    """Return the candidates without policies about resources that the Pod of the request does not have."""
+    """Return the candidates except policies about resources that the Pod of the request does not have."""
     present: frozenset[str] | None = None
     remaining = []
     is_pod, is_update = context.attributes.kind == POD, context.attributes.operation is Operation.UPDATE
@@ -183,7 +183,7 @@ def _without_mistyped_objects(
 
 
 def _evaluates_mistyped_object(policy: Policy, target: EvaluationTarget, context: RequestContext) -> bool:
-    """If the policy may concern the object, note the object and the policy in the context."""
+    """Return whether a policy is about types. If its checks may apply to the object, note both in the context."""
     kind = (target.kind.group, target.kind.kind)
     if context.policies.registry.may_checks_apply_to(policy.checks, kind, target.object):
         context.undecoded.append((target, policy))

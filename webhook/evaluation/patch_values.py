@@ -99,10 +99,10 @@ def _parts_of_value(value: Any) -> Collection[Any]:
 
 
 class JsonPartTracker:
-    """Knows which lists and maps are JSON, by their identity: parts of the objects that an expression reads, and
-    results of `+`.
+    """Knows by their identity which lists and maps are parts of the objects that an expression reads.
 
-    The objects are searched on first use. `has_nil`: whether a NilList was created instead of a list.
+    Also knows which lists are results of `+`. Both are JSON. The objects are searched on first use. `has_nil`: whether
+    a NilList was created instead of a list.
     """
 
     __slots__ = ("_deadline", "_ids", "_origins", "_roots", "has_nil")
@@ -123,7 +123,7 @@ class JsonPartTracker:
         return id(value) in self._ids
 
     def origin_of_list(self, value: list[Any]) -> Origin | Literal["given", "values"]:
-        """Return the Go type of a list."""
+        """Return how an expression made a list: `given` for a part of the objects, `values` for a list of CEL."""
         origin = self._origins.get(id(value))
         if origin is not None:
             return origin[0]

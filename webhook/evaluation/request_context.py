@@ -221,7 +221,7 @@ class RequestNamespace:
         return selected
 
     def namespace_object_as_cel_value(self) -> JSON:
-        """Return the value of `namespaceObject`: null for Namespaces themselves and for cluster-scoped objects.
+        """Return the value of `namespaceObject`; null if the request is about a cluster-scoped object or a Namespace.
 
         Raises:
             BindingError: the namespace does not exist.

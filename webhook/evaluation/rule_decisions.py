@@ -112,7 +112,7 @@ def decision_fields_about(problems: Sequence[Problem], policy: Policy) -> Decisi
 
 
 MOST_PROBLEMS = 1000
-"""The most problems of one decision, a few hundred kilobytes. Reports have a finding for each problem."""
+"""A decision has at most this many problems, a few hundred kilobytes. Reports have a finding for each problem."""
 _Evaluation = Literal["admit", "deny", "error", "unknown"]
 
 

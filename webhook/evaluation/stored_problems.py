@@ -40,7 +40,7 @@ def with_stored_as_warnings(
 ) -> Sequence[Decision]:
     """Return the decisions on an update. Problems that the stored object already has become warnings.
 
-    Policies are evaluated on the old object only if a policy denies a problem that may have been stored.
+    Policies are evaluated on the old object only if a policy denies because of a problem that may have been stored.
     """
     policies = {
         each.policy.name: each.policy
@@ -134,9 +134,11 @@ def _key_of_decision(decision: Decision) -> _DecisionKey:
 
 
 class _StoredProblems:
-    """The problems of the old object. A problem of the new object counts as stored in three cases. Its field has the
-    old value. Its number is not further from the right value. Or the old object has a problem with the same text in
-    another place, because items of a list may have moved.
+    """The problems of the old object. A problem of the new object counts as stored in three cases:
+
+    - The field of the problem has the old value.
+    - The number in the field is not further from the right value than before.
+    - The old object has a problem with the same text in another place, because items of a list may have moved.
     """
 
     __slots__ = ("_moved", "_new", "_old", "_places", "kind")

@@ -166,7 +166,7 @@ def _error_of_quantity(value: JSON) -> str:
 
 
 def _expected_go_type(value: JSON, node: Node, path: str) -> str:
-    """Return "" if the value has the expected type."""
+    """Return the Go type that the field needs; "" if the value has this type."""
     shape = shape_of_node(node)
     if shape.map or shape.list:
         fits = isinstance(value, dict if shape.map else list)

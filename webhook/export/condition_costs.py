@@ -1,7 +1,7 @@
 """Estimates the cost of a webhook's matchConditions. API servers stop an expression at a cost limit.
 
 If a condition is stopped, API servers skip a webhook with `failurePolicy: Ignore`. A user can then create an object
-that no policy checks. With `Fail`, they refuse the object without a helpful reason.
+that no policy checks. With `Fail`, API servers refuse the object without a helpful reason.
 
 Limits for one condition and for all conditions of a webhook: k8s.io/apiserver v0.36 pkg/apis/cel/config.go. Sizes: a
 request has at most 3 MiB (pkg/server/config.go MaxRequestBodyBytes). Its headers, which have the user, have at most 1
@@ -82,4 +82,4 @@ def _reasons(webhook: Webhook, version: Version) -> Iterator[tuple[str, str]]:
             return
     if total > MATCH_CONDITIONS_BUDGET:
         excess = f"cost more on a large object than the {MATCH_CONDITIONS_BUDGET:,} at which an API server stops"
-        yield f"its matchConditions may together {excess}, and {effect}", "write fewer or cheaper ones"
+        yield f"its matchConditions may together {excess}, and {effect}", "write fewer or cheaper conditions"

@@ -1,4 +1,6 @@
-"""Makes matchConditions for exempt users. API servers do not call claimgate for exempt users, even if it is down.
+"""Makes matchConditions for exempt users. API servers do not call claimgate for these users.
+
+So exempt users can work while claimgate is down.
 
 A matchCondition cannot compare dates, so its name contains the last day of the exemption. `webhook-config` leaves out
 expired exemptions, and `webhook-config --check --live` reports expired conditions in a cluster.

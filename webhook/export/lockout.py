@@ -28,13 +28,13 @@ INFRASTRUCTURE: Final = (
     *("nvidia-network-operator", "node-feature-discovery", "inteldeviceplugins-system", "karpenter"),
     *("rook-ceph", "longhorn-system", "cert-manager"),
 )
-"""Namespaces with components that restore nodes, networks, devices, volumes or certificates, without jobs of users.
-The names are those in the projects' installation instructions."""
+"""Namespaces without jobs of users. Their components restore nodes, networks, devices, volumes or certificates. The
+names are those in the projects' installation instructions."""
 _SYSTEM: Final = "kube-system"
 _LEASES: Final = "kube-node-lease"
 _PATIENCE_S: Final = 15
-"""The most seconds for timeoutSeconds. Controllers fall behind if each request waits longer. The default of API servers
-is 10 s."""
+"""A longer timeoutSeconds is reported, because controllers fall behind if each request waits longer. The default of API
+servers is 10 s."""
 
 
 @dataclass(frozen=True, slots=True)

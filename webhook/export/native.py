@@ -30,7 +30,7 @@ _LONGEST_LIST = 5_000
 """The most characters of the expression that lists the templates of the kinds of one policy. The time in which an API
 server compiles a policy grows with the square: 0.3 s of processor time for 5,000 characters, but 6 s for 27,000.
 """
-_SELECTS = "its objectSelector selects by the labels of a pod, which the selector of another kind cannot"
+_SELECTS = "its objectSelector selects by labels of a pod, and the selector of another kind cannot read these labels"
 
 
 @dataclass(frozen=True, slots=True)

@@ -327,7 +327,7 @@ def _replace_parts_of_spec(spec: JSON, *, conditions: JSON, variables: JSON, val
 
 
 def _static_message_of_validation(each: JSON) -> str:
-    """Return the message without messageExpression (messages.message)."""
+    """Return the message that a validation has without a messageExpression (messages.message)."""
     return str(each.get("message") or "").strip() or f"failed expression: {each['expression'].strip()}"
 
 

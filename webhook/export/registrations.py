@@ -3,7 +3,7 @@
 Most objects that a cluster creates are Pods, or objects of built-in kinds that create Pods. Few of them have a device,
 a claim or a queue. So each place of a pod template has a separate webhook, with matchConditions from the policies.
 Other resources have two webhooks. One webhook gets no updates of bookkeeping fields. The other webhook gets every
-update, for policies that need every update. No resource is in two webhooks, so API servers call once.
+update, for policies that need every update. No resource is in two webhooks, so each request causes one call.
 
 The annotation `concerns` of a policy names the parts of an object that the policy is about. matchConditions check for
 these parts, and API servers do not send other objects. Objects of built-in kinds have the right types, so no expression
@@ -53,8 +53,8 @@ Ordinary Pods are below the limits."""
 _AMOUNTS: Final = '["cpu", "memory", "ephemeral-storage"]'
 _NUMBER_OF_AMOUNTS: Final = 3
 _LAUNCHERS: Final = "torch|accel|deepsp|\\\\bds\\\\b"
-"""The beginnings of the launchers of webhook/facts/launch. They are short, because a match costs the length of the text
-times the length of the pattern."""
+"""Matches the beginnings of the launchers of webhook/facts/launch. The pattern is short, because a match costs the
+length of the text times the length of the pattern."""
 _VARIABLES: Final = "RANK|TF_CONF|MASTER_A|WORLD_S|BLE_DEV"
 """Parts of RANK, TF_CONFIG, MASTER_ADDR, WORLD_SIZE and of variables that end in VISIBLE_DEVICES."""
 _IMAGES: Final = "cuda|nvidia|-gpu|rocm"

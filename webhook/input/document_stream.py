@@ -215,7 +215,10 @@ class DocumentStream:
     def replace_with_rendered(
         self, folder: str, data: bytes, replaced: Callable[[str], bool], not_read: Iterable[FoundFile] = ()
     ) -> None:
-        """Replace the files from which a folder is rendered by the rendered text, also in `not_read`."""
+        """Replace some files by `folder`, with `data` as its text. Add `not_read` to the files that are not read.
+
+        `replaced` returns whether the text was rendered from a file.
+        """
         self.not_read = tuple({each.file.name: each for each in (*self.not_read, *not_read)}.values())
         gone = {each for each in self.sources if replaced(each)}
         at = next((number for number, each in enumerate(self.sources) if each in gone), len(self.sources))

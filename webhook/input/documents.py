@@ -87,7 +87,7 @@ class InputDocuments(Struct, frozen=True, kw_only=True):
 
     Attributes:
         templates: files that are manifests only after rendering. Outside of charts, their documents are still read.
-        others: problems of unreadable files of folders that do not look like manifests.
+        others: problems of unreadable files that are in a folder and do not look like manifests.
         excluded: the number of files that were left out.
         repeated: problems of keys that a mapping has twice. The document has the last value, as with kubectl.
     """

@@ -120,7 +120,7 @@ class _UnpackedTooLargeError(Exception):
 
 def _lists_of_whole_lines(raw: IO[bytes]) -> Iterator[list[bytes]]:
     """Yield lists of whole lines. Lines before an error are yielded before the error is raised."""
-    rest, size = list[bytes](), 0  # the pieces of a line without its end so far
+    rest, size = list[bytes](), 0  # the pieces of a line that has not ended yet
     for block in _blocks(raw):
         if b"\n" not in block:
             rest.append(block)

@@ -96,10 +96,9 @@ def load_table(extra: Sequence[Path] = ()) -> Table:
 
 
 def _shipped_rows(document: yamlfile.Document) -> tuple[tuple[Row, ...], list[InputProblem]]:
-    """Return the result of `checked_rows` for the shipped table without pydantic, which makes a short command a tenth
-    faster.
+    """Return the result of `checked_rows` for the shipped table. Without pydantic, a short command is a tenth faster.
 
-    msgspec ignores unknown fields, so a test finds them in the shipped table.
+    msgspec ignores unknown fields, so a test searches the shipped table for unknown fields.
     """
     try:
         return msgspec.convert(_with_factors_as_maps(document.value), tuple[Row, ...]), []
@@ -108,7 +107,7 @@ def _shipped_rows(document: yamlfile.Document) -> tuple[tuple[Row, ...], list[In
 
 
 def checked_rows(document: yamlfile.Document) -> tuple[tuple[Row, ...], list[InputProblem]]:
-    """Return the rows of a document; if they have wrong types or fields, no rows and these mistakes."""
+    """Return the rows of a document without mistakes, or no rows and the mistakes in types and fields."""
     from pydantic import TypeAdapter, ValidationError
 
     try:

@@ -1,6 +1,6 @@
 """Hides the values of Secrets and of environment variables, which no report may show.
 
-In an object, a text in place of a value hides the value. For a YAML text, this module returns the places of the values.
+In an object, HIDDEN replaces each value. For a YAML text, this module returns the places of the values.
 A repeated key has several places, and so does an anchor that is used several times.
 """
 
@@ -65,8 +65,9 @@ def _without_nested_spans(spans: list[Span]) -> Iterator[Span]:
 
 
 def _values_with_state(node: Any, inside: _Inside) -> Iterator[tuple[Any, _Inside | None]]:
-    """Yield each value of a mapping with the mapping that it is inside: a Secret, a variable or "" for another mapping.
-    None instead means that the value is confidential.
+    """Yield each value of a mapping, and what the value belongs to: a Secret, a variable, or "" for anything else.
+
+    None means that the value is confidential.
     """
     if any(key.value == "<<" or (key.value == "kind" and value.value == "Secret") for key, value in node.value):
         inside = inside or "secret"  # `<<` may merge `kind: Secret`

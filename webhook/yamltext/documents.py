@@ -23,7 +23,7 @@ _BEGINS: Final = re.compile(r"\n---(?=\s|$)", re.MULTILINE)
 _FOR_PARSER: Final = ("%", "...")
 """The beginnings of lines that only a parser reads: directives, and ends of documents."""
 _FOR_PARSER_ANYWHERE: Final = (*(f"\n{each}" for each in _FOR_PARSER), "\r", "\x85", "\u2028", "\u2029")
-"""These beginnings below the first line, and characters that end a line only in YAML."""
+"""The beginnings of `_FOR_PARSER` below the first line, and characters that end a line only in YAML."""
 _BEFORE: Final = re.compile(r"(?:---[^\n]*\n)?(?: *(?:#[^\n]*)?\n)*( *)")
 """Matches the text before the value of a document in block style."""
 
@@ -54,7 +54,7 @@ def split_documents(text: str) -> tuple[str, ...]:
 
 
 def _needs_parser(text: str) -> bool:
-    """Return whether only a parser can separate the documents of a text. This is much faster than one expression."""
+    """Return whether only a parser can separate the documents of a text. A regular expression would be much slower."""
     return text.startswith(_FOR_PARSER) or any(each in text for each in _FOR_PARSER_ANYWHERE)
 
 

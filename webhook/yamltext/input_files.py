@@ -100,8 +100,8 @@ def open_file(file: InputFile) -> IO[bytes]:
 
 
 def read_start(file: AnyFile, open_file: OpenFile = open_file, max_bytes: int = MAX_BYTES) -> bytes:
-    """Return the bytes of a file. Of a larger file, return the first bytes, more than `max_bytes`. `-` is standard
-    input.
+    """Return the bytes of a file. If the file has more than `max_bytes`, return more than `max_bytes`, but perhaps not
+    all. `-` is standard input.
 
     Raises:
         OSError: the file cannot be read.

@@ -294,8 +294,8 @@ def _keys_with_offsets(text: str, offset: int) -> Iterator[tuple[list[str | int]
 
 
 def is_deeper_than(bound: int, body: bytes) -> bool:
-    """Return whether JSON is nested deeper than `bound` levels. The result is also true if the text has more opening
-    brackets than this and brackets do not match.
+    """Return whether JSON is nested deeper than `bound` levels. The result is also true if the text has more than
+    `bound` opening brackets, and brackets do not match.
 
     Nearly all bodies have too few opening brackets to be deep, if a bracket in `},{` does not count. In other bodies,
     each opening bracket is a step down and each closing bracket a step up. The steps are added up part by part, and one

@@ -195,7 +195,7 @@ class _Reader:
             frame.key = None
 
     def _set(self, frame: _Frame, key: str, value: JSON) -> None:
-        """Set the value of a key. If the mapping already has the key, remember whether a part of that value is lost."""
+        """Set the value of a key. If the mapping already has the key, note whether a part of the old value is lost."""
         if frame.repeated is not None:
             repeat = frame.repeats.setdefault(key, _Repeat())
             repeat.count += 1

@@ -107,7 +107,7 @@ class FileParts(Struct, frozen=True):
 
 
 class _Dialect(Struct, frozen=True):
-    """How programs read a text differently, as in `Places`."""
+    """How the program that reads a text differs from kubectl. The fields are those of `Places`."""
 
     words_are_text: bool = False
     refuses_repeats: bool = False
@@ -425,7 +425,7 @@ class _ShiftedSource(Struct, frozen=True):
 
 
 def _pieces(text: str, file: str) -> list[_Piece]:
-    """Return the pieces of a text: lines of JSON, or documents of a YAML stream. An indented JSON text has none."""
+    """Return the pieces of a text: lines of JSON, or documents of a YAML stream; [] for an indented JSON text."""
     if file.endswith(_LINES) or _is_json_lines(text):
         lines = text.split("\n")
         return [_Piece(line, above, is_line=True) for above, line in enumerate(lines) if line.strip()]

@@ -140,7 +140,7 @@ def _releases_of_images(image: str, images: Iterable[str]) -> Iterator[Release |
 
 
 def check_kubelet_socket(subject: Subject) -> Iterator[Problem]:
-    """Report a container of a DaemonSet that runs a device plugin without the folder with the socket of the kubelet."""
+    """Report a container of a DaemonSet with a device plugin and without the folder of the kubelet's socket."""
     for container in subject.typed(DaemonSet).spec.template.spec.containers:
         program = [*container.command, _PLUGIN][0]
         if (
@@ -270,8 +270,10 @@ def _check_key(
 
 
 def _config_map_of_plugin(view: ClusterView) -> tuple[ConfigMap | None, bool]:
-    """Return the ConfigMap that config-managers mount or a ClusterPolicy names, or else the only ConfigMap with
-    configurations of the plugin, and whether an object names the ConfigMap; None if this may be several ConfigMaps.
+    """Return the ConfigMap of the plugin, and whether an object names the ConfigMap.
+
+    Config-managers mount the ConfigMap, or a ClusterPolicy names it. Otherwise, the only ConfigMap with configurations
+    of the plugin is returned. The ConfigMap is None if no ConfigMap or more than one is possible.
     """
     known_view = view.copy_without_missing_objects()
     named = {name for each in known_view.list_typed(DaemonSet) for _, name in _config_managers(each)} or {

@@ -104,7 +104,7 @@ _WITH_DEVICES: Final = {
     "taints": " with taints that a pod tolerates",
     "together": " with the labels that a pod requires",
 }
-"""For each rule, by the name of the rule: the property that no node with the devices has, as text for a message."""
+"""The property that no node with the devices has, as text for a message, by the name of the rule."""
 _GPU: Final = "nvidia.com/gpu"
 _SLICE: Final = "nvidia.com/mig-"
 _STRATEGY: Final = "nvidia.com/mig.strategy"
@@ -132,8 +132,8 @@ _SHARED: Final = ".shared"
 _MONITOR: Final = "monitor"
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _INVALID: Final = "-MIG-INVALID"
-"""GPU Feature Discovery appends this suffix to the product if the MIG strategy is single, but the node has no slices or
-slices of several profiles.
+"""GPU Feature Discovery appends this suffix to the product if the MIG strategy is single, but the node has no slices,
+or has slices of several profiles.
 """
 
 
@@ -195,7 +195,7 @@ class Shortage(NamedTuple):
         return f"{message}{_files_of_nodes(self.at.view)}, so some pods stay Pending"
 
     def fix(self, setting: str = "") -> str:
-        """Return the fix. `setting` is what fewer pods also need."""
+        """Return the fix. `setting` is a field to change with the number of pods, such as ` with minAvailable 3`."""
         fewer = "fewer pods" if self.resource else counted(self.most, "pod")
         return f"run {fewer}{setting}, or add nodes"
 

@@ -232,7 +232,7 @@ class PodNeeds:
         return self.has_amounts(offer) and self.has_labels(offer) and untolerated is None
 
     def fits(self, offer: NodeOffer) -> bool:
-        """Return whether the pod may run on a node that is empty."""
+        """Return whether the pod may run on a node when the node is empty."""
         return self.has_amounts(offer) and self.has_labels(offer) and self.tolerates_taints(offer)
 
 

@@ -141,7 +141,7 @@ class NewNodes:
     """What may add a node for a pod that fits no current node.
 
     Args:
-        source: what may add a node; "" if only NodePools add nodes and all of these exclude the pod.
+        source: what may add a node; "" if only NodePools add nodes and every NodePool excludes the pod.
         excluded: for each NodePool, why the NodePool adds no node for the pod.
     """
 

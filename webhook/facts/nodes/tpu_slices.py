@@ -114,7 +114,7 @@ def _has_gke_topology(topology: str, sizes: Sequence[int]) -> bool:
 
 
 def _topology_of_one_host(chips: int) -> str:
-    """Return a topology of v5e and v6e with one host that has so many chips."""
+    """Return a topology of v5e and v6e with one host that has this number of chips."""
     return "2x4" if chips > _CHIPS_OF_HOST else "2x2"
 
 

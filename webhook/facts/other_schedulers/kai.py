@@ -2,9 +2,9 @@
 refuses.
 
 KAI reads the queue from a label of the top owner, then from the same label of the pod, then from the label `project`.
-Of a CronJob KAI reads the labels of the Job. Without these labels KAI uses default-queue. A queue with a missing parent
-does not exist for KAI, nor do its children. Pods with priority 100 or more are not preemptible, and may use only the
-quota of the queue and of its parents.
+For a CronJob, KAI reads the labels of the Job. Without these labels, KAI uses default-queue. A queue with a missing
+parent does not exist for KAI, nor do its children. Pods with priority 100 or more are not preemptible, and may use only
+the quota of the queue and of its parents.
 
 Source: kai-scheduler/KAI-Scheduler@d5bc503a pkg/podgrouper, pkg/scheduler/actions/utils/input_jobs.go,
 plugins/proportion/capacity_policy/quota_check.go, pkg/admission/webhook.
@@ -441,7 +441,7 @@ class _Demand(NamedTuple):
     Args:
         resource: the name of the resource in the queue.
         amount: the amount in the unit of the queue.
-        said: the begin of a message, such as `a pod requests 2 GPUs`.
+        said: the beginning of a message, such as `a pod requests 2 GPUs`.
         after: the end of a sentence about the pods.
         unit: the unit after a number of the queue.
     """

@@ -249,7 +249,7 @@ def warn_of_fields_ignored_with_pool(batch: BatchSandbox) -> Iterator[Problem]:
 
 
 def warn_of_limits_without_requests(batch: BatchSandbox) -> Iterator[Problem]:
-    """Warn of limits without requests with poolRef `*`: predicate_resource.go of poolassign adds up only requests."""
+    """With poolRef `*`, warn of limits without requests: predicate_resource.go of poolassign adds up only requests."""
     if batch.spec.pool_ref == ANY_POOL:
         for container in batch.spec.template.spec.containers:
             yield from _check_limits_without_requests(container.resources)

@@ -129,7 +129,7 @@ def check_replicas(subject: Subject) -> Iterator[Problem]:
 
 
 def check_scale_metric(subject: Subject) -> Iterator[Problem]:
-    """Report metrics that no autoscaler reads in Standard mode. KServe refuses some, if the class `hpa` is written."""
+    """Report metrics that no autoscaler reads in Standard mode, unless an annotation names the autoscaler."""
     service = subject.typed(InferenceService)
     if service.metadata.annotations.get(AUTOSCALER) or deployment_mode(service, subject) != STANDARD:
         return
@@ -200,7 +200,7 @@ _KNATIVE_CLASS: Final = "autoscaling.knative.dev/class"
 _KNATIVE_HPA: Final = "hpa.autoscaling.knative.dev"
 _BLOCKED: Final = "PYTHONPATH"
 _BLOCKS_VARIABLES: Final[Release] = (0, 18)
-"""The first release of KServe that refuses the variable."""
+"""The first release of KServe that refuses the variable `_BLOCKED`."""
 _CLAIM: Final = "pvc://"
 
 

@@ -196,7 +196,7 @@ def _check_workload(workload: LlmWorkload) -> Iterator[Problem]:
 
 
 def _check_sizes(workload: LlmWorkload, release: Release | None) -> Iterator[Problem]:
-    """Report sizes that do not match the pods and GPUs in a release of KServe; None if the release is not known."""
+    """Report sizes that do not match the pods and GPUs. `release` is the release of KServe; None if it is not known."""
     sizes = workload.parallelism
     data, local = sizes.data, sizes.data_local
     if workload.worker and data and local and data > local and data % local:

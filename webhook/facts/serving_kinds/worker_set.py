@@ -168,7 +168,7 @@ _EXCLUSIVE_ROLES: Final = (
 _EXTERNAL: Final = "External"
 _LONGEST: Final = 63 - len("---") - len("12345678") - len("-prv")
 """The most characters of the name of the set, the name of a role and the number of a slice together. The name of a
-Service contains these three and a revision of 8 letters.
+Service contains these texts and a revision of 8 letters.
 """
 
 
