@@ -78,13 +78,13 @@ def kind_mistake(value: JSON, table: Table) -> KindMistake | None:
     if row is not None or (group, kind) in KNOWN_KINDS:
         return None
     known = KNOWN_KINDS | {(row.group, row.kind) for row in table.rows}
-    own = [name for where, name in known if where == group]
+    kinds_of_group = [name for where, name in known if where == group]
     is_core = not group and version == _CORE
-    if not own or (is_core and kind in _OF_OPENSHIFT) or kind.removesuffix(_LIST) in own:
+    if not kinds_of_group or (is_core and kind in _OF_OPENSHIFT) or kind.removesuffix(_LIST) in kinds_of_group:
         return None
     refused = f"`{kind}` is not a kind of `{version}`, so the API server refuses the object"
-    sure = [name for name in own if group in COMPLETE_GROUPS or table.row(group, name)]
-    same = next((name for name in own if name.lower() == kind.lower()), "") or nearest_name(kind, sure)
+    sure = [name for name in kinds_of_group if group in COMPLETE_GROUPS or table.row(group, name)]
+    same = next((name for name in kinds_of_group if name.lower() == kind.lower()), "") or nearest_name(kind, sure)
     if same and (group or is_core):
         return KindMistake(refused, f"write `{same}`")
     groups = sorted(where for where, name in known if name == kind and where not in ("", "extensions"))

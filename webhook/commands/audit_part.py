@@ -314,7 +314,7 @@ def _findings_of_kind(
 
 
 def _is_of_other_object(finding: Finding) -> bool:
-    """Return whether an unknown field at the top was found. The field belongs to another object of the document."""
+    """Return whether a finding is about an unknown field at the top. The field belongs to an object above it."""
     return finding.rule.id == _UNKNOWN_FIELD and "." not in finding.path
 
 

@@ -120,7 +120,9 @@ class AuditTotals:
             terminal.print_to_stderr([f"note: {some} not read, first {files[0].file}: {files[0].reason}{fix}"])
 
     def report_lack_of_objects(self, named: Sequence[str], otherwise: str) -> None:
-        """If no object was audited, report why. With --require-input, this is an error.
+        """If no object was audited, report why, unless objects are unchanged or problems were reported.
+
+        With --require-input, this is an error.
 
         `otherwise` is the reason if there are no templates and no other documents.
         """

@@ -48,15 +48,15 @@ def split_registrable_policies(
         )
         return {danger.harm: danger for danger in every}
 
-    own = tuple(stored)
-    safe = _without_policies(policies, own)
+    stored_policies = tuple(stored)
+    safe = _without_policies(policies, stored_policies)
     known = dangers_of(safe)
     if dangers_of(policies).keys() <= known.keys():
         return policies, {}
     refused: dict[str, tuple[Danger, ...]] = {}
     left_out: list[Policy] = []
-    for policy in own:
-        alone = dangers_of(_without_policies(policies, [each for each in own if each is not policy]))
+    for policy in stored_policies:
+        alone = dangers_of(_without_policies(policies, [each for each in stored_policies if each is not policy]))
         if added := tuple(danger for harm, danger in alone.items() if harm not in known):
             refused[policy.file] = added
             left_out.append(policy)

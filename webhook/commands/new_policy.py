@@ -248,8 +248,8 @@ def command(
         raise ConfigurationError(
             f"{folder}: exists already, and was not changed: choose another name, remove the folder, or use --case"
         )
-    own = settings.own_namespace
-    choice = NewPolicyOptions(name=name, expands=expand, mutates=mutate, has_param=param, own_namespace=own)
+    namespace = settings.own_namespace
+    choice = NewPolicyOptions(name=name, expands=expand, mutates=mutate, has_param=param, own_namespace=namespace)
     written = files_of_new_policy(choice)
     write_new_folder(folder, written)
     lines = [*(f"wrote {folder / each}" for each in written), *_add_cases(folder, case or (), settings)]

@@ -110,7 +110,7 @@ def _add_flags(
     kind: type[Settings], declared: Sequence[Setting], verb: Verb | None = None
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
-        own = inspect.signature(command, eval_str=True)
+        original = inspect.signature(command, eval_str=True)
 
         @wraps(command)
         def run(*arguments: Any, **flags: Any) -> int:
@@ -118,10 +118,10 @@ def _add_flags(
             settings = read_settings(kind, chosen, os.environ)
             return command(*arguments, **flags, settings=without_left_out(settings, verb) if verb else settings)
 
-        other_parameters = [each for each in own.parameters.values() if each.name != "settings"]
+        other_parameters = [each for each in original.parameters.values() if each.name != "settings"]
         flags = [_typer_parameter(each) for each in declared]
         # Typer makes flags from the signature and the annotations of the function
-        signature = own.replace(parameters=[*other_parameters, *flags])
+        signature = original.replace(parameters=[*other_parameters, *flags])
         run.__signature__ = signature  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in (*other_parameters, *flags)} | {"return": int}
         return run

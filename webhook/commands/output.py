@@ -46,7 +46,7 @@ def parse_outputs(chosen: Sequence[str] | None, formats: Iterable[str]) -> tuple
         formats: the formats of the verb.
 
     Raises:
-        ConfigurationError: an unknown format, an empty file name, or two formats for stdout.
+        ConfigurationError: an unknown format, an empty file name, an address, or two formats for stdout.
     """
     outputs = tuple(_parse_output(text, tuple(formats)) for text in chosen or ["text"])
     if sum(not output.file for output in outputs) > 1:

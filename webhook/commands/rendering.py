@@ -127,8 +127,9 @@ def _parts_of_chart(folder: Path) -> frozenset[str]:
 
 
 def _parts_of_kustomization(root: str, by_folder: Mapping[str, kustomizations.Kustomization]) -> set[str]:
-    """Return the files that a kustomization uses directly or through other kustomizations. If a folder is unreadable,
-    return all of its files.
+    """Return the files that a kustomization uses directly or through other kustomizations.
+
+    A used folder without a readable kustomization is returned as a whole.
     """
     parts, waiting, seen = set[str](), [root], {root}
     while waiting:

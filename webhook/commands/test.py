@@ -181,7 +181,7 @@ class _TestRun:
         self._without: list[InputProblem] = []
 
     def results(self) -> Iterator[CaseResult]:
-        """Yield the result of every case. A problem does not stop the other cases."""
+        """Yield the result of every case that --run selects. A problem does not stop the other cases."""
         for suite in find.find_suites(self._named):
             ran = False
             for entry in _entries_of_suite(suite, self._options):
@@ -225,7 +225,7 @@ class _TestRun:
         return (*self._problems, *self._without)
 
     def exit_code(self, folder: Sequence[Path] | None, *, require_tests: bool) -> int:
-        """Return 1 if a case failed, and 2 if no case was run."""
+        """Return 1 if a case failed, and 2 if no case was run, and print why. Skipped cases alone are 0 by default."""
         if self._results[Result.PASS] or self._results[Result.FAIL]:
             return int(self._results[Result.FAIL] > 0)
         where = " ".join(map(str, folder or ()))

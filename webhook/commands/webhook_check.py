@@ -143,12 +143,12 @@ def check_live(connection: Connection, installation: WantedInstallation, loaded:
         )
         steps = list(prefix_lines_with_name("answer to a dry run", answers))
     notes = notes_about_opt_out(cluster, fail_closed, namespaces)
-    own = _own_namespace(fail_closed) or loaded.own_namespace
-    idle = prefix_lines_with_name("enforcement", _idle_servers(cluster, own, stored))
-    wrong = prefix_lines_with_name("without effect", mistaken_params(cluster, loaded, own))
-    edits = prefix_lines_with_name("an upgrade would lose", edited_params(cluster, loaded, own))
-    old = prefix_lines_with_name("left over", leftovers(cluster, own))
-    mistakes, ends = check_served_configurations(cluster, own, loaded, current_day())
+    own_namespace = _own_namespace(fail_closed) or loaded.own_namespace
+    idle = prefix_lines_with_name("enforcement", _idle_servers(cluster, own_namespace, stored))
+    wrong = prefix_lines_with_name("without effect", mistaken_params(cluster, loaded, own_namespace))
+    edits = prefix_lines_with_name("an upgrade would lose", edited_params(cluster, loaded, own_namespace))
+    old = prefix_lines_with_name("left over", leftovers(cluster, own_namespace))
+    mistakes, ends = check_served_configurations(cluster, own_namespace, loaded, current_day())
     expired = expired_exemptions(stored, current_day())
     sentences = [*steps, *lines, *costs, *idle, *mistakes, *wrong, *expired, *edits, *old]
     sound = (

@@ -189,12 +189,12 @@ def command(
             f"--failure-policy Fail with {origin} `{settings.enforcement_action}` refuses what claimgate cannot answer"
         )
         raise ConfigurationError(f"{message}, and nothing else: remove one of the two")
-    client, own = _client_config(service or f"{settings.own_namespace}/{_SERVICE}", url)
+    client, namespaces_of_service = _client_config(service or f"{settings.own_namespace}/{_SERVICE}", url)
     _check_names("--name", name)
     _check_names("--exclude-namespace", *(exclude_namespace or ()))
     if ca_bundle is not None:
         client["caBundle"] = base64.b64encode(_read_ca_bundle(ca_bundle)).decode()
-    excluded = dict.fromkeys([*INFRASTRUCTURE, *own, *(exclude_namespace or ())])
+    excluded = dict.fromkeys([*INFRASTRUCTURE, *namespaces_of_service, *(exclude_namespace or ())])
     registration = Registration(
         name=name,
         client=client,

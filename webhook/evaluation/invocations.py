@@ -200,9 +200,9 @@ def _matching_targets(
         LookupFailed: the namespace is not known.
         BudgetExceeded: the time is up.
     """
-    own = context.objects.typed_own
-    if targets is own and index.own is not None:
-        return own if index.own and context.namespace.is_selected_by(index.criteria.namespaces, policy) else ()
+    own_targets = context.objects.typed_own
+    if targets is own_targets and index.own is not None:
+        return own_targets if index.own and context.namespace.is_selected_by(index.criteria.namespaces, policy) else ()
     criteria, namespace, equal = index.criteria, context.namespace, context.policies.equivalents
     matching = []
     for target in targets if len(targets) == 1 else context.deadline.items_with_clock_checks(targets):

@@ -213,10 +213,10 @@ def with_changed_pod(
     elif pod["spec"] is not before["spec"]:
         template["spec"] = pod["spec"]
     if podset.metadata:
-        own = paths.get(obj, podset.path)
+        template_in_object = paths.get(obj, podset.path)
         return (
             obj
-            if template.get("spec") is own.get("spec")
+            if template.get("spec") is template_in_object.get("spec")
             else own_rewriting.put(obj, (*podset.path, "spec"), template["spec"])
         )
     if pod.get("metadata") is not before["metadata"]:
@@ -237,11 +237,11 @@ def _with_changed_metadata(obj: JSON, podset: PodSet, before: JSON, after: JSON,
         added = {key: value for key, value in new.items() if old.get(key) != value}
         removed = old.keys() - new.keys()
         for place in podset.metadata:
-            own = paths.get(obj, (*place, name)) or {}
-            new_texts = {key: value for key, value in own.items() if key not in removed}
+            texts_at_place = paths.get(obj, (*place, name)) or {}
+            new_texts = {key: value for key, value in texts_at_place.items() if key not in removed}
             if place == podset.metadata[-1]:
                 new_texts = {**new_texts, **added}
-            if new_texts != own:
+            if new_texts != texts_at_place:
                 obj = rewriting.put(obj, (*place, name), new_texts)
     return obj
 

@@ -84,7 +84,7 @@ class RequestParams:
         if not objects and policy.checks:
             objects = ({"apiVersion": kind.api_version, "kind": kind.kind},)  # without data
         if is_below_site(kind, source.namespace, source.name, self._own_namespace):
-            objects = _with_own_keys(objects, source, self._keys_of_site(source.name))
+            objects = _with_new_keys(objects, source, self._keys_of_site(source.name))
         configuration = self._configuration
         if configuration is not EMPTY and kind.kind == "ConfigMap":
             objects = _with_configured_keys(objects, source, configuration, has_checks=bool(policy.checks))
@@ -118,19 +118,19 @@ def _with_configured_keys(
     """
     releases = configuration.releases.model_dump(exclude_none=True) if has_checks else {}
     released = tuple(with_keys(obj, releases) for obj in objects)
-    return _with_own_keys(released, source, configuration.params.get(source.name, {}), releases)
+    return _with_new_keys(released, source, configuration.params.get(source.name, {}), releases)
 
 
-def _with_own_keys(
-    objects: Sequence[JSON], source: ParamSource, own: Mapping[str, JSON], others: Mapping[str, JSON] = EMPTY_KEYS
+def _with_new_keys(
+    objects: Sequence[JSON], source: ParamSource, new_keys: Mapping[str, JSON], others: Mapping[str, JSON] = EMPTY_KEYS
 ) -> Sequence[JSON]:
-    """Return the ConfigMaps with the keys `own` replaced. If there is no ConfigMap and `own` is not empty, return a
-    new ConfigMap with `own` and `others`.
+    """Return the ConfigMaps with `new_keys` set. If there is no ConfigMap and `new_keys` is not empty, return a new
+    ConfigMap with `others` and `new_keys`.
     """
-    if own and not objects:
+    if new_keys and not objects:
         metadata = {"name": source.name, "namespace": source.namespace}
-        return ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {**others, **own}},)
-    return tuple(with_keys(obj, own) for obj in objects)
+        return ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {**others, **new_keys}},)
+    return tuple(with_keys(obj, new_keys) for obj in objects)
 
 
 def _params_named_or_selected(

@@ -123,7 +123,7 @@ class JsonPartTracker:
         return id(value) in self._ids
 
     def origin_of_list(self, value: list[Any]) -> Origin | Literal["given", "values"]:
-        """Return how an expression made a list: `given` for a part of the objects, `values` for a list of CEL."""
+        """Return the origin of a list: a function (cel/library/lists.py), the objects (`given`), or CEL (`values`)."""
         origin = self._origins.get(id(value))
         if origin is not None:
             return origin[0]

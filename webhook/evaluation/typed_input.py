@@ -141,11 +141,11 @@ def _decoding_errors(
     if complaint := _decoding_error_of_value(value, node, struct, path):
         yield complaint
         return
-    own = _go_struct_of_node(node) or struct if isinstance(value, dict) else struct
+    struct_of_value = _go_struct_of_node(node) or struct if isinstance(value, dict) else struct
     fields = shape_of_node(node).map.fields if isinstance(value, dict) and shape_of_node(node).map else {}  # type: ignore[union-attr]
     for key, item, old, child_node in _changed_parts(value, before, node, deadline):
         inside = f"{path}.{key}" if key in fields else path
-        yield from _decoding_errors(item, old, child_node, own, inside, deadline=deadline)
+        yield from _decoding_errors(item, old, child_node, struct_of_value, inside, deadline=deadline)
 
 
 def _decoding_error_of_value(value: JSON, node: Node, struct: str, path: str) -> str:
@@ -222,7 +222,10 @@ def _unknown_fields(value: JSON, before: JSON, node: Node, path: str, deadline: 
 
 
 def _without_empty_values(value: JSON, before: JSON, node: Node, deadline: Deadline) -> JSON:
-    """Return the value without nulls, and without lists and maps that are empty after a change."""
+    """Return the value as Go writes it: without nulls, and without lists and maps that are empty after a change.
+
+    A whole double in an integer field becomes an integer, and a number in a field for a quantity becomes a text.
+    """
     changed = list(_changed_parts(value, before, node, deadline))
     if not changed:
         return value

@@ -159,7 +159,7 @@ def _spec_writer_for_several_templates(rows: Sequence[Row]) -> Callable[[natives
 def _policies_for_group(
     policy: JSON, bindings: Sequence[JSON], group: _KindGroup, original: nativespec.ParsedPolicySpec, version: Version
 ) -> Iterator[JSON]:
-    """Yield the policy of a group and its bindings; nothing if no operation is left."""
+    """Yield the policy of a group and its bindings; nothing if no rule is left."""
     constraints = _constraints_for_kinds(policy["spec"]["matchConstraints"], group.rows)
     if constraints is None:
         return
@@ -202,7 +202,7 @@ def _match_resources_of_binding(binding: JSON) -> JSON:
 
 
 def _constraints_for_kinds(constraints: Mapping[str, JSON], rows: Sequence[Row]) -> JSON | None:
-    """Replace the rules about pods by rules about these kinds. Return None if no rule is about pods.
+    """Replace the rules about pods by rules about these kinds. Return None if no rule of resourceRules is left.
 
     API servers convert requests of other versions (matchPolicy Equivalent).
     """

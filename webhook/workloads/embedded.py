@@ -42,9 +42,9 @@ def _nested_objects(outer: EmbeddedObject, table: Table, deadline: Deadline, dep
             if not isinstance(place.value, dict) or depth == _DEEPEST:
                 continue
             inner = {**place.value, **_type_fields_of_rule(outer.row, rule)}
-            if own := table.row(*group_kind(inner)):
+            if row_of_inner := table.row(*group_kind(inner)):
                 groups = outer.groups * product_of_factors(outer.object, rule.groups)
-                nested = EmbeddedObject((*outer.path, *place.path), inner, own, groups)
+                nested = EmbeddedObject((*outer.path, *place.path), inner, row_of_inner, groups)
                 yield nested
                 yield from _nested_objects(nested, table, deadline, depth + 1)
 

@@ -109,7 +109,7 @@ def partial_template(obj: JSON, rule: CompletionRule, deadline: Deadline) -> Par
 
 
 def made_pods(obj: JSON, row: Row, deadline: Deadline) -> tuple[MadePod, ...] | None:
-    """Return the pods that an object's controller creates from its fields; None if one of the pods is not known."""
+    """Return the pods that a controller creates from fields of an object; None unless all of the pods are known."""
     if not row.made or any(does_hold(obj, condition, deadline) for rule in row.made for condition in rule.unless):
         return None
     pods = [_made_pod(obj, rule, deadline) for rule in row.made if isinstance(paths.get(obj, _steps(rule.at)), dict)]
@@ -139,8 +139,8 @@ def _made_pod(obj: JSON, rule: MadePodRule, deadline: Deadline) -> MadePod | Non
     origins: dict[FieldPath, FieldPath] = {(*main, "image"): image_path}
     metadata: dict[str, JSON] = {}
     for name, places in (("labels", rule.labels), ("annotations", rule.annotations)):
-        if own := _merged_entries(obj, places, deadline):
-            metadata[name] = own
+        if entries := _merged_entries(obj, places, deadline):
+            metadata[name] = entries
         if places:
             origins["metadata", name] = _steps(_match(places[-1])[0])
     resources = _resources(obj, rule)
@@ -196,7 +196,7 @@ def _entries(obj: JSON, place: str, deadline: Deadline) -> Iterator[tuple[str, J
 
 
 def _resources(obj: JSON, rule: MadePodRule) -> JSON:
-    """Return the resources of the container; None if the controller may add other resources."""
+    """Return the resources of the container; None if they are not set, or if the controller may add other resources."""
     if rule.device:
         device = paths.get(obj, _steps(rule.device))
         name, quantity = (device.get("name"), device.get("quantity")) if isinstance(device, dict) else (None, None)

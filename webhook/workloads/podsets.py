@@ -216,8 +216,8 @@ def template_with_metadata(template: JSON, obj: JSON, metadata: Sequence[FieldPa
     merged: dict[str, JSON] = {}
     for place in metadata:
         for name in ("labels", "annotations"):
-            if isinstance(own := paths.get(obj, (*place, name)), dict):
-                merged[name] = {**merged.get(name, {}), **own}
+            if isinstance(entries := paths.get(obj, (*place, name)), dict):
+                merged[name] = {**merged.get(name, {}), **entries}
     return {**template, "metadata": merged} if merged or "metadata" in template else template
 
 

@@ -112,6 +112,9 @@ _MIME: Final = re.compile(rb"(?i)(?:MIME-Version:|Content-Type:[ \t]*multipart/)
 
 
 def looks_like_manifest(data: bytes) -> bool:
-    """Return whether a file has a key `apiVersion` or `kind`. The encoding may be UTF-16 or one that extends ASCII."""
+    """Return whether a file has a key `apiVersion` or `kind`, and is not a MIME message.
+
+    The encoding may be UTF-16, or an encoding that extends ASCII.
+    """
     text = data.replace(b"\0", b"").replace(b"\r", b"\n")
     return not _MIME.match(text) and any(pattern.search(text) for pattern in (_KEYS, _JSON, _FLOW))

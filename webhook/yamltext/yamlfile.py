@@ -117,7 +117,7 @@ def load(text: str, file: str = "") -> tuple[Document, ...]:
     """Return the objects of a text: YAML, JSON, or JSON values in a row.
 
     Raises:
-        InputError: the text cannot be read, or a mapping has a key twice. The error has file, line and column.
+        InputError: the text cannot be read, or a value of a repeated key is lost. The error has file, line and column.
     """
     return _documents_or_error(read_parts_of_text(text, file))
 
@@ -157,7 +157,8 @@ def read(path: AnyFile) -> tuple[Document, ...]:
     """Return the objects of a file. `-` is standard input.
 
     Raises:
-        InputError: the file cannot be read, is not UTF-8, is neither YAML nor JSON, or has a mapping with a key twice.
+        InputError: the file cannot be read, is not UTF-8, is neither YAML nor JSON, or a value of a repeated key is
+            lost.
     """
     return _documents_or_error(read_parts(path))
 
@@ -171,7 +172,9 @@ def read_parts(path: AnyFile) -> FileParts:
 
 
 def documents_of(text: str) -> tuple[str, ...]:
-    """Return the documents of a YAML text, each with the `---` above it; () if only a parser can separate them."""
+    """Return the documents of a YAML text, each with the `---` above it; () for JSON, or if only a parser can separate
+    the documents.
+    """
     is_json = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
     return () if is_json else yamltext.split_documents(text)
 
@@ -367,9 +370,12 @@ def _problem_of_yaml_error(file: str, error: yamltext.YamlError) -> InputProblem
 
 
 def _json(text: str, file: str, *, is_sure: bool) -> FileParts | None:
-    """Return the JSON values of a text. For another text, return None, or raise an InputError if `is_sure`.
+    """Return the JSON values of a text; None for a text in YAML.
 
     `is_sure` means that the text must be JSON because of the file's name.
+
+    Raises:
+        InputError: the text must be JSON, or begins with JSON, but is invalid.
     """
     source = yamltext.JsonPlaces(text)
     documents: list[Document] = []

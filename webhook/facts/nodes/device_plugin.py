@@ -174,7 +174,7 @@ def check_sharing(subject: Subject) -> Iterator[Problem]:
 
 
 def _mistake_in_sharing(settings: SharingSettings) -> tuple[str, str] | None:
-    """Return what is wrong with a shared resource, and the fix; None if nothing is wrong."""
+    """Return the first mistake in the shared resources, and the fix; None without a mistake."""
     if not settings.resources:
         return " has no resources", f"add resources with name: {_GPU} and replicas"
     for number, each in enumerate(settings.resources):
@@ -207,7 +207,7 @@ def all_config_maps(view: ClusterView) -> Items[ConfigMap]:
 
 
 def parse_configuration(text: str, view: ClusterView) -> PluginConfiguration | None:
-    """Return a configuration that is written in YAML; None for invalid YAML."""
+    """Return a configuration that is written in YAML; None if the text is not one document in YAML."""
     view.deadline.require_time_for_call(len(text) * _SECONDS_A_CHARACTER)
     try:
         documents = yamlfile.load(text)
@@ -250,9 +250,9 @@ def check_default_configuration(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_default(path: FieldPath, default: str, named: tuple[str, str], subject: Subject) -> Iterator[Problem]:
-    known = _config_maps_of_names(subject.cluster_view(), {named})
-    if default and len(known) == 1:
-        yield from _check_key(path, default, known[0], "is the configuration of nodes without a label, but is ")
+    config_maps = _config_maps_of_names(subject.cluster_view(), {named})
+    if default and len(config_maps) == 1:
+        yield from _check_key(path, default, config_maps[0], "is the configuration of nodes without a label, but is ")
 
 
 def _check_key(
@@ -279,10 +279,10 @@ def _config_map_of_plugin(view: ClusterView) -> tuple[ConfigMap | None, bool]:
     named = {name for each in known_view.list_typed(DaemonSet) for _, name in _config_managers(each)} or {
         ("", each.spec.device_plugin.config.name) for each in known_view.list_typed(ClusterPolicy)
     } - {("", "")}
-    known = _config_maps_of_names(view, named)
+    candidates = _config_maps_of_names(view, named)
     if not named:
-        known = [each for each in all_config_maps(view) if _has_plugin_configurations(each)]
-    return known[0] if len(known) == 1 and len(named) < 2 else None, bool(named)
+        candidates = [each for each in all_config_maps(view) if _has_plugin_configurations(each)]
+    return candidates[0] if len(candidates) == 1 and len(named) < 2 else None, bool(named)
 
 
 def _config_maps_of_names(view: ClusterView, named: AbstractSet[tuple[str, str]]) -> list[ConfigMap]:
@@ -312,13 +312,13 @@ def _check_mig_config(node: Node, name: str, view: ClusterView) -> Iterator[Prob
     """Report a MIG profile that is not in the ConfigMap of a ClusterPolicy."""
     for policy in view.copy_without_missing_objects().list_typed(ClusterPolicy):
         manager = policy.spec.mig_manager
-        own = manager.config.name or _DEFAULT_PROFILES
-        if manager.enabled is False or (own == _DEFAULT_PROFILES and not _has_default_profiles(view)):
+        config_map_name = manager.config.name or _DEFAULT_PROFILES
+        if manager.enabled is False or (config_map_name == _DEFAULT_PROFILES and not _has_default_profiles(view)):
             continue
-        texts = [each.data.get(_MIG_KEY, "") for each in all_config_maps(view) if each.name == own]
+        texts = [each.data.get(_MIG_KEY, "") for each in all_config_maps(view) if each.name == config_map_name]
         parsed = parse_configuration(texts[0], view) if len(texts) == 1 else None
         if parsed is not None and parsed.mig_configs and name not in parsed.mig_configs:
-            message = f"is not a profile of ConfigMap `{own}`, which has {either(parsed.mig_configs)}"
+            message = f"is not a profile of ConfigMap `{config_map_name}`, which has {either(parsed.mig_configs)}"
             path = node.metadata.path("labels", _MIG_LABEL)
             yield MIG_CONFIG.problem(path, message, "name one of these profiles, or add the profile", name)
 

@@ -267,8 +267,8 @@ def _has_gang_of_ray(subject: Subject) -> bool:
 
 
 def _has_gang_of_kai(subject: Subject) -> bool:
-    """Return whether KAI starts all pods of an object together. KAI starts the jobs of a JobSet one by one if the
-    jobs have an order.
+    """Return whether an object is a JobSet with pods that KAI starts together. If the jobs have an order, KAI starts
+    the jobs one by one.
     """
     spec = _spec_of_object(subject)
     has_order = "startupPolicy" in spec or any("dependsOn" in each for each in spec.get("replicatedJobs") or ())
@@ -276,9 +276,11 @@ def _has_gang_of_kai(subject: Subject) -> bool:
 
 
 def _shortage(pods: Sequence[PodsAndNodes], counts: Sequence[int]) -> Shortage | None:
-    """Return the shortage of devices for pods that run at the same time; None if nodes may be added. The pods of each
-    template are compared first, then the pods of all templates together. `counts` has the number of pods of each
-    template.
+    """Return the shortage of devices for pods that run at the same time; None without a shortage, or if nodes may be
+    added.
+
+    The pods of each template are compared first, then the pods of all templates together. `counts` has the number of
+    pods of each template; [] if no pods run at the same time.
     """
     if len(counts) != len(pods) or any((new := judge_new_nodes(each)) and new.source for each in pods):
         return None

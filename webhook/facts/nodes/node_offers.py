@@ -391,8 +391,8 @@ def pods_and_nodes(subject: Subject) -> tuple[PodsAndNodes, ...]:
 
 
 def pods_and_listed_nodes(subject: Subject) -> tuple[PodsAndNodes, ...]:
-    """Return the pods with extended resources, with the listed nodes; () without nodes, or if the resources of a node
-    are unknown. Call it through `Subject.once`.
+    """Return the pods with extended resources, with the listed nodes; () without nodes and NodePools, or if the
+    resources of a node are unknown. Call it through `Subject.once`.
     """
     view = subject.cluster_view()
     using = tuple(pods_with_extended_resources(subject))

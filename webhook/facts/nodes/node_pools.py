@@ -167,7 +167,10 @@ def judge_new_nodes(each: PodsAndNodes) -> NewNodes | None:
 
 
 def validate_node_pools(subject: Subject) -> Iterator[Problem]:
-    """Report pods for which no NodePool adds a node, if only NodePools add nodes."""
+    """Report pods for which no NodePool adds a node, if only NodePools add nodes.
+
+    If NodePools may add a node for each pod, the limits of the NodePools are compared with all pods together.
+    """
     pods = subject.once(pods_and_nodes)
     problems = [problem for each in pods for problem in _check_all_pools(each)]
     yield from without_repeated_problems(problems, subject)
@@ -228,8 +231,8 @@ def _excluded_by_replicas(pool: NodePool, view: ClusterView) -> Problem | None:
     wanted = pool.spec.replicas
     if wanted is None:
         return None
-    own = sum(offer.labels.get(_NODE_POOL) == pool.name for offer in known_offers(view))
-    if own < wanted:
+    nodes_of_pool = sum(offer.labels.get(_NODE_POOL) == pool.name for offer in known_offers(view))
+    if nodes_of_pool < wanted:
         return None
     nodes = f"a fixed number of nodes, which is {wanted}"
     fix = "ask the administrator to raise spec.replicas of the NodePool"
@@ -339,7 +342,7 @@ def _excluded_by_limits(needs: PodNeeds, pool: NodePool, view: ClusterView) -> P
 
 
 def _excluded_by_types(needs: PodNeeds, pool: NodePool) -> Problem | None:
-    """Return why no instance type of a NodePool has what a pod requests; None if not all types are known."""
+    """Return why no instance type of a NodePool has what a pod requests; None if a type has it, or may have it."""
     first = None
     for requirements in requirements_of_pod(needs) if is_of_aws(pool) else ():
         problem = _excluded_by_bounds(needs, pool, requirements) or _excluded_by_known_types(needs, pool, requirements)
@@ -437,14 +440,14 @@ def _problems_of_limits(pods: Sequence[PodsAndNodes], pools: Sequence[NodePool])
         return
     if any(other_source_of_nodes(each.pods.spec, view, has_node_pools=True) for each in pods):
         return
-    own = {offer.name: offer for each in pods for offer in each.fitting if _NODE_POOL not in offer.labels}
-    also = f" beside {counted(len(own), 'current node')}" if own else ""
+    current_nodes = {offer.name: offer for each in pods for offer in each.fitting if _NODE_POOL not in offer.labels}
+    also = f" beside {counted(len(current_nodes), 'current node')}" if current_nodes else ""
     which = f"NodePool {', '.join(pool.name for pool in pools[:_MOST_NAMED])}"
     at = path_as_text(pods[0].pods.podset.path)
     for name in dict.fromkeys(name for each in pods for name in (*each.needs.devices, *each.needs.ordinary)):
         wanted = sum(each.pods.pod_count * _amount(each.needs, name) for each in pods)
         limits = [parse_amount_in_kueue_units(name, pool.spec.limits.get(name)) for pool in pools]
-        most = sum(limit or 0 for limit in limits) + sum(offer.amounts.get(name, 0) for offer in own.values())
+        most = sum(limit or 0 for limit in limits) + sum(offer.amounts.get(name, 0) for offer in current_nodes.values())
         if None in limits or wanted <= most:
             continue
         shown, limit = (format_amount_in_kueue_units(name, each) for each in (wanted, most))
@@ -454,11 +457,11 @@ def _problems_of_limits(pods: Sequence[PodsAndNodes], pools: Sequence[NodePool])
         yield _limits_problem(at, f"{message}, so some pods wait for ever", f"{_RAISE}{fewer}")
         return
     if len(pods) == 1 and pods[0].needs.devices:
-        yield from _problems_of_nodes(pods[0], pools, (which, also), own.values())
+        yield from _problems_of_nodes(pods[0], pools, (which, also), current_nodes.values())
 
 
 def _problems_of_nodes(
-    each: PodsAndNodes, pools: Sequence[NodePool], pools_as_text: tuple[str, str], own: Iterable[NodeOffer]
+    each: PodsAndNodes, pools: Sequence[NodePool], pools_as_text: tuple[str, str], current_nodes: Iterable[NodeOffer]
 ) -> Iterator[Problem]:
     """Report more pods than fit on the nodes of all NodePools, if the limits count nodes."""
     counted_by_all = [_counts_nodes(pool, each.view) for pool in pools]
@@ -469,7 +472,7 @@ def _problems_of_nodes(
     if None in limits or None in of_node:
         return
     most = sum((limit or 0) * (pods or 0) for limit, pods in zip(limits, of_node, strict=True))
-    most += sum(each.needs.pods_on(offer) for offer in own)
+    most += sum(each.needs.pods_on(offer) for offer in current_nodes)
     if each.pods.pod_count > most:
         nodes = counted(sum(limit or 0 for limit in limits), "node")
         which, also = pools_as_text

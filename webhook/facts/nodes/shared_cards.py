@@ -305,7 +305,7 @@ def check_cards(subject: Subject) -> Iterator[Problem]:
             for container in each.pods.template.spec.all_containers()
             for requested in _requested_cards(container)
         ]
-        placed = [
+        effective_requests = [
             requested
             for requested in requests
             if (
@@ -316,9 +316,9 @@ def check_cards(subject: Subject) -> Iterator[Problem]:
         ]
         cards = {
             annotation: _cards_of_nodes(each, annotation)
-            for annotation in {requested.annotation for requested in placed}
+            for annotation in {requested.annotation for requested in effective_requests}
         }
-        for requested in placed:
+        for requested in effective_requests:
             if (of_nodes := cards[requested.annotation]) is not None:
                 yield from without_repeated_problems(_check_container(requested, of_nodes, each), subject)
 
@@ -492,7 +492,9 @@ def _check_container_of_hami(container: Container, each: PodsAndNodes, subject: 
 
 
 def _is_never_bound_by_hami(each: PodsAndNodes, subject: Subject) -> bool:
-    """Return whether the default scheduler places a pod, and all nodes for the pod have HAMi's device plugin."""
+    """Return whether HAMi's webhook ignores a pod of the default scheduler, and all nodes for the pod have HAMi's
+    device plugin.
+    """
     nodes, spec = each.fitting, each.pods.template.spec
     if spec.scheduler_name not in _DEFAULT_SCHEDULERS or not each.view.is_whole(Node.gvk) or not nodes:
         return False
@@ -587,7 +589,10 @@ def _is_placed_by_default(template: PodTemplate) -> bool:
 
 
 def _cards_of_nodes(each: PodsAndNodes, annotation: str) -> CardsOfNodes | None:
-    """Return the cards of the nodes that fit a pod; None if no node fits, or if a node lists no cards."""
+    """Return the cards of the nodes that fit a pod, as far as annotations of the pod allow the cards.
+
+    The result is None if no node fits, if a node lists no cards, or if such an annotation has a placeholder.
+    """
     of_all = read_cards(IdentityKey(each.view.list_visible_json(Node.gvk)), annotation)
     cards = {offer.name: of_all.get(offer.name, ()) for offer in each.fitting}
     if not cards or not all(cards.values()):

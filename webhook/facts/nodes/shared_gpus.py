@@ -178,13 +178,13 @@ def _check_mps(path: FieldPath, name: str, offers: Sequence[NodeOffer], view: Cl
 
 
 def _is_refusal_off(offer: NodeOffer, view: ClusterView) -> bool:
-    known = plugin_configuration(offer, view)
-    return known is not None and known.sharing.mps.fail_requests_greater_than_one is False
+    configuration = plugin_configuration(offer, view)
+    return configuration is not None and configuration.sharing.mps.fail_requests_greater_than_one is False
 
 
 def _is_refusal_on(offer: NodeOffer, view: ClusterView) -> bool:
-    known = plugin_configuration(offer, view)
-    return known is not None and known.sharing.time_slicing.fail_requests_greater_than_one is True
+    configuration = plugin_configuration(offer, view)
+    return configuration is not None and configuration.sharing.time_slicing.fail_requests_greater_than_one is True
 
 
 @dataclass(frozen=True, slots=True)

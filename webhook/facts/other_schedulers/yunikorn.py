@@ -117,22 +117,22 @@ def check_task_groups(subject: Subject) -> Iterator[Problem]:
     groups: list[TaskGroup] = []
     for each in pods:
         text = each.template.metadata.annotations.get(_GROUPS, "")
-        own = _task_groups(text, each.annotation(_GROUPS), subject) if text else []
-        fault = "is not a list of groups in JSON" if own is None else _fault_of_groups(own)
+        listed_groups = _task_groups(text, each.annotation(_GROUPS), subject) if text else []
+        fault = "is not a list of groups in JSON" if listed_groups is None else _fault_of_groups(listed_groups)
         if fault:
             message = f"{fault}, so YuniKorn ignores all task groups and starts the pods one by one"
             fix = "give each group a name, minMember above 0, and minResource with what one pod requests"
-            if own is None:
+            if listed_groups is None:
                 fix = "write a JSON list of groups with name, minMember and minResource"
             yield from without_repeated_problems((GROUPS.problem(each.annotation(_GROUPS), message, fix),), subject)
             return
-        groups += own or []
+        groups += listed_groups or []
     for each in pods if groups else ():
         yield from without_repeated_problems(_check_group_of_pods(each, groups, pods, subject.cluster_view()), subject)
 
 
 def _task_groups(text: str, at: FieldPath, subject: Subject) -> list[TaskGroup] | None:
-    """Return the groups of the annotation at a path; None if the text is not a list of objects."""
+    """Return the groups of the annotation at a path; None if the text is too long, or is not a list in JSON."""
     subject.deadline.spend_text(text)
     try:
         listed = json.loads(text) if len(text) <= _LONGEST else None
@@ -190,8 +190,8 @@ def _check_group_of_pods(
 
 
 def _fits_same_nodes_without(fields: Sequence[str], spec: PodSpec, view: ClusterView) -> bool:
-    """Return whether all nodes of the cluster are known, and the fields change nothing about the nodes that the pods
-    fit. Affinity between pods always counts as a change.
+    """Return whether all nodes are known, no nodes may be added, and the pods fit the same nodes without the fields.
+    Affinity between pods always counts as a difference.
     """
     nodes = view.list_visible_json(Node.gvk) if view.is_whole(Node.gvk) else ()
     if not nodes or first_node_without_amounts(IdentityKey(nodes)) or source_of_new_nodes(view):

@@ -230,7 +230,7 @@ def _reasons_not_to_choose_pool(wanted: PodSpec, pool: Pool) -> Iterator[str]:
 
 
 def _sum_of_requests(pod: PodSpec) -> dict[str, quantity.Quantity]:
-    """Add up the requests of all containers; limits are ignored."""
+    """Add up the requests of the containers, without init containers. Limits are ignored."""
     total: dict[str, quantity.Quantity] = {}
     for container in pod.containers:
         for name, value in container.resources.requests.items():

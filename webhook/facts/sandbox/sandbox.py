@@ -187,7 +187,7 @@ def _check_windows_minimum(path: FieldPath, value: Amount | None, least: str) ->
 
 
 def check_batch_sandbox(subject: Subject) -> Iterator[Problem]:
-    """Check a BatchSandbox. An update that only pauses, resumes or expires a stored BatchSandbox is not checked."""
+    """Check a BatchSandbox. An update is checked only if it changes pods or tasks, and gets no advice."""
     batch, old = subject.typed(BatchSandbox), subject.typed_old(BatchSandbox)
     if batch.spec.json and (not old or batch.spec.differs(old.spec, *_POD_FIELDS, *_TASK_FIELDS)):
         yield from check_has_template_or_pool(batch)

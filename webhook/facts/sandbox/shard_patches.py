@@ -247,14 +247,14 @@ def validate_shard_devices(subject: Subject) -> Iterator[Problem]:
     """Report amounts of devices that are not whole numbers."""
     for container in Items(subject.fact("gpu")["patches"], subject.deadline):
         for each in Items(container["resources"], subject.deadline):
-            given: JSON = each["request"] if each["limit"] is None else each["limit"]
+            written: JSON = each["request"] if each["limit"] is None else each["limit"]
             if (
                 each["kind"] in _COUNTED
                 and not each["whole"]
-                and (amount := quantity.read_quantity_or_none(given)) is not None
+                and (amount := quantity.read_quantity_or_none(written)) is not None
             ):
                 message = "must be a whole number because a device cannot be divided"
-                yield PATCH_WHOLE_NUMBER.problem(each["path"], message, f"set {amount.value()}", given)
+                yield PATCH_WHOLE_NUMBER.problem(each["path"], message, f"set {amount.value()}", written)
 
 
 def advise_unused_patches(batch: BatchSandbox) -> Iterator[Problem]:

@@ -206,10 +206,10 @@ def _notes_on_ignored_nulls_and_directives(
         elif isinstance(value, dict) and isinstance(before, dict):
             yield from _notes_on_ignored_nulls_and_directives(value, before, tag.get("type", ""), (*at, name), deadline)
         elif isinstance(value, list) and tag.get("merge"):
-            had = deadline.items_with_clock_checks(list_or_empty(before))
-            known = {str(get(item, (tag["merge"],))): item for item in had}
+            items_before = deadline.items_with_clock_checks(list_or_empty(before))
+            items_by_key = {str(get(item, (tag["merge"],))): item for item in items_before}
             for place, item in enumerate(deadline.items_with_clock_checks(value)):
-                same = known.get(str(get(item, (tag["merge"],)))) if isinstance(item, dict) else None
+                same = items_by_key.get(str(get(item, (tag["merge"],)))) if isinstance(item, dict) else None
                 if same is not None:
                     yield from _notes_on_ignored_nulls_and_directives(
                         item, same, tag.get("type", ""), (*at, name, place), deadline
@@ -395,13 +395,13 @@ def merge_shard_patch(template: JSON, patch: JSON, deadline: Deadline) -> JSON:
     merged = strategic.merge_patch(template, patch, "PodTemplateSpec", deadline)
     spec = merged.get("spec")
     for name, tag in strategic.merge_tags_of_type("PodSpec").items() if isinstance(spec, dict) else ():
-        key, given = tag.get("merge"), list_or_empty(get(patch, ("spec", name)))
-        if not key or not given:
+        key, patched_items = tag.get("merge"), list_or_empty(get(patch, ("spec", name)))
+        if not key or not patched_items:
             continue
         charged = deadline.items_with_clock_checks
         names_in_template = {str(get(item, (key,))) for item in charged(list_or_empty(get(template, ("spec", name))))}
         new = (
-            {str(get(item, (key,))): item for item in charged(given) if isinstance(item, dict)}
+            {str(get(item, (key,))): item for item in charged(patched_items) if isinstance(item, dict)}
             if names_in_template
             else {}
         )
@@ -432,8 +432,8 @@ def decode_over_old_value(old: JSON, new: JSON, deadline: Deadline) -> JSON:
             **{name: decode_over_old_value(old.get(name), value, deadline) for name, value in named.items()},
         }
     if isinstance(old, list) and isinstance(new, list):
-        placed = enumerate(deadline.items_with_clock_checks(new))
-        return [decode_over_old_value(old[at] if at < len(old) else None, value, deadline) for at, value in placed]
+        numbered = enumerate(deadline.items_with_clock_checks(new))
+        return [decode_over_old_value(old[at] if at < len(old) else None, value, deadline) for at, value in numbered]
     return new
 
 

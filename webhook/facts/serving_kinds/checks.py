@@ -48,9 +48,9 @@ def check_field_values(subject: Subject) -> Iterator[Problem]:
     """
     if subject.group_kind in _INFERENCE_SERVICE and subject.attributes.kind.version != "v1beta1":
         return
-    known = set() if subject.old_object is None else {each.key for each in _breaches(subject.old_object, subject)}
+    stored_keys = set() if subject.old_object is None else {each.key for each in _breaches(subject.old_object, subject)}
     for each in _breaches(subject.object, subject):
-        if each.key not in known:
+        if each.key not in stored_keys:
             yield problem_of_breach(each, FIELD_VALUE)
 
 

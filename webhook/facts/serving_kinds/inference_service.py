@@ -311,12 +311,12 @@ def _refusals_of_variables(service: InferenceService, release: Release | None) -
 
 def _refusals_of_places(places: Sequence[StorageUri]) -> Iterator[Refusal]:
     """Yield the refusals of mount paths of models. Several models that are not in claims need a common folder."""
-    known = [each for each in places if each.mount_path and not is_placeholder(each.mount_path)]
-    for each in known:
+    mounted = [each for each in places if each.mount_path and not is_placeholder(each.mount_path)]
+    for each in mounted:
         if each.mount_path == "/" or ".." in each.mount_path:
             message = "must be a path below / without `..`"
             yield Refusal(each.path("mountPath"), message, "write a path of this form", each.mount_path[:80])
-    others = [each for each in known if not each.uri.startswith(_CLAIM)]
+    others = [each for each in mounted if not each.uri.startswith(_CLAIM)]
     folders = {each.mount_path.strip("/").partition("/")[0] for each in others}
     if len(others) > 1 and (len(folders) > 1 or "" in folders):
         message = "has no folder in common with the other models, which KServe requires"

@@ -201,7 +201,7 @@ def _check_pod_spec(spec: Any, at: FieldPath, subject: Subject) -> Iterator[Prob
         message = "is a field that Knative never accepts"
         yield _problem_of_field((*at, _NEVER), message, "remove the field, and set timeoutSeconds")
     features, settings = _data_of_config_map(subject, "config-features"), _settings_of_operator(subject)
-    own = {**settings.features, **settings.config_features}
+    operator_features = {**settings.features, **settings.config_features}
     wanted_fields = [(name, key) for name, key in _FEATURES.items() if spec.get(name)]
     volumes = spec.get("volumes")
     for volume in subject.deadline.charge_for_items(volumes if isinstance(volumes, list) else ()):
@@ -209,11 +209,15 @@ def _check_pod_spec(spec: Any, at: FieldPath, subject: Subject) -> Iterator[Prob
             ("volumes", key) for name, key in _VOLUMES.items() if isinstance(volume, dict) and volume.get(name)
         ]
     for name, key in dict.fromkeys(wanted_fields):
-        written = own.get(key, None if features is None else features.get(key, "disabled"))
+        written = operator_features.get(key, None if features is None else features.get(key, "disabled"))
         state = None if written is None else str(written).lower()
         if state in _ON:
             continue
-        place = "spec.config.features of KnativeServing" if own else f"ConfigMap config-features of namespace {_SYSTEM}"
+        place = (
+            "spec.config.features of KnativeServing"
+            if operator_features
+            else f"ConfigMap config-features of namespace {_SYSTEM}"
+        )
         removal = "remove the volume" if name == "volumes" else f"remove {name}"
         otherwise = removal if subject.group_kind == _KNATIVE else f"set annotation {MODE}: {STANDARD}"
         fix = f"{otherwise}, or ask the administrator to set {key}: enabled in {place}"

@@ -249,25 +249,25 @@ def _gpus_of_container(container: Container) -> int | None:
 
 
 def spec_with_base_refs(subject: Subject) -> LlmSpec | None:
-    """Return the spec of an LLMInferenceService, merged with its configurations; None if a configuration is not known
-    or cannot be read.
+    """Return the spec of an LLMInferenceService, merged with its configurations; None if a configuration is not known,
+    cannot be merged, or has a Go template in place of a size.
     """
-    own = subject.typed(LlmInferenceService).spec
-    if not own.base_refs:
-        return own
+    spec = subject.typed(LlmInferenceService).spec
+    if not spec.base_refs:
+        return spec
     view, merged = subject.cluster_view(), dict[str, Any]()
     try:
-        for reference in own.base_refs:
+        for reference in spec.base_refs:
             config = view.get_without_noting(_CONFIG, view.namespace, reference.name) or view.get_without_noting(
                 _CONFIG, _NAMESPACE, reference.name
             )
             if config is None:
                 return None
             merged = _merged_workload(merged, _map(config.get("spec")), subject.deadline)
-        merged = _merged_workload(merged, own.json, subject.deadline)
+        merged = _merged_workload(merged, spec.json, subject.deadline)
     except UnmergeableError:
         return None
-    return LlmSpec.of(merged, own.at, subject.reading_context) if _has_whole_numbers(merged) else None
+    return LlmSpec.of(merged, spec.at, subject.reading_context) if _has_whole_numbers(merged) else None
 
 
 def _merged_workload(base: Mapping[str, Any], over: Mapping[str, Any], deadline: Deadline) -> dict[str, Any]:

@@ -229,11 +229,11 @@ def _refusals_of_role_update(role: DisaggregatedRole) -> Iterator[Refusal]:
 
 def _refusals_of_replicas(spec: DisaggregatedSetSpec) -> Iterator[Refusal]:
     """Yield the refusal of a set in which some roles have replicas and other roles have 0 replicas."""
-    known = [role for role in spec.roles if role.scaling.mode != _EXTERNAL and role.has("spec")]
-    if any(not role.spec.has_known_replicas or role.is_omitted("scaling") for role in known):
+    roles = [role for role in spec.roles if role.scaling.mode != _EXTERNAL and role.has("spec")]
+    if any(not role.spec.has_known_replicas or role.is_omitted("scaling") for role in roles):
         return
-    none = next((role for role in known if role.spec.replicas == 0), None)
-    other = next((role for role in known if role.spec.replicas), None)
+    none = next((role for role in roles if role.spec.replicas == 0), None)
+    other = next((role for role in roles if role.spec.replicas), None)
     if none is not None and other is not None:
         message = f"is 0, but role `{other.name}` has {other.spec.replicas}, and only all roles together may be 0"
         yield Refusal(none.spec.path("replicas"), message, "set 1 or more, or 0 for all roles")
