@@ -37,7 +37,7 @@ KFCTL: Final = ("kfdef.apps.kubeflow.org", "KfDef")
 """The kind of a configuration of kfctl."""
 _APPLYING: Final = (kustomizations.FLUX, kustomizations.POLICY_GENERATOR, KFCTL)
 """Kinds that say how folders are applied."""
-_SCALED: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
+_FREQUENT: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
 """Kinds with thousands of objects in some trees of files. The index keeps only a few fields of these objects."""
 _KEPT: Final = projection_of_fields(
     frozenset(
@@ -123,11 +123,11 @@ class Indexer(Struct, frozen=True):
                     looked_up.files[each.source] = None
                     kind = _group_kind_or_empty(each.value)
                     is_looked_up = is_kustomization or kind in kinds
-                    is_looked_up |= kind in _SCALED and _runs_controller(each.value, text)
+                    is_looked_up |= kind in _FREQUENT and _runs_controller(each.value, text)
                     looked_up.objects += _documents_of_patches(part.file, each.value) if is_kustomization else ()
                     if is_looked_up or next(find_releases_in_document(each.source, each.value), None) is not None:
                         looked_up.objects.append((each.source, each.value))
-                    elif kind in _SCALED and _DEVICE.search(text):
+                    elif kind in _FREQUENT and _DEVICE.search(text):
                         looked_up.objects.append((each.source, _KEPT(each.value)))
         return looked_up
 
@@ -154,7 +154,7 @@ def _documents_of_patches(file: InputFile, kustomization: JSON) -> Iterator[tupl
 
 def indexer_of(looked_up: frozenset[tuple[str, str]], *, is_whole: bool) -> Indexer:
     """Return the indexer for the kinds that policies look up."""
-    return Indexer(looked_up - _SCALED | NAMELESS, is_whole)
+    return Indexer(looked_up - _FREQUENT | NAMELESS, is_whole)
 
 
 def _documents_that_may_match(text: str, looks: re.Pattern[str]) -> str:

@@ -35,7 +35,7 @@ from webhook.text.wording import counted
 from webhook.yamltext.input_files import InputFile
 from webhook.yamltext.yamlfile import problem_of_file_not_read
 
-_MOST: Final = 20
+_MOST_NAMES_IN_TEXT: Final = 20
 """The text names at most this many namespaces and users. The JSON names more."""
 _TITLES: Final = {"policies": "these policies", "against": "the policies of --against"}
 FORMATS: Final = ("text", "json")
@@ -219,8 +219,10 @@ def _lines_of_side(title: str, counts: PolicySetCounts) -> Iterator[str]:
         yield f"  {counts.left_out}"
     yield from (f"      {number} {reason}" for reason, number in _sort_by_count(counts.exceptions))
     for title_of_list, names in (("namespace", counts.namespaces), ("user", counts.users)):
-        most_frequent = [f"{name} {number}" for name, number in _sort_by_count(names)[:_MOST]]
-        more = [f"{len(names) - _MOST} more (-o json has all)"] if len(names) > _MOST else []
+        most_frequent = [f"{name} {number}" for name, number in _sort_by_count(names)[:_MOST_NAMES_IN_TEXT]]
+        more = (
+            [f"{len(names) - _MOST_NAMES_IN_TEXT} more (-o json has all)"] if len(names) > _MOST_NAMES_IN_TEXT else []
+        )
         if most_frequent:
             yield f"  by {title_of_list}: {', '.join([*most_frequent, *more])}"
 

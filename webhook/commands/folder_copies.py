@@ -37,7 +37,7 @@ _PIECE_BYTES: Final = 1024 * 1024
 
 
 class FolderCopies:
-    """Copies of folders that a person named, or of folders below these.
+    """Copies of folders that a person named, or of folders below the named folders.
 
     `not_read` has the entries that were not copied, because they are not regular files, or are links to a place
     outside.

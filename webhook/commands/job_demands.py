@@ -63,7 +63,7 @@ def add_demand(
     try:
         new_demands = [*_kueue_demands(subject), *_volcano_demands(subject)]
     except (EvaluationError, LookupFailed):
-        return  # the findings of policies that look up the same objects have the reason
+        return  # policies look up the same objects, and their findings give the reason
     for key, amounts, note in new_demands:
         job_notes = ", ".join(filter(None, (denied, note)))
         demands.setdefault(key, Demand()).add_job(QueuedJob(str(subject_of_request(attributes)), amounts, job_notes))

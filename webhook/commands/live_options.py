@@ -97,8 +97,8 @@ class LiveFlags(Struct, frozen=True, kw_only=True):
     def publisher(self, cluster: LiveCluster, read: Collection[tuple[str, str]]) -> ReportPublisher | None:
         """Return the writer of reports into the cluster; None without --publish.
 
-        `read` lists the kinds that were read completely, and changes until the end. Stale reports about other kinds
-        are not removed.
+        `read` lists the kinds that were read completely, and grows until the end of the audit. Stale reports about
+        other kinds are not removed.
 
         Raises:
             ConfigurationError: the kinds of reports are not served, or cannot be read.

@@ -130,7 +130,9 @@ def _add_flags(
 
 
 def _typer_parameter(each: Setting) -> inspect.Parameter:
-    """Return the parameter from which Typer makes a flag. Its default None means not given: the environment applies."""
+    """Return the parameter from which Typer makes a flag. Without the flag, the value is None, and the environment
+    applies.
+    """
     flag = typer.Option(
         None,
         each.flag,

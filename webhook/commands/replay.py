@@ -133,16 +133,16 @@ class ReplayBackend(Struct, frozen=True):
     """Answers the reviews of a replay, in this process or from a server. The rules of a server are unknown.
 
     Attributes:
-        sent: returns the request for a document, and the object that answers the request.
+        request_of_document: returns the request for a document, and the object that answers the request.
         problems: mistakes in inputs that are params.
-        notes: returns the notes about the context after the last answer.
+        context_notes: returns the notes about the context after the last answer.
     """
 
-    sent: Callable[[documents.InputDocument], tuple[Attributes, ReviewAnswerer]]
+    request_of_document: Callable[[documents.InputDocument], tuple[Attributes, ReviewAnswerer]]
     table: table.Table
     rules: Rules
     problems: tuple[InputProblem, ...] = ()
-    notes: Callable[[], Iterable[str]] = tuple
+    context_notes: Callable[[], Iterable[str]] = tuple
     policies: PolicySet | None = None
 
 
@@ -162,7 +162,7 @@ def _local_backend(
         assembled.policies.compile_ahead_of_requests()  # the measured times of policies must not include compiling
     submissions = fixtures.Submissions(assembled.files, assembled.table.row, fills_defaults=assembled.fills_defaults)
 
-    def sent(document: documents.InputDocument) -> tuple[Attributes, ReviewAnswerer]:
+    def request_of_document(document: documents.InputDocument) -> tuple[Attributes, ReviewAnswerer]:
         each = submissions.of(document)
         return each.attributes, LocalAnswerer(
             policies=assembled.policies,
@@ -175,9 +175,9 @@ def _local_backend(
         assembled.policies.policies, assembled.policies.registry, own_namespace=assembled.policies.own_namespace
     )
     problems = assembly.check_rule_names_in_params(checker, inputs)
-    notes = partial(fixtures.notes_on_context, assembled.files, settings)
+    context_notes = partial(fixtures.notes_on_context, assembled.files, settings)
     rules = RulesOfPolicies(assembled.policies, settings.docs_address)
-    yield ReplayBackend(sent, assembled.table, rules, problems, notes, assembled.policies)
+    yield ReplayBackend(request_of_document, assembled.table, rules, problems, context_notes, assembled.policies)
 
 
 def objects_after_replay(inputs: documents.InputDocuments) -> Iterator[tuple[str, JSON]]:
@@ -224,7 +224,7 @@ class Replay:
         """Yield the answer to each review. A review without an answer counts as unreadable input."""
         for each in self._inputs.documents:
             try:
-                attributes, answerer = self._backend.sent(each)
+                attributes, answerer = self._backend.request_of_document(each)
             except CallError as error:
                 self._unreadable.append(_problem_of_document(each, error.message))
                 continue
@@ -277,7 +277,7 @@ class Replay:
             more = "files cannot be read and do not look like Kubernetes manifests"
             yield f"note: {counted(len({each.file for each in others}), one, more)}, first {others[0]}"
         yield from self._notes.values()
-        yield from (f"note: {each}" for each in self._backend.notes())
+        yield from (f"note: {each}" for each in self._backend.context_notes())
 
     def totals(self, run: RunDescription) -> Totals:
         policies = self._backend.policies

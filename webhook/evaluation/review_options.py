@@ -21,13 +21,18 @@ if TYPE_CHECKING:
 class ReviewOptions(AnswerSettings):
     """The settings of answers, and the options below.
 
-    `enforcement_action`: with `audit`, objects are not mutated either. `advice`: whether problems with level Advice are
-    reported. `trace` records why policies report something or nothing. `is_stored`: the object is already stored,
-    although it is reviewed as if it were created. `docs_address`: the address of the documentation, to which denials
-    and warnings then link. `sees_all_namespaces`: messages may name objects of other namespaces, because an
-    administrator reads them. `authorizer`: knows the rights of users; without it, results that depend on rights are
-    unknown. `rules`: the rules, groups and policies that are reported; empty means all. `skip`: the rules, groups and
-    policies that are not reported.
+    With `enforcement_action` `audit`, objects are not mutated either.
+
+    Attributes:
+        advice: whether problems with level Advice are reported.
+        trace: records why policies report something or nothing.
+        is_stored: whether the object is already stored, although it is reviewed as if it were created.
+        docs_address: the address of the documentation. Denials and warnings then link to it.
+        sees_all_namespaces: whether messages may name objects of other namespaces, because an administrator reads the
+            messages.
+        authorizer: knows the rights of users. Without it, results that depend on rights are unknown.
+        rules: the rules, groups and policies that are reported; empty means all.
+        skip: the rules, groups and policies that are not reported.
     """
 
     advice: bool = False

@@ -32,7 +32,7 @@ INFRASTRUCTURE: Final = (
 names are those in the projects' installation instructions."""
 _SYSTEM: Final = "kube-system"
 _LEASES: Final = "kube-node-lease"
-_PATIENCE_S: Final = 15
+_LONGEST_TIMEOUT_S: Final = 15
 """A longer timeoutSeconds is reported, because controllers fall behind if each request waits longer. The default of API
 servers is 10 s."""
 
@@ -228,9 +228,9 @@ def _dangers_of_webhook(webhook: Webhook, namespaces: Namespaces) -> Iterator[tu
             "no call can succeed, because there is no caBundle",
             "write clientConfig.caBundle, as `claimgate certs inject` does",
         )
-    if webhook.timeout_seconds > _PATIENCE_S:
+    if webhook.timeout_seconds > _LONGEST_TIMEOUT_S:
         waits = f"while it does not answer, each request waits {webhook.timeout_seconds} seconds"
-        yield waits, f"set timeoutSeconds to {_PATIENCE_S} or less"
+        yield waits, f"set timeoutSeconds to {_LONGEST_TIMEOUT_S} or less"
     if not compile_selector(webhook.object_selector).matches({}):
         return
     for need in _NEEDS:

@@ -136,7 +136,10 @@ _LOOKUPS: Final = (interest_in_fields(RUNTIME_CLASS), interest_in_fields(_SERVIC
 
 
 def check_prerequisites(subject: Subject) -> Iterator[Problem]:
-    """Report why admission plugins refuse the pods of an object."""
+    """Report why admission plugins refuse the pods of an object.
+
+    If all objects of the cluster are known, also report missing ConfigMaps and Secrets.
+    """
     view = subject.cluster_view()
     enforced = enforced_level(subject)
     for podset, template in subject.once(located_templates):

@@ -89,7 +89,8 @@ class InputDocuments(Struct, frozen=True, kw_only=True):
         templates: files that are manifests only after rendering. Outside of charts, their documents are still read.
         others: problems of unreadable files that are in a folder and do not look like manifests.
         excluded: the number of files that were left out.
-        repeated: problems of keys that a mapping has twice. The document has the last value, as with kubectl.
+        repeated: problems of keys that a mapping has twice, if a value is lost. The document has the last value, as
+            with kubectl.
     """
 
     documents: tuple[InputDocument, ...]

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 MARK: Final = "claimgate:ignore"
 _COMMENT: Final = re.compile(r"#[ \t]*+claimgate:ignore[ \t]++([^ \t]++)(.*)", re.DOTALL)
-_MOST: Final = 1_000
+_MOST_COMMENTS: Final = 1_000
 """The most comments that are read in a file."""
 _LONGEST: Final = 200
 """The most characters of a reason that are shown."""
@@ -36,7 +36,7 @@ def ignore_comments(lines: Sequence[str]) -> Mapping[int, Sequence[IgnoreComment
     for number, line in enumerate(lines, 1):
         stripped = line.lstrip()
         is_alone = stripped.startswith("#")
-        if MARK in line and count < _MOST and (comment := _comment_in_line(line, number)) is not None:
+        if MARK in line and count < _MOST_COMMENTS and (comment := _comment_in_line(line, number)) is not None:
             count += 1
             (waiting if is_alone else comments.setdefault(number, [])).append(comment)
         if waiting and not is_alone:

@@ -111,7 +111,7 @@ _DEFAULT_PROFILES: Final = "default-mig-parted-config"
 _GENERATED_SINCE: Final[Release] = (26, 3)
 """The first release of the GPU operator whose MIG manager derives the profiles from the hardware."""
 _VERSION: Final = "version: v1"
-_MARKS: Final = frozenset(("sharing", "flags", "resources"))
+_CONFIGURATION_KEYS: Final = frozenset(("sharing", "flags", "resources"))
 """A configuration of the device plugin has at least one of these keys."""
 
 
@@ -304,7 +304,7 @@ def _config_managers(daemon_set: DaemonSet) -> Iterator[tuple[Container, tuple[s
 def _has_plugin_configurations(config_map: ConfigMap) -> bool:
     """Return whether all values of a ConfigMap look like configurations of the device plugin."""
     texts = config_map.data.values()
-    is_known = (_VERSION in text and any(f"{key}:" in text for key in _MARKS) for text in texts)
+    is_known = (_VERSION in text and any(f"{key}:" in text for key in _CONFIGURATION_KEYS) for text in texts)
     return bool(texts) and all(is_known)
 
 

@@ -98,7 +98,7 @@ SHARED_SUFFIX: Final = "-SHARED"
 name.
 """
 _MOST_VALUES: Final = 4
-_WITH_DEVICES: Final = {
+_PROPERTY_OF_RULE: Final = {
     "cpu-and-memory": " with the CPUs and memory of a pod",
     "labels": " with the labels that a pod requires",
     "taints": " with taints that a pod tolerates",
@@ -311,7 +311,7 @@ def _sum_up_to(enough: int, amounts: Iterable[int]) -> int:
 def _problem_of_open_nodes(problem: Problem, each: PodsAndNodes, source: str) -> Problem:
     """Return the problem as not checked, because the cluster may get nodes that fit."""
     amounts = " and ".join(f"{count} {name}" for name, count in each.needs.devices.items())
-    suffix = _WITH_DEVICES.get(problem.code.partition("/")[2], "")
+    suffix = _PROPERTY_OF_RULE.get(problem.code.partition("/")[2], "")
     amounts = amounts or suffix.removeprefix(" with ")
     suffix = "" if amounts in suffix else suffix
     missing = MissingObject(
@@ -355,7 +355,9 @@ def _check_devices(each: PodsAndNodes) -> Iterator[Problem]:
 
 
 def _cpu_and_memory_problem(each: PodsAndNodes) -> Problem:
-    """Return the problem of pods that request more CPUs or memory than the nodes with the devices have."""
+    """Return the problem of pods that request more CPUs or memory than the nodes with the devices have. If no node has
+    all of the devices, return this problem instead.
+    """
     wanted, needs = each.needs.ordinary, each.needs
     fitting = [offer for offer in each.offers if needs.has_devices(offer)]
     if not fitting:

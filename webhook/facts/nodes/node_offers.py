@@ -60,7 +60,11 @@ NODE_LOOKUPS: Final = (
 )
 HUGE_PAGES: Final = ("hugepages-2Mi", "hugepages-1Gi")
 ORDINARY: Final = ("cpu", "memory", "ephemeral-storage", *HUGE_PAGES)
-_OF_TODAY: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "ToBeDeletedByClusterAutoscaler")
+_TEMPORARY_TAINTS: Final = (
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "ToBeDeletedByClusterAutoscaler",
+)
 """Prefixes of the keys of temporary taints, which controllers add and remove."""
 _CORDON: Final = "node.kubernetes.io/unschedulable"
 _TAINTS_OF_CONDITIONS: Final = {
@@ -122,7 +126,7 @@ def offers_of_nodes(nodes: IdentityKey) -> tuple[NodeOffer, ...]:
 def _offer_of_node(node: Node) -> NodeOffer:
     amounts = {name: parse_amount_in_kueue_units(name, value) for name, value in node.status.allocatable.items()}
     labels = {_HOST_NAME: node.name, **node.metadata.labels}
-    taints = tuple(taint for taint in node.spec.taints if not taint.key.startswith(_OF_TODAY))
+    taints = tuple(taint for taint in node.spec.taints if not taint.key.startswith(_TEMPORARY_TAINTS))
     pages = dict.fromkeys(HUGE_PAGES, 0)  # a kubelet without huge pages reports 0
     known = pages | {name: amount for name, amount in amounts.items() if amount is not None}
     return NodeOffer(node.name, labels, dict(node.metadata.annotations), taints, known, tuple(_taints_today(node)))
@@ -132,7 +136,7 @@ def _taints_today(node: Node) -> Iterator[Taint]:
     """Yield the temporary taints of a node. The node lifecycle controller adds a taint for a condition and a cordon, so
     a node in a file may lack the taint.
     """
-    yield from (taint for taint in node.spec.taints if taint.key.startswith(_OF_TODAY))
+    yield from (taint for taint in node.spec.taints if taint.key.startswith(_TEMPORARY_TAINTS))
     conditions = ((condition.type, condition.status) for condition in node.status.conditions)
     keys = [_TAINTS_OF_CONDITIONS[each] for each in conditions if each in _TAINTS_OF_CONDITIONS]
     keys += [_CORDON] if node.spec.unschedulable else []

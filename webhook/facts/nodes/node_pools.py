@@ -224,9 +224,9 @@ def _excluded_by_class(pool: NodePool, view: ClusterView) -> Problem | None:
 
 
 def _excluded_by_replicas(pool: NodePool, view: ClusterView) -> Problem | None:
-    """Return why a NodePool with `replicas` adds no node for a pod.
+    """Return why a NodePool with `replicas` adds no node for a pod: it already has this number of nodes.
 
-    The NodePool already has this number of nodes. If nodes are missing, Karpenter adds nodes without waiting for pods.
+    If nodes are missing, the result is None, because Karpenter adds these nodes without waiting for pods.
     """
     wanted = pool.spec.replicas
     if wanted is None:

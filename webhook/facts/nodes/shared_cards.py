@@ -204,7 +204,7 @@ _LARGEST_NUMBER: Final = 2**31 - 1
 _BY_TYPE: Final = ("nvidia.com/use-gputype", "nvidia.com/nouse-gputype")
 _BY_ID: Final = ("nvidia.com/use-gpuuuid", "nvidia.com/nouse-gpuuuid")
 """Annotations of a pod with the cards that a scheduler may and may not use. Volcano reads only the types."""
-_MOST_SHOWN: Final = 80
+_LONGEST_SHOWN: Final = 80
 """The length of the longest annotation that a message shows."""
 _BY_HOST_NAME: Final = "remove nodeName, and select the node by nodeSelector `kubernetes.io/hostname`"
 
@@ -504,7 +504,7 @@ def _is_never_bound_by_hami(each: PodsAndNodes, subject: Subject) -> bool:
 
 
 def _check_node_name(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
-    """Report nodeName in pods with a share of HAMi that HAMi's webhook does not ignore."""
+    """Report nodeName in pods with a share of HAMi, unless HAMi's webhook ignores the pods."""
     spec = each.pods.template.spec
     sharing = (
         container
@@ -604,7 +604,7 @@ def _cards_of_nodes(each: PodsAndNodes, annotation: str) -> CardsOfNodes | None:
     if any(map(is_placeholder, choices.values())):
         return None
     wanted = _WantedCards(choices, each.view.deadline)
-    shown = (f"{name}: {value}" if len(value) <= _MOST_SHOWN else name for name, value in choices.items())
+    shown = (f"{name}: {value}" if len(value) <= _LONGEST_SHOWN else name for name, value in choices.items())
     chosen_by = ", ".join(shown)
     return CardsOfNodes.of({name: tuple(filter(wanted.include, listed)) for name, listed in cards.items()}, chosen_by)
 

@@ -319,7 +319,7 @@ def advise_fractions_without_kai(subject: Subject) -> Iterator[Problem]:
 
 
 def check_kai_queue_object(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of a queue without resources, or with a parent that does not exist."""
+    """Yield the problems of a queue without resources or limits, or with a parent that does not exist."""
     spec, view = subject.typed(KaiQueue).spec, subject.cluster_view()
     if not spec.has("resources"):
         fix = "set quota and limit for each of cpu, memory and gpu, with limit: -1 for no limit"
@@ -441,14 +441,14 @@ class _Demand(NamedTuple):
     Args:
         resource: the name of the resource in the queue.
         amount: the amount in the unit of the queue.
-        said: the beginning of a message, such as `a pod requests 2 GPUs`.
+        start_of_message: the beginning of a message, such as `a pod requests 2 GPUs`.
         after: the end of a sentence about the pods.
         unit: the unit after a number of the queue.
     """
 
     resource: str
     amount: float
-    said: str
+    start_of_message: str
     after: str = ""
     unit: str = ""
 
@@ -467,8 +467,8 @@ def _demands(pods: KaiPods, gang: Gang) -> Iterator[_Demand]:
     if cpu := thousandths.get("cpu", 0):
         yield _Demand("cpu", cpu, f"a pod requests {format_amount_with_resource_name('cpu', cpu)}", "", " millicpus")
     if memory := thousandths.get("memory", 0) // _THOUSANDTHS:
-        said = f"a pod requests {format_amount_with_resource_name('memory', memory)}"
-        yield _Demand("memory", memory / _MEGABYTE, said, "", " MB")
+        start_of_message = f"a pod requests {format_amount_with_resource_name('memory', memory)}"
+        yield _Demand("memory", memory / _MEGABYTE, start_of_message, "", " MB")
 
 
 def _check_amounts(pods: KaiPods, gang: Gang, chain: list[KaiQueue], subject: Subject) -> Iterator[Problem]:
@@ -485,7 +485,7 @@ def _check_amounts(pods: KaiPods, gang: Gang, chain: list[KaiQueue], subject: Su
                 if _is_set(queue, demand.resource, "limit")
                 else f" because its limit of {demand.resource} is not set"
             )
-            message = f"{demand.said}, but the limit of queue {queue.name} is {limit:g}{demand.unit}{unset}"
+            message = f"{demand.start_of_message}, but the limit of queue {queue.name} is {limit:g}{demand.unit}{unset}"
             lower = "request less or start fewer pods together" if demand.after else "request less"
             fix = f"{lower}, or ask the administrator to raise the limit"
             if unset:
@@ -499,7 +499,7 @@ def _check_amounts(pods: KaiPods, gang: Gang, chain: list[KaiQueue], subject: Su
                 f"quota, but queue {queue.name} has {of_quota}{demand.after}"
             )
             if demand.resource != "gpu":
-                message += f", and {demand.said}"
+                message += f", and {demand.start_of_message}"
             label = f"label the pod template `{_PREEMPTIBILITY}: preemptible`"
             fix = f"{label} if the pods may be stopped, or ask the administrator for quota"
             yield QUOTA.problem(at, message, fix)

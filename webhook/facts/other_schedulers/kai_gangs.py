@@ -93,7 +93,9 @@ def read_whole_number(written: str) -> int:
 
 
 def gang_of_pods(pods: Sequence[KaiPods], subject: Subject) -> Gang:
-    """Return the pods of an object that start together; one pod if pods start separately."""
+    """Return the pods of an object that start together; one pod if pods start separately, or if together the pods
+    request no more GPUs than one pod.
+    """
     one = Gang(1, max(each.gpus for each in pods))
     if not _has_gang(pods, subject):
         return one
@@ -168,8 +170,8 @@ def roles_without_replicas(pods: Sequence[KaiPods], subject: Subject) -> Iterato
 
 
 def members_of_jobs(pods: Sequence[KaiPods], subject: Subject) -> Iterator[tuple[FieldPath, int, int]]:
-    """Yield for each Job the path of the annotation with the number of members that start together, this number, and
-    the parallelism.
+    """Yield for each annotated Job the path of the annotation, the number of members that start together, and the
+    parallelism.
     """
     for each in pods if subject.group_kind in (JOB, JOB_SET) else ():
         job = each.podset.path[:-2]

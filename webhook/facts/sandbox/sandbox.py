@@ -212,7 +212,7 @@ def check_pool(subject: Subject) -> Iterator[Problem]:
 
 
 def check_pool_reference(subject: Subject) -> Iterator[Problem]:
-    """Check that the Pool of a BatchSandbox exists."""
+    """Check that the Pool of a BatchSandbox exists and fits."""
     batch, old = subject.typed(BatchSandbox), subject.typed_old(BatchSandbox)
     if not old or batch.spec.differs(old.spec):
         yield from validate_batch_pool(batch, subject.cluster_view())

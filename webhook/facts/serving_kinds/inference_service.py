@@ -144,7 +144,7 @@ def check_scale_metric(subject: Subject) -> Iterator[Problem]:
 
 
 def check_storage(subject: Subject) -> Iterator[Problem]:
-    """Report a model with two URIs, and advise on URIs that no shipped storage container reads."""
+    """Report storageUris beside storageUri of the model, and advise on URIs that no shipped storage container reads."""
     predictor = subject.typed(InferenceService).spec.predictor
     model, listed = predictor.model, predictor.storage_uris
     if listed and model.storage_uri:

@@ -123,7 +123,7 @@ LOOKUPS: Final = (
 
 
 def check_llm_inference_service(subject: Subject) -> Iterator[Problem]:
-    """Report what KServe refuses in an LLMInferenceService, and sizes that KServe's presets do not pass to vLLM."""
+    """Report what KServe refuses in an LLMInferenceService, and sizes that do not match the pods and GPUs."""
     spec = subject.typed(LlmInferenceService).spec
     yield from _check_model(spec)
     yield from _check_workload(spec)
@@ -230,8 +230,8 @@ def _check_sizes(workload: LlmWorkload, release: Release | None) -> Iterator[Pro
             yield LLM_GPUS.problem(sizes.path("tensor"), message, fix, is_conditional=is_conditional)
             return
         is_data_ignored = bool(data and local and not is_data_read)
-        is_told = bool(sizes.tensor) or is_data_ignored
-        if gpus and is_told and needed < gpus and _ADDED_ARGUMENTS not in main.environment.names:
+        is_size_set = bool(sizes.tensor) or is_data_ignored
+        if gpus and is_size_set and needed < gpus and _ADDED_ARGUMENTS not in main.environment.names:
             message = f"vLLM uses {needed} of {gpus} GPUs of container main{of_pod}, so the other GPUs stay idle"
             fix = f"set parallelism.tensor {gpus}, or request {needed}"
             if is_data_ignored:
