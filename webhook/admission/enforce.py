@@ -336,8 +336,8 @@ def _unique_warnings_within_limit(texts: Iterable[str]) -> tuple[str, ...]:
 def fit_warnings_to_api_server_limits(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the warnings, each once and on one line, with at most 4096 characters together.
 
-    An API server passes these warnings on unchanged. Above 4096 characters together, it would cut each warning at 256
-    characters. If warnings are dropped, the last warning gives their number.
+    An API server passes these warnings on unchanged. Above 4096 characters together, the server would cut each warning
+    at 256 characters. If warnings are dropped, the last warning gives their number.
     """
     lines = [line for line in _warnings_on_one_line(dict.fromkeys(texts)) if line]
     if sum(map(len, lines)) <= MAX_WARNINGS:

@@ -1,4 +1,4 @@
-"""Finds misspelled kinds, and groups and versions that do not exist. Policies for the right kind do not match them.
+"""Finds misspelled kinds, and groups and versions that do not exist. No policy for the right kind matches such objects.
 
 The API server refuses such objects: `no matches for kind "deployment" in version "apps/v1"`. Files of other programs,
 such as a kubeconfig, also have a kind and an apiVersion. These kinds are not mistakes.

@@ -34,9 +34,9 @@ class ReviewAnswerer(Protocol):
 class LocalAnswerer(Struct, frozen=True, kw_only=True):
     """Answers with the core in this process.
 
-    `timeout_s` bounds one phase, by default as an API server bounds the call of a webhook. It counts the processor time
-    of this process: on a busy CI runner, the first review waits long for other processes while it imports modules.
-    With `explains`, verdicts say for each policy why it denies, admits or does not apply.
+    `timeout_s` bounds one phase, by default as an API server bounds the call of a webhook. The bound is for the
+    processor time of this process: on a busy CI runner, the first review waits long for other processes while it
+    imports modules. With `explains`, verdicts say for each policy why it denies, admits or does not apply.
     """
 
     policies: PolicySet

@@ -83,7 +83,7 @@ def _details_as_json(details: DenialDetails) -> dict[str, Any]:
 
 
 def encode_failure_status(status: DenialStatus) -> bytes:
-    """Return a whole metav1.Status as JSON; API servers show it in place of a review."""
+    """Return a whole metav1.Status as JSON; API servers show the Status in place of a review."""
     return _ENCODER.encode({"kind": "Status", "apiVersion": "v1", **failure_status_as_json(status)})
 
 

@@ -61,7 +61,7 @@ class Invocation(Struct, frozen=True, kw_only=True):
         program: the name, which is searched in PATH.
         options: the subcommand and options, which never come from an audited file.
         operands: names and paths. An operand must not begin with `-`.
-        separator: the word that ends the options; "" for a program that has none.
+        separator: the word that ends the options; "" for a program without such a word.
         environment: variables in addition to the fixed variables.
         timeout_s: the most seconds that the program may run.
         max_bytes: the most bytes that the program may print.

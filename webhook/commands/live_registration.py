@@ -1,4 +1,4 @@
-"""Computes the registration and the rights for the policies that a cluster stores. follow_policies.py writes them.
+"""Computes the registration and the rights for the policies that a cluster stores. follow_policies.py writes both.
 
 A stored policy is not registered if the webhook could then block the cluster. The check is `webhook-config --check`,
 and assumes that every webhook fails closed. Only rules and matchConditions of a registered webhook change. The
@@ -36,7 +36,8 @@ def split_registrable_policies(
 ) -> tuple[PolicySet, dict[str, tuple[Danger, ...]]]:
     """Return the policies that may be registered, and the dangers of each refused policy by `Policy.file`.
 
-    `stored` are the policies of the cluster, and `current` its configurations. `any_pod` registers rules about any Pod.
+    `stored` are the policies of the cluster, and `current` the cluster's configurations. `any_pod` registers rules
+    about any Pod.
     """
 
     def dangers_of(registered: PolicySet) -> dict[str, Danger]:

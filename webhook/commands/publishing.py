@@ -1,7 +1,7 @@
 """Publishes a report in the cluster for each object with findings.
 
-An unchanged report is not written. A report has its object as owner, so Kubernetes deletes it with the object. The
-end of a run deletes reports of objects without findings.
+An unchanged report is not written. A report has its object as owner, so Kubernetes deletes the report with the object.
+The end of a run deletes reports of objects without findings.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class RemoteWebhook:
     @classmethod
     def connect(cls, url: str, ca: Path | None) -> RemoteWebhook:
         """Return a client for the webhook at `url`. An authority in `ca` must have signed the server's certificate.
-        Without `ca`, an authority of the system must have signed it.
+        Without `ca`, an authority of the system must have signed the certificate.
 
         Raises:
             ConfigurationError: the address is not https or the certificates cannot be used.

@@ -103,7 +103,7 @@ def check_live(connection: Connection, installation: WantedInstallation, loaded:
     """Print how the webhook configurations of a cluster can block it, and what is missing before claimgate may fail
     closed. Return the exit code.
 
-    Our configuration is checked as if it failed closed, also for expensive matchConditions. Notes name namespaces and
+    Our configuration is checked as if it failed closed, and for expensive matchConditions. Notes name namespaces and
     objects that a label excludes.
     """
     from webhook.commands.answering import check_answer_to_dry_run_pod, translates_gpu_in_empty_cluster

@@ -76,10 +76,10 @@ class CostBudget(CostMeter):
 
 
 class LazyVariables(dict[str, Any]):
-    """The variables of a policy. A variable is evaluated when first used, and its value or error is kept.
+    """The variables of a policy. A variable is evaluated when first used, and its value or error is stored.
 
-    The reference to the activation that contains them is weak. With a cycle of strong references, only a garbage
-    collection would free the request's objects. A garbage collection stops the server for tens of milliseconds.
+    The reference to the activation that contains the variables is weak. With a cycle of strong references, only a
+    garbage collection would free the request's objects. A garbage collection stops the server for tens of milliseconds.
     """
 
     __slots__ = ("_activation", "_budget", "_computed", "_declared", "_errors", "_idle", "_spent")

@@ -85,7 +85,7 @@ class RequestContext(Struct, eq=False):
         )
 
     def cost_budget(self, limit: int) -> CostBudget:
-        """Return a cost budget for expressions. If there is a trace, it counts the cost."""
+        """Return a cost budget for expressions. If there is a trace, the trace counts the cost."""
         budget = CostBudget(limit, self.deadline)
         if self.options.trace is not None:
             self.options.trace.count_cost_of_budget(budget)
@@ -249,7 +249,7 @@ class RequestNamespace:
 class RequestVariables:
     """The values of `request` and `authorizer` for one request, which all policies share.
 
-    `authority` knows the rights of users. Without it, every check of `authorizer` is an error.
+    `authority` knows the rights of users. Without `authority`, every check of `authorizer` is an error.
     """
 
     __slots__ = ("_attributes", "_of_matches", "authority")

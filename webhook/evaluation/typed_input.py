@@ -362,8 +362,9 @@ def inner_object_as_sent(
 
 
 def is_mistyped(attributes: Attributes, deadline: Deadline) -> bool:
-    """Return whether the object or old object has wrong types, although API servers decode its kind. Return True if
-    there is no time to check.
+    """Return whether a request of an API server has values of wrong types in its object or old object.
+
+    Return True if there is no time to check. API servers never send such values.
     """
     undecoded = replace(attributes, is_decoded=False)
     try:
@@ -376,8 +377,9 @@ def is_mistyped(attributes: Attributes, deadline: Deadline) -> bool:
 
 
 def is_not_from_api_server(attributes: Attributes, deadline: Deadline) -> bool:
-    """Return whether the object or old object has wrong types or unknown fields, although API servers decode its kind.
-    Return True if there is no time to check.
+    """Return whether a request that seems to be from an API server has values that API servers never send.
+
+    Such values have wrong types, or are in unknown fields. Return True if there is no time to check.
     """
     schema_type = type_of(attributes.kind)
     try:

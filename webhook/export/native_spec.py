@@ -1,7 +1,7 @@
 """Rewrites a policy about Pods to a policy about pod templates. `object` becomes the template as a Pod.
 
 For a kind with one template at a fixed place, the variable `pod` has the template, and the rest stays unchanged. For
-kinds with several templates, a variable has the list of templates, and each rule is about all of them. Variables that
+kinds with several templates, a variable has the list of templates, and each rule is about all templates. Variables that
 differ between templates are written out in the rules. The message is about the first template that breaks the rule.
 If the messageExpression fails, the message lacks the path of the template.
 

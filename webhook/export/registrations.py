@@ -1,6 +1,6 @@
 """Decides which webhooks to register for a phase.
 
-Most objects that a cluster creates are Pods, or objects of built-in kinds that create Pods. Few of them have a device,
+Most objects that a cluster creates are Pods, or objects of built-in kinds that create Pods. Few of these have a device,
 a claim or a queue. So each place of a pod template has a separate webhook, with matchConditions from the policies.
 Other resources have two webhooks. One webhook gets no updates of bookkeeping fields. The other webhook gets every
 update, for policies that need every update. No resource is in two webhooks, so each request causes one call.
@@ -67,7 +67,7 @@ NOT_A_MIRROR: Final = (
         '!("system:nodes" in request.userInfo.?groups.orValue([]))'
     ),
 )
-"""Excludes mirror Pods. A kubelet creates them to show static Pods, which already run."""
+"""Excludes mirror Pods. A kubelet creates mirror Pods to show static Pods, which already run."""
 
 
 class PodLocation(NamedTuple):
@@ -113,7 +113,7 @@ _COMMON: Final = frozenset().union(*(place.resources for place in PLACES))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """One entry of `webhooks`. `name` is the first part of its name, before the phase; it may be ""."""
+    """One entry of `webhooks`. `name` is the first part of the webhook's name, before the phase, and may be ""."""
 
     name: str
     rules: tuple[WebhookRule, ...]

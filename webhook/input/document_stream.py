@@ -183,7 +183,7 @@ class DocumentStream:
     Args:
         named: files, folders, or `-` for standard input.
         exclude: patterns of names, or of paths below a named folder. Files that match are left out.
-        include: patterns. If given, a file of a folder must match one of them.
+        include: patterns. If given, a file of a folder must match one of these patterns.
         listing: lists the files of the named places.
         patterns: returns the excluding patterns of a named folder; by default the patterns of its `.claimgateignore`.
 

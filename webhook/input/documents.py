@@ -254,7 +254,7 @@ def documents_of_file(file: InputFile, parts: yamlfile.FileParts, *, is_first: b
 
 
 def _is_beyond_bounds(problem: InputProblem) -> bool:
-    """A file that exceeds a bound of this reader is not a template. kubectl may still read it as a manifest."""
+    """A file above a bound of this reader is not a template. kubectl may still read such a file as a manifest."""
     return problem.message.startswith(_BEYOND_BOUNDS)
 
 

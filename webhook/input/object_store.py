@@ -1,7 +1,7 @@
 """Lists and opens files of object stores, and of other places that fsspec knows, such as `s3://bucket/folder`.
 
 A name without `://` is a file or folder of this machine. fsspec is imported only for an address. If a store needs
-another package, the error of fsspec names it.
+another package, the error of fsspec names the package.
 """
 
 from __future__ import annotations

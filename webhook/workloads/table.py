@@ -77,7 +77,7 @@ def load_table(extra: Sequence[Path] = ()) -> Table:
     """Read the shipped table and the rows of other files. A later row of a kind replaces an earlier row.
 
     Raises:
-        InputError: the files have mistakes. The error lists all of them, with file, line and column.
+        InputError: the files have mistakes. The error lists all mistakes, with file, line and column.
     """
     rows: dict[tuple[str, str], Row] = {}
     problems: list[InputProblem] = []

@@ -264,7 +264,9 @@ class CardsOfNodes:
         return any(_have_memory(cards, memory, count) for cards in nodes)
 
     def memory_of_each(self, count: int, deadline: Deadline) -> int:
-        """Return the most memory in MiB that each of `count` cards of one node can have; 0 if no node has them."""
+        """Return the most memory in MiB that each of `count` cards of one node can have; 0 if no node has so many
+        cards.
+        """
         most = 0
         for cards in deadline.charge_for_items(self.by_node.values()):
             rising = sorted(card.memory for card in cards)
@@ -381,7 +383,7 @@ def check_amounts(subject: Subject) -> Iterator[Problem]:
 
 
 def _mistake_in_amount(name: str, amount: int, cards: int) -> tuple[str, str] | None:
-    """Return why Koordinator rejects a percentage of devices, and the fix; None if it does not.
+    """Return why Koordinator rejects a percentage of devices, and the fix; None for a valid percentage.
 
     `cards` is the number of GPUs over which the amount is divided; 0 if the amount is not divided.
     """

@@ -234,7 +234,7 @@ class IntelPlugin(NamedTuple):
 
 
 def intel_plugins(view: ClusterView) -> tuple[IntelPlugin, ...]:
-    """Return the plugins that Intel's operator installs, and those of DaemonSets, in files."""
+    """Return Intel's plugins in files, from objects of Intel's operator and from DaemonSets."""
     return view.once(intel_plugins, lambda: tuple(_intel_plugins(view.copy_without_missing_objects())))
 
 

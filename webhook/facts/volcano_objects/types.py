@@ -119,7 +119,7 @@ class PartitionPolicy(Typed):
 
 
 class DependsOn(Typed):
-    """The tasks that a task waits for. `iteration` says whether the task waits for all of them, or for any."""
+    """The tasks that a task waits for. `iteration` says whether the task waits for all of these tasks, or for any."""
 
     names = Texts(name="name")
     iteration = Text()
