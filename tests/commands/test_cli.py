@@ -54,7 +54,7 @@ def test_version_is_that_of_the_distribution(capsys):
             id="a value that is not a choice",
         ),
         pytest.param(["--nope"], "error: no such option: --nope", id="unknown flag"),
-        pytest.param(["replay"], "error: replay: names no file; name FIXTURE or -f FILE", id="no fixture"),
+        pytest.param(["replay"], "error: replay: no file is named; add FIXTURE or -f FILE", id="no fixture"),
         pytest.param(["simulate", "a", "-f", "b"], "error: simulate: name one file, as FILE or -f FILE", id="two jobs"),
         pytest.param(["replay", "--phase", "later", "x"], "error: invalid value for '--phase'", id="bad phase"),
     ],

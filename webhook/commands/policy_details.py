@@ -206,13 +206,14 @@ def lines_about_mistakes(details: dict[str, Any]) -> Iterator[str]:
     yield from (f"not idempotent: {text}" for text in details["notIdempotent"])
     yield from details["expandedFacts"]
     yield from details["unconvertible"]
-    yield from (f"kube-apiserver 1.36 crashes on it and drops the connection: {text}" for text in details["crashes"])
+    crash = "kube-apiserver 1.36 crashes on this expression and drops the connection"
+    yield from (f"{crash}: {text}" for text in details["crashes"])
 
 
 def _lines_about_server_needs(details: dict[str, Any]) -> Iterator[str]:
     """Yield the flags and permissions that a server needs for a policy."""
     if details["asksAuthorizer"]:
-        role = "`claimgate webhook-config --rbac --authorizer` prints the right that it needs"
+        role = "`claimgate webhook-config --rbac --authorizer` prints the right that the server needs"
         yield f"it uses `authorizer`, which `claimgate serve` accepts only with --authorizer; {role}"
 
 

@@ -94,7 +94,7 @@ def command(
     """
     named = options.named_files(fixture, filename)
     if not named:
-        raise ConfigurationError("replay: names no file; name FIXTURE or -f FILE (see `claimgate replay --help`)")
+        raise ConfigurationError("replay: no file is named; add FIXTURE or -f FILE (see `claimgate replay --help`)")
     failing = report_options.parse_fail_on(fail_on, "deny")
     writers = formats.writers_of_answers()
     outputs = output.parse_outputs(chosen, writers)

@@ -98,7 +98,7 @@ def parse_shown(text: str) -> frozenset[Result]:
 
 
 def exit_code_of_results(fail_on: frozenset[FailOn], *, denied: bool, warned: bool, undecided: bool) -> int:
-    """Return 1 for denials or warnings that `fail_on` has, 3 for undecided rules if `fail_on` has them, else 0."""
+    """Return 1 if a denial or a warning makes the command fail, 3 if only an undecided rule does, else 0."""
     if (denied and fail_on & {"deny", "warn"}) or (warned and "warn" in fail_on):
         return 1
     return 3 if undecided and "undecided" in fail_on else 0

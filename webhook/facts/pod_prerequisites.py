@@ -3,8 +3,8 @@
 Admission plugins refuse a pod if its RuntimeClass or ServiceAccount does not exist, or if Pod Security forbids a field.
 The same plugins accept the object that creates the pods. A container may need a ConfigMap or Secret for a variable or a
 mounted volume. If the ConfigMap or Secret does not exist, the kubelet does not create the container. The kubelet
-ignores volumes that no container mounts. Only files show which ConfigMaps and Secrets exist, because a live view has
-neither.
+ignores volumes that no container mounts. Only files show which ConfigMaps and Secrets exist: a live view has no
+Secrets, and not all ConfigMaps.
 
 Source: k8s.io/kubernetes v1.36 plugin/pkg/admission/priority, runtimeclass and serviceaccount, and pkg/kubelet;
 k8s.io/pod-security-admission v0.36.

@@ -24,7 +24,7 @@ from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import MAX_BYTES, AnyFile, FoundFile, InputFile, OpenFile, as_input_file, open_file
 from webhook.yamltext.yamlfile import decode_text, shown
 
-_HIDDEN: Final = "its name or the name of a folder above it begins with a dot; name it to read it"
+_HIDDEN: Final = "the name of the file or of a folder above begins with a dot; name the file to read it"
 
 _BLOCK: Final = 1 << 20
 """The bytes of one read, and about the bytes of a part."""
