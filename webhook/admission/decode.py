@@ -211,7 +211,7 @@ def _group_version_resource(resource: wire.Resource | None, path: str) -> GroupV
 
 
 def _check_name_lengths(names: Names, path: str) -> Names:
-    # names are keys of the index of policies, which bounds the number of its keys but not their length
+    # these names are keys of the index of policies, and the index bounds the number of keys but not their length
     longest = max(map(len, names))
     if longest > _LONGEST_NAME:
         raise _bad_request_error(f"{path}: expected at most {_LONGEST_NAME} characters in a name, found {longest}")

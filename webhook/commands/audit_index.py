@@ -57,7 +57,7 @@ _KEPT: Final = projection_of_fields(
 _CONTROLLER: Final = re.compile(
     "cluster-autoscaler|gpu-operator|karpenter/controller|kuberay/operator|projecthami/hami"
 )
-"""Matches the image of a controller whose release, arguments or presence facts read (facts/nodes, facts/ray)."""
+"""Matches the image of a controller. Facts read the controller's release, arguments or presence (nodes, ray)."""
 _IS_SCALED: Final = re.compile(r"""kind["']?\s*:\s*["']?(?:Deployment|StatefulSet)\b""")
 _DEVICE: Final = re.compile("gpu|tpu|neuron|gaudi|[Aa]scend|mlu|dcu|gcu|xpu|iluvatar|vastai|claims")
 """Matches the name of a device, or `claims` of a container."""

@@ -33,7 +33,7 @@ class CostBudget(CostMeter):
 
     __slots__ = ("owed",)
 
-    def __init__(self, budget: int, deadline: Deadline | None) -> None:  # sets the fields of CostMeter without a call
+    def __init__(self, budget: int, deadline: Deadline | None) -> None:  # without a call of CostMeter.__init__
         self.limit = PER_CALL_LIMIT
         self.budget = budget
         self.deadline = deadline
@@ -92,7 +92,7 @@ class LazyVariables(dict[str, Any]):
         self._errors: dict[str, EvaluationError] = {}
         self._computed = 0
         self._spent = 0
-        self._idle: list[CostMeter] = []  # meters to use again for the next variables
+        self._idle: list[CostMeter] = []  # meters that the next variables use again
 
     def max_cost_of_reevaluation(self) -> int:
         """Return the greatest cost of evaluating all variables again. A variable without an earlier cost counts with
@@ -127,7 +127,7 @@ class LazyVariables(dict[str, Any]):
         finally:
             spent = meter.spent
             if budget.deadline is not None and spent > STEP:
-                budget.due += spent  # so the clock is read before the next expression
+                budget.due += spent  # then the clock is read before the next expression
             budget.owed += spent
             self._spent += spent
             self._computed += 1

@@ -160,7 +160,7 @@ def sentence_about_other_version(target: EvaluationTarget) -> str:
 
 
 def is_contained(error: Exception) -> bool:
-    """Return whether an error is about only one policy, so that other policies can be evaluated."""
+    """Return whether an error is about only one policy. Then other policies can be evaluated."""
     return not isinstance(error, _PASSED_ON)
 
 
@@ -224,7 +224,7 @@ def decisions_of_undecoded_objects(mistyped: Iterable[tuple[EvaluationTarget, Po
     `mistyped` has pairs of an object with values of wrong types and a policy that may concern the object. The decision
     has the name of the first policy that skipped the object.
     """
-    skipped: dict[int, tuple[EvaluationTarget, Policy]] = {}  # by `id` of the object, which the target keeps
+    skipped: dict[int, tuple[EvaluationTarget, Policy]] = {}  # by `id` of the object
     judged: set[int] = set()
     for target, policy in mistyped:
         if policy.judges_types:

@@ -107,15 +107,17 @@ def _add_decisions_of_policy(candidate: Candidate, context: RequestContext, deci
                 trace.record_unusable_policy(each.policy, each.binding, str(each.error))
             continue
         if trace is None:
-            judged = _evaluate_invocation(each, candidate)
+            new_decisions = _evaluate_invocation(each, candidate)
         else:
             evaluate = partial(_evaluate_invocation, each, candidate)
-            judged = trace.evaluate_and_record(each.policy, each.binding, each.param, each.target.place, evaluate)
-        if judged is each.param.admits:  # the usual case: the prepared decisions for an object without problems
-            decisions.decisions += judged
-        elif judged:  # the conditions of the policy hold
-            decisions.add(judged)
-            if judged[-1].evaluation == "error" and context.deadline.is_over:
+            new_decisions = trace.evaluate_and_record(
+                each.policy, each.binding, each.param, each.target.place, evaluate
+            )
+        if new_decisions is each.param.admits:  # the usual case: the prepared decisions for an object without problems
+            decisions.decisions += new_decisions
+        elif new_decisions:  # the conditions of the policy hold
+            decisions.add(new_decisions)
+            if new_decisions[-1].evaluation == "error" and context.deadline.is_over:
                 stopped = each.binding
 
 

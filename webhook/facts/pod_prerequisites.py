@@ -298,7 +298,7 @@ def _text_of_makers(view: ClusterView) -> str:
 
 
 def _is_known(kind: GroupVersionKind, view: ClusterView) -> bool:
-    """Return whether all objects of this kind are known, so that an object that is not found does not exist."""
+    """Return whether all objects of this kind are known. Then an object that is not found does not exist."""
     view.list_json_here(kind)
     return view.is_whole(kind)
 

@@ -164,7 +164,7 @@ def _decode_utf8(data: bytes, path: str, above: int) -> str:
 
 
 class SourcePart(Struct, frozen=True, kw_only=True):
-    """A part of a file, or the `problem` because of which the rest of the file cannot be read."""
+    """A part of a file, or the `problem` that prevents reading the rest of the file."""
 
     file: InputFile
     part: FilePart

@@ -18,7 +18,7 @@ HIDDEN: Final = "***"
 VARIABLES: Final = frozenset(("env", "envVars", "env_vars", "environment"))
 """Fields with environment variables: a list of `name` and `value`, or a map."""
 WHOLE: Final = frozenset(("runtimeEnvYAML", "kubectl.kubernetes.io/last-applied-configuration"))
-"""Fields whose text contains confidential values: the environment of a RayJob, and the last object that kubectl
+"""Fields with a text that contains confidential values: the environment of a RayJob, and the last object that kubectl
 applied."""
 OF_SECRETS: Final = frozenset(("data", "stringData"))
 _Inside: TypeAlias = Literal["", "secret", "variable"]

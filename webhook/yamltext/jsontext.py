@@ -262,7 +262,7 @@ def _error_of_repeated_key(text: str, offset: int, objects: _ObjectBuilder) -> J
     keys = objects.lost or objects.repeated
     seen: set[tuple[str | int, ...]] = set()
     for steps, place in _keys_with_offsets(text, offset):
-        if len(steps) > MAX_DEPTH:  # the part is an `Unread`
+        if len(steps) > MAX_DEPTH:  # inside an `Unread`
             continue
         path = tuple(steps)
         if path in seen and path[-1] in keys:

@@ -24,7 +24,7 @@ from webhook.yamltext.source_line import Columns, SourceLine, Words, offset_of_w
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LONGEST_SHOWN: Final = 1 << 20
-"""The most characters of a document whose lines are shown. Before a line is shown, all nodes of the document are
+"""The most characters of a document with shown lines. Before a line is shown, all nodes of the document are
 visited to find confidential values.
 """
 _MOST_SCALARS: Final = 5000
@@ -240,7 +240,7 @@ class JsonPlaces(Struct):
     items: dict[tuple[int, FieldPath], list[int]] = struct_field(default_factory=dict)
     """The offsets of the items of each list, by the offset of the value and the path of the list."""
     shown: dict[int, Places | None] = struct_field(default_factory=dict)
-    """The places of each object whose lines are shown, by its offset. None means that an object is too long."""
+    """The places in each object with shown lines, by the object's offset. None means that the object is too long."""
 
     def position(self, at: int, path: FieldPath = (), words: Words = ()) -> tuple[int, int]:
         """Return line and column, from 1, of a path of the value at an offset, or of its nearest ancestor.

@@ -148,7 +148,7 @@ class _Reader:
         if frame and isinstance(frame.container, dict) and frame.key is None:
             raise self._fail(event, "a mapping or list cannot be a key; expected text")
         if len(self.frames) >= MAX_DEPTH:
-            self.frames.clear()  # the message must have no long path
+            self.frames.clear()  # so that the message has no long path
             raise self._fail(event, f"nested more than {MAX_DEPTH} levels deep")
         if event.anchor:
             self.anchors[event.anchor] = None

@@ -29,7 +29,7 @@ _YTT: Final = re.compile(
     r"^[ \t]*#@(?:[ \t]+(?:def|end|for|if|load)\b|(?:data|library|overlay|schema)/)|:[ \t]#@[ \t]", re.MULTILINE
 )
 """Matches what ytt replaces: a line with a statement or an annotation of ytt, and a value after `#@`. YAML reads these
-texts as comments, so that both branches of an `#@ if` seem to be fields.
+texts as comments. Then both branches of an `#@ if` seem to be fields.
 """
 
 

@@ -4,8 +4,8 @@ configurations that the plugin refuses.
 A label of a node names a key of a ConfigMap: the configuration of the plugin on this node. The ConfigMap is the volume
 of the config-manager, or a ClusterPolicy names the ConfigMap. Another label names the MIG profile of the node. From
 release 26.3 of the GPU operator on, the MIG manager derives the profiles from the hardware unless a ClusterPolicy names
-a ConfigMap. So a profile is reported only if a ClusterPolicy names a ConfigMap, or an older operator uses its default
-ConfigMap, and the ConfigMap lacks the profile.
+a ConfigMap. So a profile is reported only if a certain ConfigMap lacks the profile: the ConfigMap that a ClusterPolicy
+names, or the default ConfigMap of an older operator.
 
 Source: NVIDIA/k8s-device-plugin@1b826acc6 api/config/v1 and cmd/config-manager/main.go; NVIDIA/gpu-operator@a22dbf671
 values.yaml for the releases of the operator, and assets/state-mig-manager.
@@ -109,7 +109,7 @@ _MIG_LABEL: Final = "nvidia.com/mig.config"
 _MIG_KEY: Final = "config.yaml"
 _DEFAULT_PROFILES: Final = "default-mig-parted-config"
 _GENERATED_SINCE: Final[Release] = (26, 3)
-"""The first release of the GPU operator whose MIG manager derives the profiles from the hardware."""
+"""The first release of the GPU operator with a MIG manager that derives the profiles from the hardware."""
 _VERSION: Final = "version: v1"
 _CONFIGURATION_KEYS: Final = frozenset(("sharing", "flags", "resources"))
 """A configuration of the device plugin has at least one of these keys."""
@@ -236,8 +236,9 @@ def _check_plugin_config(node: Node, name: str, view: ClusterView) -> Iterator[P
 
 
 def check_default_configuration(subject: Subject) -> Iterator[Problem]:
-    """Report the configuration for nodes without a label, in a ClusterPolicy or in a DaemonSet with the config-manager,
-    if it is not a key of the ConfigMap.
+    """Report the configuration for nodes without a label, if the ConfigMap has no such key.
+
+    A ClusterPolicy, or a DaemonSet with the config-manager, names the configuration and the ConfigMap.
     """
     if subject.group_kind == (ClusterPolicy.gvk.group, ClusterPolicy.gvk.kind):
         config = subject.typed(ClusterPolicy).spec.device_plugin.config

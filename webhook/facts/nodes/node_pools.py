@@ -185,7 +185,7 @@ def _check_all_pools(each: PodsAndNodes) -> Iterator[Problem]:
 
 
 def starts_all_pods_at_once(subject: Subject) -> bool:
-    """Return whether the pods of an object must run at the same time, so that a waiting pod is a problem."""
+    """Return whether the pods of an object must run at the same time. Then a waiting pod is a problem."""
     return subject.group_kind in PLACED - BATCH or subject.group_kind[0] in _OF_TRAININGS
 
 

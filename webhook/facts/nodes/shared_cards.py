@@ -326,8 +326,9 @@ def check_cards(subject: Subject) -> Iterator[Problem]:
 
 
 def check_pods_of_hami(subject: Subject) -> Iterator[Problem]:
-    """Report pods that request a share from HAMi but that HAMi's webhook ignores or refuses, and privileged containers
-    with GPUs, which HAMi does not share.
+    """Report pods that request a share from HAMi but that HAMi's webhook ignores or refuses.
+
+    Also report privileged containers with GPUs, which HAMi does not share.
     """
     pods = subject.once(pods_and_nodes)
     if not pods or not has_hami(subject.cluster_view()):

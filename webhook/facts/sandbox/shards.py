@@ -1,7 +1,7 @@
 """The pods that the controller creates for the patched shards of a BatchSandbox, and the problems of the patches.
 
 Pod i is the template with the strategic merge patch shardPatches[i]. The controller decodes the patched pod over the
-pod of the template. So a field that the patch removes stays, and a list item that moves to another index gets missing
+pod of the template. So a field that the patch removes stays. A list item that moves to another index gets missing
 fields from the template's item at this index.
 
 Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go
