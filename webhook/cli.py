@@ -1,7 +1,8 @@
 """Runs a verb of the command line, and prints errors that users can cause in one form, never as a traceback.
 
-Texts that were prepared in advance are printed without importing Typer, which takes most of a start. The error about a
-missing package names the extra with this package, and on Windows the error names a system that has the module.
+Texts that were prepared in advance are printed without importing Typer, because the import takes most of the start. If
+a package is missing, the error names the extra that installs the package. If Windows does not have a module, the error
+names WSL and the container image.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ INSTALLED_EXTRAS: Final = ("serve", "live")
 
 
 _OF_POSIX: Final = frozenset(("fcntl", "grp", "pwd", "resource", "termios"))
-"""Modules of Python that Windows does not have."""
+"""Modules of the standard library that Windows does not have."""
 
 
 def hint_for_missing_module(module: str | None) -> str:
@@ -73,7 +74,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
         raise
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except SystemExit as stop:  # typer ends so after stdout was closed
+    except SystemExit as stop:  # Typer raises SystemExit after stdout was closed
         if not isinstance(stop.__context__, BrokenPipeError):
             raise
         return _discard_output()

@@ -103,4 +103,4 @@ def test_a_mutating_policy_cannot_use_the_annotation_enter():
 
 def test_the_annotation_enter_is_an_obstacle_to_the_export():
     (own,) = policies(validating("true", rule=RULE, annotations=ENTER)).validating
-    assert own.obstacles == ("is evaluated on objects inside others (claimgate.dev/expand)",)
+    assert own.obstacles == ("is evaluated on objects inside other objects (claimgate.dev/expand)",)

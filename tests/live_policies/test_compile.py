@@ -70,7 +70,7 @@ def test_the_oldest_objects_are_used_first(monkeypatch: pytest.MonkeyPatch) -> N
     spec = policy("any")["spec"]
     made = live(*(stored("ValidatingPolicy", f"p{day}", spec, day=day) for day in (3, 1, 2)))
     assert [each.name for each in made.policies.validating] == ["p1", "p2"]
-    assert "only the oldest have an effect" in message(made, "p3")
+    assert "policies and bindings have an effect: delete some" in message(made, "p3")
 
 
 def test_a_shipped_policy_cannot_be_removed_and_may_be_bound_again() -> None:
@@ -92,7 +92,7 @@ def test_a_binding_without_a_policy_says_so() -> None:
     made = live(binding("b", "none"))
     assert (
         message(made, "b", "Bound")
-        == "spec.policyName: ValidatingPolicy `none` does not exist: apply it, or correct the name"
+        == "spec.policyName: ValidatingPolicy `none` does not exist: apply the policy, or correct the name"
     )
     broken = live(binding("b", "p"), policy("p", "nonsense"))
     assert broken.policies.validating == ()
@@ -295,4 +295,4 @@ def test_stored_policies_use_bounded_memory(tmp_path: Path) -> None:
         server.server_close()
     too_large, small = compiler().compile(kept)
     assert (too_large.reason, small.reason) == ("TooMuch", "Compiled")
-    assert "at most 65536 are allowed: make it smaller" in too_large.errors[0]
+    assert "at most 65536 are allowed: make the object smaller" in too_large.errors[0]

@@ -138,7 +138,7 @@ MISTAKES = [
     ("an action twice", BINDING, "[Deny]", "[Deny, Deny]", "6:29", "spec.validationActions[1]", "Duplicate value"),
     ("no parameterNotFoundAction", BINDING, "    parameterNotFoundAction: Deny\n", "", "7:3", "spec.paramRef.parameterNotFoundAction", "Required value"),
     ("neither name nor selector", BINDING, "    name: p\n", "", "7:3", "spec.paramRef", "one of name or selector must be specified"),
-    ("validationActions in a mutating binding", BINDING, "kind: ValidatingAdmissionPolicyBinding", "kind: MutatingAdmissionPolicyBinding", "6:3", "spec.validationActions", "unknown field `validationActions`; remove it, it belongs to another place or kind"),
+    ("validationActions in a mutating binding", BINDING, "kind: ValidatingAdmissionPolicyBinding", "kind: MutatingAdmissionPolicyBinding", "6:3", "spec.validationActions", "unknown field `validationActions`; remove it, because it belongs to another place or kind"),
 ]  # fmt: skip
 
 

@@ -60,7 +60,7 @@ def effect(value: dict[str, Any], *allowed: dict[str, Any], day: dt.date = DAY) 
             {"objectSelector": {"matchExpressions": [{"key": "a", "operator": "Is", "values": []}]}},
             "spec.objectSelector.matchExpressions.0.operator: Invalid value",
         ),
-        ({"names": ["é" * 200] * 50}, "spec: it has"),
+        ({"names": ["é" * 200] * 50}, "spec: the object has"),
         (
             {"names": Unread("[]", "it is nested too deeply")},
             "spec: a part of the object was not read: it is nested too deeply",
@@ -77,7 +77,7 @@ def test_mistakes_have_their_place(change: dict[str, Any], mistake: str) -> None
 def test_another_version_and_an_object_that_is_too_large_are_not_exceptions() -> None:
     with pytest.raises(ShapeError, match=r"unknown version `claimgate\.dev/v2`"):
         parse_policy_exception({**stored(), "apiVersion": "claimgate.dev/v2"})
-    with pytest.raises(ShapeError, match=f"it has 99999 bytes and may have {MOST_BYTES}"):
+    with pytest.raises(ShapeError, match=f"the object has 99999 bytes, and at most {MOST_BYTES} are allowed"):
         parse_policy_exception({**stored(), "claimgate.dev/omitted-bytes": 99_999})
 
 

@@ -18,7 +18,7 @@ from webhook.logs.structured import Log
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.server.counters import Counters
-from webhook.server.live_policy_set import MOST, LiveParamsChecker
+from webhook.server.live_policy_set import MOST_MISTAKES, LiveParamsChecker
 
 POLICIES = load_policy_set([shipped.policies_folder() / "storage"], Options(table=TABLE, lazy=True))
 TOLD = (
@@ -72,8 +72,8 @@ def test_log_lines_about_params_are_bounded() -> None:
     process = Process()
     (line,) = process.look(param(warn=" ".join(f"storage/x{number}" for number in range(30))))
     assert line == process.params.describe_mistakes().replace("\n", "; ")
-    assert process.params.describe_mistakes().count("unknown rule") == MOST
-    assert process.counters.param_mistakes == {(): MOST}
+    assert process.params.describe_mistakes().count("unknown rule") == MOST_MISTAKES
+    assert process.counters.param_mistakes == {(): MOST_MISTAKES}
 
 
 def test_unchanged_files_are_not_read_again() -> None:

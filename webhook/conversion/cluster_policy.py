@@ -33,7 +33,7 @@ from webhook.workloads.table import Table
 GROUP: Final = "kyverno.io"
 KINDS: Final = ("ClusterPolicy", "Policy")
 OF_MATCH: Final = "kyverno-match-"
-"""The beginning of the names of matchConditions for a part of `match` or `exclude`"""
+"""Prefix of the names of matchConditions that come from a part of `match` or `exclude`."""
 _CONTROLLERS: Final = {
     "DaemonSet": "apps/v1",
     "Deployment": "apps/v1",
@@ -210,7 +210,7 @@ def _known_resources(written: Mapping[str, Any], path: FieldPath) -> Mapping[str
 
 
 def _plain_selector(selector: Any, path: FieldPath) -> Any:
-    """Return a selector. Raises NotConverted for wildcards, which only Kyverno has."""
+    """Return the selector unchanged. Raises NotConverted for wildcards, which only Kyverno allows."""
     if re.search(r"[*?]", str(get(selector, ("matchLabels",)) or "")):
         raise NotConverted(path, "has wildcards, and selectors of Kubernetes have none")
     return selector
@@ -286,7 +286,9 @@ def _rules_for_controllers(policy: JSON, rules: Sequence[Mapping[str, Any]]) -> 
 
 
 def _is_about_pods_or_controllers(rules: Sequence[Mapping[str, Any]]) -> bool:
-    """Kyverno generates no rules if a filter selects by name or labels, or mixes Pods with other kinds."""
+    """Return whether Kyverno generates rules for pod controllers: no filter selects by name, labels or annotations, or
+    mixes Pods with other kinds, and one filter names Pods or a pod controller.
+    """
     filters = [each for rule in rules for block in ("match", "exclude") for each in _raw_filters(rule.get(block))]
     for each in filters:
         kinds = each.get("kinds") or ()

@@ -152,7 +152,7 @@ def _check_reads_no_constraint(source: Mapping[str, Any]) -> None:
 
 
 def json_as_cel(value: JSON) -> str:
-    """Return an expression of type dyn, because maps and lists may have values of several types."""
+    """Return a JSON value as an expression of type dyn, because maps and lists may have values of several types."""
     if isinstance(value, dict):
         return (
             f"dyn({{{', '.join(f'{string_literal(str(key))}: {json_as_cel(item)}' for key, item in value.items())}}})"

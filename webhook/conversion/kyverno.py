@@ -58,7 +58,10 @@ def convert_kyverno_policy(policy: JSON) -> tuple[JSON, ...]:
     spec = check_known_fields(policy.get("spec"), (*own_fields, *_ADDED, "targetMatchConstraints"), ("spec",))
     _check_evaluation(spec)
     if spec.get("targetMatchConstraints"):
-        raise NotConverted(("spec", "targetMatchConstraints"), "mutates existing objects, which no admission does")
+        raise NotConverted(
+            ("spec", "targetMatchConstraints"),
+            "mutates existing objects, but an admission policy mutates only the object of the request",
+        )
     fields = _VALIDATING_FIELDS if is_validating else _MUTATING_FIELDS
     native = {key: spec[key] for key in fields if spec.get(key) is not None}
     check_shape(native_policy(VALIDATING if is_validating else MUTATING, name_of(policy), policy, native))
@@ -146,7 +149,7 @@ def _mutating_spec(native: Mapping[str, Any]) -> dict[str, Any]:
     mutations = maps_at(native, ("mutations",))
     for index, each in enumerate(mutations[:-1]):
         if adds_empty_value(str(get(each, ("jsonPatch", "expression")) or "")):
-            reason = "adds an empty value for a later mutation, and an API server drops it before"
+            reason = "adds an empty value for a later mutation, but an API server drops empty values between mutations"
             raise NotConverted(("spec", "mutations", index), reason)
     named = conditions_with_valid_names(conditions)
     return {"reinvocationPolicy": "Never", **native, **({"matchConditions": named} if named else {})}

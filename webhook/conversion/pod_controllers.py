@@ -33,8 +33,8 @@ _OWN_NAMESPACE: Final = r"(?!\.namespace(?![A-Za-z0-9_]))"
 
 
 def variants_for_controllers(spec: Mapping[str, Any], controllers: JSON) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the specs for controllers, each with the ending of its policy's name. For a policy that is not only about
-    Pods, there are no such specs.
+    """Yield for each pod template path the ending of the new policy's name, and the new policy's spec. Yield nothing if
+    the policy matches other objects than Pods.
 
     `controllers` are the kinds of controllers that the policy names; None means all.
     """

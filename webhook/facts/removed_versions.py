@@ -2,8 +2,8 @@
 
 An API server refuses these objects before it calls a webhook, so the webhook is not registered for the policy of this
 check. Only audit, replay and test evaluate the policy. A cluster may still run an old release, so the check only warns.
-An object is not reported if a CustomResourceDefinition in the same files serves the version, or if an object in the
-same files creates a cluster of an older release of Kubernetes.
+An object is not reported if a CustomResourceDefinition in the same files serves the version. The object is not reported
+either if another object in the same files creates a cluster of an older release of Kubernetes.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class RemovedVersion(Struct, frozen=True):
 
 @cache
 def read_removed_versions() -> Mapping[tuple[str, str, str], RemovedVersion]:
-    """Return the removed versions by group, version and kind, which are read on first use."""
+    """Return the removed versions by group, version and kind. The file is read at the first call."""
     (document,) = yamlfile.read(FILE)
     return {
         (row["group"], version, kind): RemovedVersion(row["removed"], row["instead"], row.get("fix", ""))
@@ -92,7 +92,7 @@ def is_for_old_release(file: str, kind: GroupVersionKind) -> bool:
     """Return whether the name of a file says that the file is for old releases. Examples are
     `extensions-v1beta1-plugin.yml` and `crd-v1beta1.yaml`.
 
-    `kustomize build -o` names each file after its object, with underscores. These names say nothing.
+    `kustomize build -o` names each file after its object, with underscores. Such names return False.
     """
     name = posixpath.splitext(posixpath.basename(file))[0]
     named = f"-{kind.group.partition('.')[0]}-{kind.version}-"
@@ -140,9 +140,7 @@ def _is_served_by_given_definition(subject: Subject) -> bool:
 
 
 def _is_release_of_files_older(subject: Subject, removed: str) -> bool:
-    """Return whether an object in the same files creates a cluster that still serves a version which the release
-    `removed` of Kubernetes no longer serves.
-    """
+    """Return whether an object in the same files creates a cluster with a release of Kubernetes before `removed`."""
     without = parse_release(removed.removeprefix(_KUBERNETES)) if removed.startswith(_KUBERNETES) else None
     return without is not None and any(release < without for release in _releases_of_files(subject))
 

@@ -122,9 +122,11 @@ SCALED_TO_ZERO: Final = UPDATE.rule(
     fails="create",
 )
 _OF_PODS: Final = frozenset(("cpu", "memory"))
-"""The triggers that count what the pods use."""
+"""The triggers of KEDA that measure what the pods themselves use. Without pods, these triggers measure nothing."""
 _OWNERSHIP: Final = ("validations.keda.sh/hpa-ownership", "scaledobject.keda.sh/transfer-hpa-ownership")
-"""Annotations that allow another HorizontalPodAutoscaler. The first allows it with the value false."""
+"""Annotations of a ScaledObject that allow another HorizontalPodAutoscaler for the same workload. The value of the
+first annotation must be false.
+"""
 _NEW_CLUSTER: Final = "NewCluster"
 _NO_UPGRADE: Final = "None"
 _MODE: Final = "serving.kserve.io/deploymentMode"
@@ -229,7 +231,8 @@ def _check_groups(compared: Sequence[PodsAndNodes], subject: Subject) -> Iterato
     """Report a LeaderWorkerSet if its update would never end: maxSurge adds a group, and maxUnavailable does not let
     any group end.
 
-    Leaders and workers that need the same of a node are counted together. Otherwise only the workers are counted.
+    Leaders and workers that need the same devices and fit the same nodes are counted together. Otherwise only the
+    workers are counted.
     """
     spec = subject.typed(LeaderWorkerSet).spec
     settings, replicas = spec.rollout_strategy.rolling_update_configuration, spec.replicas
@@ -323,7 +326,7 @@ def amount_of_replicas(written: JSON, replicas: int, *, is_rounded_up: bool) -> 
 
 
 def check_budget(subject: Subject) -> Iterator[Problem]:
-    """Report a PodDisruptionBudget that allows no eviction of pods with devices of a Deployment or StatefulSet."""
+    """Report a PodDisruptionBudget that allows no eviction of a Deployment's or a StatefulSet's pods with devices."""
     budget, view = subject.typed(PodDisruptionBudget), subject.cluster_view()
     spec = budget.spec
     if not spec.selector:
@@ -373,10 +376,10 @@ def _allows_no_eviction(spec: PodDisruptionBudgetSpec, replicas: int) -> bool:
 
 
 class Scaling(NamedTuple):
-    """The most replicas that an autoscaler may create.
+    """The maximum number of replicas that an autoscaler may create.
 
     Args:
-        most: the number of replicas.
+        most: the maximum number.
         at: the field with this number.
         is_written: whether the field is set; otherwise the number is the default.
         what: `pod`, or `group` for a LeaderWorkerSet.
@@ -405,8 +408,8 @@ class Scaling(NamedTuple):
 
 
 def scaling_of_autoscaler(subject: Subject) -> Scaling | None:
-    """Return what a HorizontalPodAutoscaler, a ScaledObject of KEDA or an InferenceService may create; None if the
-    scaled pods or the most replicas are not known. Call it through `Subject.once`.
+    """Return the maximum of a HorizontalPodAutoscaler, a ScaledObject of KEDA or an InferenceService; None if the
+    scaled pods or the maximum are not known. Call this function through `Subject.once`.
     """
     match subject.group_kind:
         case ("autoscaling", _):
@@ -427,7 +430,8 @@ def scaling_of_autoscaler(subject: Subject) -> Scaling | None:
 
 
 def _scaling_of_inference_service(subject: Subject) -> Scaling | None:
-    """Return what the autoscaler may create that KServe makes for the predictor in Standard mode.
+    """Return the maximum of the autoscaler that KServe creates for a predictor in Standard mode; None if KServe creates
+    no autoscaler, or the pods are not known.
 
     Source: kserve/kserve@0217bdab pkg/controller/v1beta1/inferenceservice/reconcilers/hpa/hpa_reconciler.go.
     """
@@ -506,7 +510,9 @@ def _check_other_autoscaler(subject: Subject, spec: ScaledObjectSpec, kind: str)
 
 
 def _check_least(spec: ScaledObjectSpec, kind: str) -> Iterator[Problem]:
-    """Report a minimum of 0 beside triggers that all count what the pods use. KEDA checks only kinds of group apps."""
+    """Report a minimum of 0 pods if all triggers measure what the pods themselves use. KEDA checks only kinds of group
+    apps.
+    """
     is_of_apps = (spec.scale_target_ref.json.get("apiVersion") or "apps/v1") == "apps/v1"
     only_of_pods = bool(spec.triggers) and all(each.type in _OF_PODS for each in spec.triggers)
     if (
@@ -522,8 +528,8 @@ def _check_least(spec: ScaledObjectSpec, kind: str) -> Iterator[Problem]:
 
 
 def _check_triggers(subject: Subject, spec: ScaledObjectSpec, kind: str) -> Iterator[Problem]:
-    """Report a trigger that scales by a share of the requested CPU or memory, if a container of the pods does not
-    request it.
+    """Report a trigger that scales by a share of the requested CPU or memory, if a container does not request the
+    resource.
     """
     view, name = subject.cluster_view(), spec.scale_target_ref.name
     if kind not in _SCALED or view.has_any(LimitRange.gvk, view.namespace):

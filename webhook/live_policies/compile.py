@@ -34,20 +34,20 @@ from webhook.policy.load import Options, chosen_engine
 from webhook.policy.type_check import sentences_about_types
 
 MOST_S: Final = 1.0
-"""The most seconds for one object. The slowest shipped policy needs a fiftieth."""
+"""The maximum number of seconds for one object. The slowest shipped policy needs a fiftieth of this time."""
 MOST_S_TOGETHER: Final = 5.0
-"""The most seconds for all objects of one run, such as a start."""
+"""The maximum number of seconds for all objects of one run, such as a start."""
 MOST_OBJECTS: Final = 400
-"""The most policies and bindings in use: about ten times the shipped policies."""
+"""The maximum number of policies and bindings in use: about ten times the shipped policies."""
 MOST_BYTES_TOGETHER: Final = 512 << 10
-"""The most bytes of all objects as JSON."""
+"""The maximum number of bytes of all objects as JSON."""
 COMPILED_FACTOR: Final = 70
 """Bytes of memory for each byte of JSON; policies of many short expressions took 65."""
 _MOST_KINDS: Final = 100
-"""The most combinations of group, version and resource for type-checking one policy."""
+"""The maximum number of combinations of group, version and resource for type-checking one policy."""
 _MOST_S_TO_TYPE: Final = 1.0
-"""The most estimated seconds for type-checking one policy for all kinds."""
-_FIX: Final = "make it smaller, or delete others"
+"""The maximum number of estimated seconds for type-checking one policy for all kinds."""
+_FIX: Final = "make this object smaller, or delete older objects"
 _TOO_SLOW: Final = f"compiling it takes longer than {MOST_S:g} s: write fewer or shorter expressions"
 _TOO_SLOW_TOGETHER: Final = (
     f"compiling all policies up to this one takes longer than {MOST_S_TOGETHER:g} s: shorten or delete slow policies"
@@ -62,7 +62,8 @@ class CompiledObject:
         errors: the mistakes, as lines of `claimgate policies check`.
         reason: the reason of the condition Compiled.
         wrong_types: sentences about values of wrong types; None if the check would take too long.
-        generation: the generation that is evaluated while the newest generation has errors; 0 if there is none.
+        generation: the older generation that is evaluated while the newest generation has errors; 0 without an older
+            generation.
     """
 
     stored: StoredPolicy
@@ -192,11 +193,11 @@ def _wrong_types(policy: Policy, options: Options) -> tuple[str, ...] | None:
 
 def _explain_exceeded_bound(count: int, size: int, together: int) -> str:
     if count > MOST_OBJECTS:
-        return f"of more than {MOST_OBJECTS} policies and bindings, only the oldest have an effect: delete some"
+        return f"only the oldest {MOST_OBJECTS} policies and bindings have an effect: delete some"
     if size > MOST_BYTES:
-        return f"it has {size} bytes, and at most {MOST_BYTES} are allowed: make it smaller"
+        return f"the object has {size} bytes, and at most {MOST_BYTES} are allowed: make the object smaller"
     if together > MOST_BYTES_TOGETHER:
-        return f"together with the older objects it has more than {MOST_BYTES_TOGETHER} bytes: {_FIX}"
+        return f"this object and the older objects have more than {MOST_BYTES_TOGETHER} bytes: {_FIX}"
     return ""
 
 

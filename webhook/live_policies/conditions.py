@@ -110,7 +110,7 @@ def _bound_condition(compiled: CompiledObject, live: LivePolicies) -> dict[str, 
     assert compiled.binding is not None
     kind, name = compiled.bound_kind.replace("Admission", ""), compiled.binding.policy
     if compiled.stored.name in live.unbound:
-        missing = f"spec.policyName: {kind} `{name}` does not exist: apply it, or correct the name"
+        missing = f"spec.policyName: {kind} `{name}` does not exist: apply the policy, or correct the name"
         return create_condition("Bound", holds=False, reason="PolicyNotFound", message=missing)
     return create_condition("Bound", holds=True, reason="PolicyFound", message=f"it binds {kind} `{name}`")
 

@@ -31,13 +31,14 @@ _READ: Final = (
 )
 GVKS: Final = tuple(GroupVersionKind(GROUP, VERSION, kind) for kind in KINDS)
 MOST_BYTES: Final = 64 << 10
-"""The most bytes of an object as JSON; the longest shipped policy has 6 KB. The view keeps a stub of a larger object.
+"""The maximum number of bytes of an object as JSON; the longest shipped policy has 6 KB. The view keeps a stub of a
+larger object.
 """
 INTERESTS: Final[tuple[Interest, ...]] = tuple(
     replace(interest_in_fields(gvk, *_READ), most_bytes=MOST_BYTES) for gvk in GVKS
 )
 MOST_VIEW_BYTES: Final = 16 << 20
-"""The most bytes of the view as Python values: 32 times MOST_BYTES_TOGETHER of compile.py."""
+"""The maximum number of bytes of the view as Python values: 32 times MOST_BYTES_TOGETHER of compile.py."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class StoredPolicy:
             generation, spec = int(last["generation"]), json.loads(last["spec"])
         except (KeyError, TypeError, ValueError, RecursionError):  # users may write any status
             return None
-        if is_too_deep(spec):  # like the view
+        if is_too_deep(spec):  # the view refuses such an object too
             return None
         metadata = {**self.value["metadata"], "generation": generation}
         return StoredPolicy({**self.value, "metadata": metadata, "spec": spec})
@@ -99,7 +100,7 @@ class StoredPolicy:
         return next((str(each.get("status")) for each in conditions if each.get("type") == "Registered"), "")
 
     def spec_as_last_compiled(self) -> JSON:
-        """Return the status field for a generation that compiled."""
+        """Return the value of status.lastCompiled for this generation, which has compiled."""
         text = json.dumps(self.value.get("spec"), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return {"generation": self.generation, "spec": text}
 

@@ -24,7 +24,7 @@ from webhook.live_policies.objects import StoredPolicy, current_timestamp
 from webhook.manifests.claimgate_kinds import API_VERSION, GROUP, VERSION
 
 MOST_WRITES: Final = 20
-"""The most writes in one run. With this limit, the status of 400 changed objects takes a minute."""
+"""The maximum number of writes in one run. With this limit, the status of 400 changed objects takes a minute."""
 SPREAD_S: Final = 3.0
 """The longest wait before the first write of a new result."""
 AGAIN_S: Final = (10.0, 1800.0)

@@ -37,8 +37,9 @@ from webhook.text.wording import counted
 
 MOST_LINES: Final = 10_000
 MOST_CHARACTERS: Final = 4 * 1024 * 1024
-"""The most characters of waiting lines; MOST_LINES bounds their number. A review's line has about 400 characters. Both
-bounds are enough for three seconds of the busiest measured replica (3,250 reviews a second)."""
+"""The maximum number of characters of waiting lines; MOST_LINES bounds their number. A review's line has about 400
+characters. Both bounds are enough for three seconds of the busiest measured replica (3,250 reviews a second).
+"""
 GATHER_S: Final = 0.02
 """Seconds that the first line of a batch waits for more lines: twenty lines at 1,000 reviews a second."""
 FLUSH_S: Final = 1.0
@@ -179,7 +180,7 @@ FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 Write: TypeAlias = Callable[[Level, str, dict[str, Any]], None]
 """Writes a line with its level, message and fields."""
 LINES_PER_S: Final = 5
-"""The most lines a second with one message that clients can cause."""
+"""The maximum number of lines a second with one message that clients can cause."""
 _WORD: Final = re.compile(r"[^\s\"'=\[\]{}\\]+")
 _AS_JSON: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
 _LEVEL: Final = 7

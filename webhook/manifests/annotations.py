@@ -1,7 +1,8 @@
-"""Reads the annotations `claimgate.dev/` of policies, which are for features that Kubernetes does not have.
+"""Reads the annotations `claimgate.dev/` of policies. These annotations configure features that Kubernetes does not
+have.
 
-The module says whether an API server can evaluate a policy without these annotations. Other modules have the effects of
-the annotations.
+The module says whether an API server can evaluate a policy without these annotations. Other modules apply the
+annotations.
 """
 
 from __future__ import annotations
@@ -210,7 +211,7 @@ def export_obstacles(manifest: PolicyManifest, settings: AnnotationSettings) -> 
     if settings.reads_resources:
         texts.append(f"is evaluated on resources outside pod templates ({PREFIX}expand)")
     if settings.enters:
-        texts.append(f"is evaluated on objects inside others ({PREFIX}expand)")
+        texts.append(f"is evaluated on objects inside other objects ({PREFIX}expand)")
     if not isinstance(manifest, MutatingPolicyManifest):
         if settings.phase != "validate":
             texts.append(f"is evaluated in the mutating phase ({PREFIX}phase: {settings.phase})")

@@ -38,9 +38,7 @@ class AuthorizerAnswer(CamelCaseModel):
     label_selector: str | None = Field(default=None, description=f"The selector of labels as a text. {_ANY}")
     allowed: bool | None = Field(default=None, description="The decision; required unless `error` is set.")
     reason: str = Field(default="", description="The reason that the API server gives.")
-    error: str | None = Field(
-        default=None, description="The error of the check. With an error, the answer is not allowed."
-    )
+    error: str | None = Field(default=None, description="The error of the check. Then `allowed` is false.")
 
     @model_validator(mode="after")
     def _has_decision(self) -> AuthorizerAnswer:

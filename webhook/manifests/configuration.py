@@ -146,7 +146,7 @@ class AllowedExceptions(CamelCaseModel):
         min_length=1, description="Ids of rules and names of groups of rules; `*` alone stands for all rules."
     )
     max_days: int = Field(
-        ge=1, le=3650, description="The most days from the creation of a PolicyException to its last day."
+        ge=1, le=3650, description="The maximum number of days from the creation of a PolicyException to its last day."
     )
 
 
@@ -210,10 +210,10 @@ class ReportSettings(CamelCaseModel):
 
     fail_on: FailOn | tuple[FailOn, ...] = Field(
         default="warn",
-        description="`deny`: exit with 1 if a finding denies. `warn`: also for a warning. `never`: for no finding. "
-        "`undecided`: exit with 3 if a rule that may deny was not evaluated.",
+        description="`deny`: exit with 1 if a finding denies. `warn`: also if a finding warns. "
+        "`never`: never exit with 1. `undecided`: exit with 3 if a rule that may deny was not evaluated.",
     )
-    min_severity: Severity | None = Field(default=None, description="The least severity that is reported.")
+    min_severity: Severity | None = Field(default=None, description="The lowest severity that is reported.")
     skip: tuple[Rule, ...] = Field(default=(), description="Ids of rules that are not reported.")
     baseline: str = Field(default="", description="A file of known findings, which are not reported.")
 
@@ -404,7 +404,7 @@ def configuration_of_documents(documents: Sequence[yamlfile.Document], file: str
     """Return the configuration from the documents of a file. ConfigurationFile explains `root`.
 
     Raises:
-        InputError: the file has mistakes, all of which the error lists.
+        InputError: the file has mistakes. The error lists all mistakes.
     """
     documents = documents or (yamlfile.Document({}, file),)  # a file with only comments sets nothing
     if len(documents) != 1 or not isinstance(documents[0].value, dict):

@@ -27,9 +27,11 @@ from webhook.rules.decisions import SEVERITIES
 Schema: TypeAlias = dict[str, Any]
 
 LONGEST_EXPRESSION: Final = 16 << 10
-"""The most characters of an expression. The longest expression of the shipped policies has a tenth of this."""
+"""The maximum number of characters of an expression. The longest expression of the shipped policies has a tenth of this
+length.
+"""
 MOST_ENTRIES: Final = 100
-"""The most entries of any list. API servers accept 64 matchConditions and 20 audit annotations."""
+"""The maximum number of entries of any list. API servers accept 64 matchConditions and 20 audit annotations."""
 _EXPRESSIONS: Final = frozenset(("expression", "messageExpression", "valueExpression"))
 _ENUMS: Final[dict[str, tuple[str, ...]]] = {
     "failurePolicy": validation.FAILURE_POLICIES,
@@ -99,7 +101,7 @@ _STATUS: Final[Schema] = {
         },
         "lastCompiled": {
             "type": "object",
-            "description": "The last generation that compiled. claimgate evaluates it while the newest has errors.",
+            "description": "The last generation that compiled. Evaluated while the newest generation has errors.",
             "required": ["generation", "spec"],
             "properties": {
                 "generation": {"type": "integer", "format": "int64", "minimum": 0},

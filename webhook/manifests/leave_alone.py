@@ -30,16 +30,18 @@ from webhook.yamltext import yamlfile
 from webhook.yamltext.unread import refuse_unread_part
 
 NOTICE_DAYS: Final = 14
-"""How many days before the end of an exception a note announces it."""
+"""A note announces the end of an exception from this number of days before the end."""
 MOST_GROUPS: Final = 1000
-"""The most groups of a user that are compared with exemptions. API servers stop a matchCondition that reads more."""
+"""The maximum number of groups of a user that are compared with exemptions. API servers stop a matchCondition that
+reads more.
+"""
 ANNOTATION: Final = "claimgate.dev/ignore"
 MOST_CHARACTERS: Final = 1_000
-"""The most characters of an annotation with exceptions: enough for a dozen exceptions. The event loop needs a few
-milliseconds.
+"""The maximum number of characters of an annotation with exceptions: enough for a dozen exceptions. The event loop
+needs a few milliseconds.
 """
 _MOST_BYTES: Final = 128 << 10
-"""The most bytes of the parsed annotation. An alias in YAML can repeat a text 50,000 times."""
+"""The maximum number of bytes of the parsed annotation. An alias in YAML can repeat a text 50,000 times."""
 _CHARACTER_S: Final = 1e-5
 
 
@@ -79,7 +81,9 @@ def describe_end(limit: TimeLimit, day: dt.date) -> str:
 
 
 def is_exempt(exemptions: Iterable[Exemption], user: UserInfo, day: dt.date) -> bool:
-    """Return whether a user is exempt. As in matchConditions, no group exempts a user with more than MOST_GROUPS."""
+    """Return whether a user is exempt. As in matchConditions, no group exempts a user with more than MOST_GROUPS
+    groups.
+    """
     groups = user.groups if len(user.groups) <= MOST_GROUPS else ()
     return any(
         each.days_left(day) >= 0 and (user.username in each.users or not frozenset(groups).isdisjoint(each.groups))
@@ -151,7 +155,9 @@ def may_have_comments(configuration: FileConfiguration, namespace: str) -> bool:
 def _exceptions_of_annotation(
     configuration: FileConfiguration, namespace: str, obj: JSON, deadline: Deadline
 ) -> tuple[Sequence[ExceptionRecord], str]:
-    """Return the exceptions in an object's annotation, and why the annotation has no effect; "" if it has an effect."""
+    """Return the exceptions in an object's annotation, and why the annotation has no effect; "" if it is absent or has
+    an effect.
+    """
     text = _exception_annotation(obj)
     if not text:
         return (), ""

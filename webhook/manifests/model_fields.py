@@ -19,7 +19,7 @@ def describe_mistake_of_model(model: type[BaseModel], mistake: Mapping[str, Any]
 
 
 def _sentence_about_near_fields(model: type[BaseModel], path: FieldPath) -> str:
-    """Name the field that the user probably meant, or all fields."""
+    """Return a sentence with the field that the user probably meant, or with all fields."""
     names = _field_names(model, path[:-1])
     close = get_close_matches(str(path[-1]), names, n=1)
     return f": did you mean `{close[0]}`?" if close else f": expected one of {', '.join(names)}"
@@ -40,7 +40,7 @@ def _fields_of_model(model: Any) -> dict[str, Any]:
 
 
 def _inner_models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The annotation is `Model`, `tuple[Model, ...]` or `Model | None`."""
+    """Yield the models in an annotation such as `Model`, `tuple[Model, ...]` or `Model | None`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for each in get_args(annotation):

@@ -240,7 +240,7 @@ def parse_manifest(value: JSON) -> Manifest:
     """Read one object of a kind in MODELS.
 
     Raises:
-        ShapeError: the object has unknown fields or wrong types, all of which the error lists.
+        ShapeError: the object has unknown fields or wrong types. The error lists all mistakes.
     """
     model = MODELS[value["kind"]]
     try:
@@ -273,7 +273,7 @@ def _sentence_with_suggestion(path: FieldPath) -> str:
 
     names = _all_field_names()
     if path[-1] in names:
-        return "; remove it, it belongs to another place or kind"
+        return "; remove it, because it belongs to another place or kind"
     close = get_close_matches(str(path[-1]), sorted(names), n=1, cutoff=0.75)
     return f"; did you mean `{close[0]}`?" if close else "; remove it, or check its indentation"
 

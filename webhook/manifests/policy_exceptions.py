@@ -33,13 +33,13 @@ from webhook.yamltext.unread import refuse_unread_part
 
 POLICY_EXCEPTIONS: Final = GroupVersionKind(GROUP, VERSION, POLICY_EXCEPTION)
 MOST_BYTES: Final = 8 << 10
-"""The most bytes of an object as JSON. Fifty ids of rules and fifty names need half of this."""
+"""The maximum number of bytes of an object as JSON. Fifty ids of rules and fifty names need half of this."""
 MOST_IN_NAMESPACE: Final = 50
-"""The most PolicyExceptions of a namespace that have an effect. The oldest have an effect. Each review that breaks a
-rule reads all PolicyExceptions with an effect.
+"""The most PolicyExceptions of a namespace that have an effect. The oldest PolicyExceptions have an effect. Each review
+that breaks a rule reads all PolicyExceptions with an effect.
 """
 READ_S: Final = 0.000_2
-"""Seconds to read one object. The largest object takes half of this."""
+"""Seconds to read one object. The largest object takes half of this time."""
 INTEREST: Final[Interest] = Interest(
     POLICY_EXCEPTIONS,
     interest_in_fields(
@@ -84,7 +84,7 @@ class PolicyExceptionSpec(ExceptionRecord):
 class PolicyException(Struct, frozen=True):
     """A valid PolicyException.
 
-    `created` is the day in UTC on which an API server stored it; None for an object of a file.
+    `created` is the day in UTC on which an API server stored the object; None for an object of a file.
     """
 
     namespace: str
@@ -173,7 +173,7 @@ _SELECTOR: Final[FieldPath] = ("spec", "objectSelector")
 
 
 def _too_large(size: int) -> str:
-    return f"it has {size} bytes and may have {MOST_BYTES}: split it"
+    return f"the object has {size} bytes, and at most {MOST_BYTES} are allowed: split the object"
 
 
 def _day_of_creation(value: JSON) -> dt.date | None:
@@ -226,7 +226,9 @@ def effect_of_exception(exception: PolicyException, configuration: FileConfigura
 
 
 def _most_days(rule: str, namespace: str, configuration: FileConfiguration) -> int:
-    """Return the most days of an exception for a rule or group in a namespace; 0 if none is allowed."""
+    """Return the maximum number of days of an exception for a rule or group in a namespace; 0 if no exception is
+    allowed.
+    """
     return max(
         (
             each.max_days

@@ -30,7 +30,7 @@ from webhook.yamltext.unread import Unread
 Operation: TypeAlias = Mapping[str, JSON]
 
 _MOST_COPIED_BYTES: Final = 3 << 20
-"""The most bytes of all copies of a patch, as compact JSON."""
+"""The maximum number of bytes of all copies of a patch, as compact JSON."""
 _INDEX: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _BAD_INDEX: Final = "Unable to access invalid index: {}: invalid index referenced"
 

@@ -33,7 +33,7 @@ or of the field.
 _DIRECTIVE: Final = "$patch"
 _RETAIN: Final = "$retainKeys"
 _COPIED: Final = 1000
-"""The items of a list that are copied in one step of the deadline."""
+"""The deadline is charged one step for copying this number of list items."""
 _GAP: Final = 1 << 1024
 """The distance between the numbers of neighbours. Over a thousand patches can insert items between two neighbours
 before all items are numbered again."""
@@ -265,7 +265,7 @@ class _MergedListBuilder:
     def number_items_with_gaps(self, known: list[int], taken: list[int]) -> list[int]:
         """Return the numbers for the new list: the numbers of the old list, with 0 for the patch's items.
 
-        `taken` has the places of replaced items.
+        `taken` has the indexes of replaced items.
         """
         first, added = self._added[0] if self._added else (0, [])
         if len(self._added) <= 1 and (not taken or (taken[0], taken[-1]) == (first, first + len(taken) - 1)):

@@ -168,7 +168,7 @@ def request_about_pods(attributes: Attributes, **others: Any) -> Attributes:
 
 
 def _match_without_object(criteria: Criteria, attributes: Attributes, equal: ResourceEquivalences) -> bool | None:
-    """Return None if the result depends on the object."""
+    """Return whether the criteria match; None if the result depends on the object."""
     if criteria.objects.requirements:
         return None
     if any(each.names for each in (*criteria.rules, *criteria.excluded)):

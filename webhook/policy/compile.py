@@ -84,7 +84,9 @@ def compile_policy(
         errors.append(invalid_error(_EXPAND, "pods", "needs a resource rule that names pods of the core group"))
     if settings.enters and isinstance(spec, MutatingSpec):
         errors.append(
-            invalid_error(_EXPAND, "objects", "is for validating policies; objects inside others are not changed")
+            invalid_error(
+                _EXPAND, "objects", "is for validating policies; objects inside other objects are not changed"
+            )
         )
     if settings.reads_patches and (isinstance(spec, MutatingSpec) or not settings.expands):
         errors.append(invalid_error(_EXPAND, "patches", "is for validating policies that expand to pods"))

@@ -1,8 +1,8 @@
 """Lists the objects that policies look up in a cluster: namespaces, parameters, objects for facts and checks, and
 definitions of kinds.
 
-A view of the cluster keeps these objects. It keeps whole parameters, because policies may read any field, and only the
-needed fields of other objects.
+A view of the cluster contains these objects. Parameters are complete, because policies may read any field. Other
+objects have only the needed fields.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def load_policy_set(places: Sequence[Path | str], options: Options, root: str = 
             its links.
 
     Raises:
-        PolicyError: the files have problems, all of which the error lists. A folder without a policy is a problem,
+        PolicyError: the files have problems. The error lists all problems. A folder without a policy is a problem,
             because everything would be admitted.
     """
     return compile_policy_documents(read_policy_documents(places, root), options)

@@ -1,5 +1,5 @@
-"""Finds three mistakes in policies that compile. A policy fails on every object. Objects in another version cannot be
-converted. A fact has another meaning for a pod template than for the whole object.
+"""Finds three mistakes in policies that compile: a policy that fails on every object, objects in a version that cannot
+be converted, and a fact that has another meaning for a pod template than for the whole object.
 
 API servers accept a policy that fails on every object. With failurePolicy `Fail`, users then cannot create any object
 that the policy matches. Only the fields of built-in kinds are known here.
@@ -204,7 +204,7 @@ def _sentence_about_version(other: Policy, sent: GroupVersionResource, version: 
 
 
 def _may_be_served(resource: GroupVersionResource, loaded: PolicySet) -> bool:
-    """A rule may name versions that only some of its resources have."""
+    """Return whether API servers may serve a version. A rule may name versions that not all its resources have."""
     equal = loaded.equivalents
     return resource in equal.others or (resource.group, resource.resource) not in equal.groups
 

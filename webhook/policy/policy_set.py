@@ -35,8 +35,8 @@ _Key: TypeAlias = tuple[str, str, str]
 _RequestKey: TypeAlias = tuple[str, GroupVersionResource, GroupVersionResource, GroupVersionKind, Operation, str, bool]
 """The parts of a request on which its candidates depend (`PolicySet._candidates`)."""
 _MOST_INDEXED: Final = 1000
-"""The most resources with operations for which candidates are cached. A cluster has fewer, but files may have any
-number.
+"""The maximum number of resources with operations for which candidates are cached. A cluster has fewer, but files may
+have any number.
 """
 
 

@@ -23,7 +23,7 @@ from webhook.cel.estimate.sizes import Sizes, is_bounded, uniform_size_bound
 from webhook.policy.compiled import Policy
 
 LONGEST_EXPRESSION: Final = 400
-"""The most characters of one expression: four lines, which people can read at once."""
+"""The maximum number of characters of one expression: four lines, which people can read at once."""
 MOST_VARIABLES: Final = 12
 REQUEST_SIZE = 3 * 1024 * 1024
 

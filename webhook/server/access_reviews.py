@@ -23,15 +23,16 @@ from webhook.server.usage import Tenant
 from webhook.text.wording import named
 
 MOST_QUESTIONS: Final = 8
-"""The most questions of a review. After each answer, the review is evaluated again from the start."""
+"""The maximum number of questions of a review. After each answer, the review is evaluated again from the start."""
 _PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _AT_A_TIME: Final = 8
-"""The most calls to the API server at a time. Further calls wait in a fair queue."""
+"""The maximum number of calls to the API server at a time. Further calls wait in a fair queue."""
 _TURN_S: Final = 0.001
 """Seconds that a call is charged at its start."""
 _MOST_DEBT_S: Final = 0.03
-"""The most seconds of earlier calls that count against a namespace when it begins to wait: three ordinary calls. A
-namespace is not to blame for a slow API server."""
+"""The maximum number of seconds of earlier calls that count against a namespace when it begins to wait: three ordinary
+calls. A namespace is not to blame for a slow API server.
+"""
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _LATE: Final = "the API server did not answer in time"
 _FORBIDDEN: Final = 403

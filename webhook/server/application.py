@@ -27,8 +27,8 @@ from webhook.settings.serving import ServerSettings
 from webhook.text.caches import bytes_of_all_caches
 
 _MOST_PAGE_S: Final = 0.005
-"""The most seconds that a page is charged. While a thread renders /metrics, the event loop works for other tenants, and
-the measured time includes this work.
+"""The maximum number of seconds that a page is charged. While a thread renders /metrics, the event loop works for other
+tenants, and the measured time includes this work.
 """
 
 
@@ -122,6 +122,6 @@ def _gauges_of_server(scheduler: Scheduler, lane: WorkerLane, endpoint: ReviewEn
         "workers_busy": ("Worker processes that evaluate a review.", lambda: lane.busy_worker_count),
         "workers_waiting": ("Reviews that wait for a worker process.", lambda: lane.waiting_review_count),
         "inflight_body_bytes": ("Bytes reserved for bodies above 64 KiB.", lambda: bodies.reserved),
-        "user_cache_bytes": ("The most bytes of cached texts that users write.", bytes_of_all_caches),
+        "user_cache_bytes": ("An upper bound for the bytes of cached texts that users write.", bytes_of_all_caches),
         "waiting_bodies": ("Calls that wait until their body may be read.", lambda: bodies.waiting_call_count),
     }

@@ -1,4 +1,4 @@
-"""The clock of one client: how long it may take for each part of a request.
+"""The clock of one client: how long the client may take for each part of a request.
 
 A connection has one state, and each state has one timeout. No clock runs while the client waits for the server.
 `connection_limit.py` checks all clocks five times a second.

@@ -1,5 +1,5 @@
-"""Chooses the connections that the server ends: above the limit of a port, with full buffers, with late clients, at a
-stop.
+"""Chooses the connections that the server ends: above the limit of a port, with full buffers, with late clients, and
+when the server stops.
 
 A new connection is always accepted. At the limit, the address with the most connections loses one connection. So a
 client that fills the port cannot lock the API server out.
@@ -30,7 +30,7 @@ send 240 MB at one moment. An API server sends less: some hundreds of requests a
 read at a time."""
 _LARGE_BYTES: Final = 16 * 1024
 _PATIENCE_S: Final = 1.0
-"""If the server has waited this long in the middle of a request, the connection is slow. A slow connection is ended
+"""If the server has waited this long for the rest of a request, the connection is slow. A slow connection is ended
 before idle connections, and also above MAX_HELD_BYTES. The body of an API server arrives within milliseconds.
 """
 _UNPROVEN_SHARE: Final = 4
@@ -38,7 +38,7 @@ _UNPROVEN_SHARE: Final = 4
 answered connections could end each new connection of an API server, by opening another connection.
 """
 _IDLE_TRIED: Final = 8
-"""The most idle connections that are checked for a request in their buffers: one system call each."""
+"""The maximum number of idle connections that are checked for a request in their buffers: one system call each."""
 
 
 class _ClientAddress:
@@ -119,7 +119,9 @@ class ConnectionLimit:
             client.proven[connection] = None
 
     def change_held_bytes(self, connection: HttpConnection, change: int) -> None:
-        """Note that a connection holds `change` more bytes. Abort a connection if all together hold too many."""
+        """Note that a connection holds `change` more bytes. Abort a connection if all connections together hold too
+        many bytes.
+        """
         client = self._addresses.get(connection.address)
         if client is not None and connection in client:
             client.held_bytes += change
@@ -182,9 +184,11 @@ def _longest_unused(connections: Iterable[HttpConnection]) -> Iterator[HttpConne
 
 
 _CLOSED_AT_ONCE: Final = 10
-"""The most connections closed in a row. Requests wait meanwhile, because each close encrypts a TLS goodbye."""
+"""The maximum number of connections closed in a row. Requests wait meanwhile, because each close encrypts a TLS
+goodbye.
+"""
 _MOST_IDLE: Final = 20
-"""The most long-idle connections closed in one sweep."""
+"""The maximum number of long-idle connections closed in one sweep."""
 _LOOK_S: Final = 0.02
 _FIRST_REQUEST_S: Final = 1.0
 """Seconds for a client that has connected and not sent a request yet."""

@@ -28,7 +28,9 @@ EXCEPTED: Final = "excepted"
 """The label `enforcement_action` of a rule that an object may break because of an exception."""
 
 MOST_STANDING: Final = 4096
-"""The most decisions without a problem that are recognized by identity: most reviews return the same objects."""
+"""The maximum number of decisions without a problem that are recognized by identity: most reviews return the same
+objects.
+"""
 
 Labels: TypeAlias = tuple[str, ...]
 
@@ -76,7 +78,7 @@ class Counters:
         uncaught: our own bugs that become HTTP 500.
         lanes: `inline_overrun`: moved from the loop to a worker; `unread`: incomplete at the deadline, or too large;
             `unreadable`: only the head is readable; `abandoned`: the client closed the connection before the answer.
-        events: `repeated`: written before; `dropped`: too many wait.
+        events: `repeated`: the same event was written before; `dropped`: too many events wait.
         workers: `killed`: at the deadline; `not_started`: reviews without a free worker in time.
         standing: decisions without a problem and without a time, with their buckets, by `id`.
     """

@@ -55,7 +55,8 @@ class FairQueue:
             usage: the usage of each tenant.
             lost: called with a tenant if its client disconnects at the moment of its turn.
             turn_s: seconds that each turn costs beyond what is charged for it.
-            most_debt_s: the most seconds of earlier use that count against a namespace when it begins to wait.
+            most_debt_s: the maximum number of seconds of earlier use that count against a namespace when it begins to
+                wait.
         """
         self._usage = usage
         self._lost = lost
@@ -283,8 +284,8 @@ class FairSlots:
             max_running: the number of slots.
             turn_s: as for FairQueue.
             most_debt_s: as for FairQueue.
-            keeps_one_for_others: the last free slot is for a light tenant. No running tenant may have its namespace
-                or its user.
+            keeps_one_for_others: whether the last free slot is only for a light tenant with another namespace and
+                another user than all running tenants.
         """
         self._max_running = max_running
         self._keeps_one_for_others = keeps_one_for_others and max_running > 1

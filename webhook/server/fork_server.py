@@ -6,7 +6,8 @@ server forks this process, and this process forks all workers, with pages that d
 this process when the state of the server changes, and after a second.
 
 All messages of the server have one size: start a worker (with a socket attached), or kill a worker. The process and its
-workers end with the server, or when the server closes its end. A job and its answer use the worker's socket.
+workers end with the server, or when the server closes the socket to the process. A job and its answer use the worker's
+socket.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ HANDSHAKE_S: Final = 0.003
 2.2 to 3.1 ms on a shared core. With a lower value, an address that connects without end would stay light.
 """
 _READ_BYTES: Final = 64 * 1024
-"""The most bytes of one read. For larger blocks the allocator asks the system, which is slow."""
+"""The maximum number of bytes of one read. For larger blocks the allocator asks the system, which is slow."""
 _REFUSED_S: Final = 0.1
 """Seconds for a client to read the answer after the server has stopped reading."""
 _ANSWERED_BYTES_PER_S: Final = 16 * 1024 * 1024
@@ -37,7 +37,7 @@ _ANSWERED_BURST: Final = 1024 * 1024
 """The pace of reading bodies that were already answered, and the bytes without a pace, for all connections of a port.
 """
 _DISCARDED_BYTES: Final = 16 * 1024
-"""The most bytes read after the end of a request: the client's goodbye, and bytes on their way."""
+"""The maximum number of bytes read after the end of a request: the client's goodbye, and bytes on their way."""
 _UNREAD_BYTES: Final = 8 * 1024
 """An answer with this many unsent bytes is unread. Most answers have 200 bytes."""
 _NOTICED_BYTES: Final = 4 * 1024
@@ -168,7 +168,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
                 self._pause_when_full()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the signature is asyncio's
-        """Stop a review without a client, and break the reference cycles of the connection."""
+        """Stop the review, because its client is gone, and break the reference cycles of the connection."""
         self._port.register.forget(self)
         self._port.state.connections.discard(self)
         if self.state == "handshake":
@@ -191,7 +191,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
                 exchange.abandon()
 
     def pause_writing(self) -> None:
-        """Let answers wait: the client has much to read."""
+        """Let answers wait until the client has read more."""
         self._drained = self.loop.create_future()
 
     def resume_writing(self) -> None:
@@ -200,7 +200,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self._drained = None
 
     async def drain(self) -> None:
-        """Wait while the client has much to read."""
+        """Wait until the client has read more."""
         if self._drained is not None:
             await self._drained
 
@@ -301,7 +301,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         """Return whether the client's authority is still trusted and its certificate has one of the allowed names."""
         port = self._port
         if port.tls is not None and self.trusted != port.tls.current.trusted:
-            return False  # replaced during the handshake: the client may try again
+            return False  # the authority was replaced during the handshake; the client may try again
         if not self.trusted or not port.client_names:
             return True
         names = certificate_names(tls.client_certificate())

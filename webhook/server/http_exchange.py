@@ -34,17 +34,22 @@ Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
 PATHS: Final = {f"/{phase.value}": phase for phase in Phase}
 """The phase of a review by the path that it is sent to."""
 PIECE_BYTES: Final = 64 * 1024
-"""The most bytes encrypted at a time: an answer that the client does not read is not encrypted as a whole."""
+"""The maximum number of bytes encrypted at a time: an answer that the client does not read is not encrypted as a whole.
+"""
 _BODILESS: Final = frozenset((204, 304))
 _STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 _CONTROL: Final = re.compile(b"[\x00-\x08\x0a-\x1f\x7f]")
 _INTERNAL_ERROR: Final = b"Internal Server Error"
 MAX_FRAMING_BYTES: Final = 64 * 1024
-"""The most bytes of chunk headers, extensions and trailers beyond the body; the parser collects them without bound."""
+"""The maximum number of bytes of chunk headers, extensions and trailers beyond the body; the parser collects them
+without bound.
+"""
 MAX_UNHEARD_BYTES: Final = 256 * 1024
-"""The most bytes of a body that may follow its answer, as in Go (net/http, server.go, maxPostHandlerReadBytes)."""
+"""The maximum number of bytes of a body that may follow its answer, as in Go (net/http, server.go,
+maxPostHandlerReadBytes).
+"""
 MAX_LATE_BYTES: Final = 2 * DEFAULTS.max_body_bytes
-"""The most bytes of a review's body that may follow its answer.
+"""The maximum number of bytes of a review's body that may follow its answer.
 
 A body that is too large, or waits too long for memory, is answered before it is whole. A client that first writes the
 whole body would otherwise see a reset connection and no answer.
@@ -63,7 +68,7 @@ _SMALL_PIECE_BYTES: Final = 256
 declare the length.
 """
 _SHOWN: Final = 60
-"""The most characters of a header in a message."""
+"""The maximum number of characters of a header in a message."""
 
 
 class MalformedRequestError(ValueError):
@@ -267,7 +272,7 @@ class RequestParser:
     """
 
     def __init__(self, wire: _Wire, shared: Scope, answer_headers: Headers) -> None:
-        """Parse nothing yet; `shared` has the fields that the scopes of all requests of the connection share."""
+        """Create a parser; `shared` has the fields that the scopes of all requests of the connection share."""
         self._wire = wire
         self._shared = shared
         self._answer_headers = answer_headers

@@ -269,7 +269,7 @@ def _uvicorn_configuration(app: Any, settings: ServerSettings) -> uvicorn.Config
 
 
 _BURST: Final = 8
-"""The most sockets accepted in one callback; open connections are served between two callbacks."""
+"""The maximum number of sockets accepted in one callback; open connections are served between two callbacks."""
 _PAUSE_S: Final = 0.1
 _LOG_PERIOD_S: Final = 60.0
 """The period of five log lines about failures to accept, and of one line with the number of other failures. Without

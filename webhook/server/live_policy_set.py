@@ -67,7 +67,7 @@ class LivePolicySet(ReloadableValue[PolicySet]):
         """Combine the policies again if files or stored objects changed.
 
         Returns:
-            Whether anything was tried, or an error of files began or ended.
+            Whether new files or objects were tried, or an error of the files began or ended.
         """
         tried = self._files.poll()
         self.error = self._files.error
@@ -169,8 +169,10 @@ def _parts_that_decide(stored: StoredPolicy, *, is_failing: bool) -> object:
 
 PERIOD_S: Final = 5.0
 """Seconds between two checks for changes; a log line about a ConfigMap may be late by this time."""
-MOST: Final = 20
-"""The most reported mistakes. A ConfigMap may have a megabyte of mistakes, and each suggestion takes milliseconds."""
+MOST_MISTAKES: Final = 20
+"""The maximum number of reported mistakes. A ConfigMap may have a megabyte of mistakes, and each suggestion takes
+milliseconds.
+"""
 
 
 class LiveParamsChecker:
@@ -208,7 +210,7 @@ class LiveParamsChecker:
 
     def find_mistakes(self) -> Sequence[str]:
         checker = param_rules_of_policies(self._policies())
-        return tuple(islice(_distinct_mistakes_in_params(checker, self._cluster()), MOST))
+        return tuple(islice(_distinct_mistakes_in_params(checker, self._cluster()), MOST_MISTAKES))
 
     def note(self, mistakes: Sequence[str]) -> None:
         """Store the mistakes, count new mistakes, and log all mistakes if some are new."""
@@ -216,7 +218,7 @@ class LiveParamsChecker:
         self._mistakes = mistakes
         if added:
             self._counters.param_mistakes[()] += len(added)
-            meanwhile = "answered, as if the keys and rules that do not exist were not set: defaults apply"
+            meanwhile = "answered; keys and rules that do not exist have no effect"
             self._log.warning("mistakes in params", mistakes="; ".join(mistakes), reviews=meanwhile)
 
 

@@ -1,4 +1,4 @@
-"""Adds up the most memory that the server may use, with any requests.
+"""Adds up the maximum memory of the server, for any requests.
 
 The bytes of one unit, such as a connection, were measured over TLS. No setting bounds the first part: the process with
 its policies. Pages of program files do not count, because the system frees them when memory is short.
@@ -36,8 +36,8 @@ measurements were at most 14 MB, and one in twenty more than 20 MB."""
 USER_CACHE_BYTES: Final = 44_200_000
 """Bytes of all caches of users' texts (docs/caches.md)."""
 TENANTS_BYTES: Final = 6_400_000
-"""Bytes of the most records that usage.py keeps for the scheduler and the workers' queue. The records are about 4,096
-namespaces, users and addresses with names of 79 characters.
+"""Bytes of the records that usage.py keeps for the scheduler and the workers' queue, at their limits. The records are
+about 4,096 namespaces, users and addresses with names of 79 characters.
 """
 EVENTS_BYTES: Final = 1000 * 3_000 + 4096 * 700
 """Bytes of the waiting Events with the longest names, and of the records of the last hour."""
@@ -46,7 +46,7 @@ SPANS_BYTES: Final = 2048 * 5_000
 
 
 class MemoryPartBound(NamedTuple):
-    """The most bytes of one part, and the setting that lowers this number, or ""."""
+    """The maximum number of bytes of one part, and the setting that lowers this number, or ""."""
 
     name: str
     bytes: int

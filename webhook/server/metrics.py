@@ -181,7 +181,7 @@ def gauges_of_view(watched: WatchedCluster | None) -> Gauges:
             lambda: cluster.memory.dropped if cluster else 0,
         ),
         "cluster_view_unreadable_objects": (
-            "Objects that the view of the cluster does not hold because each cannot be read or is too large.",
+            "Objects that the view of the cluster does not hold because they cannot be read or are too large.",
             lambda: cluster.unreadable_count if cluster else 0,
         ),
     }

@@ -64,7 +64,7 @@ class MemoryTrimmer:
         self._pause = self._looks = 1
 
     def trim_if_grown(self) -> bool:
-        """Trim the heap if the process has grown by 16 MiB over its least size; return whether it tried."""
+        """Trim the heap if the process has grown by 16 MiB over its least size; return whether a trim was tried."""
         resident = resident_bytes()
         self._least = min(self._least or resident, resident)
         self._looks += 1

@@ -1,8 +1,8 @@
 """Reads the body of one call whole, with limits for its length, its pace and the memory of all bodies together.
 
 Bodies of up to FREE_BYTES, and the first piece of larger bodies, are read at once. The number of connections bounds the
-memory for these. For a larger body, memory is reserved first: its declared length, or the limit for a streamed body.
-Until then nothing more is read, so TCP makes the client wait. If a call gets no turn, the server answers from the
+memory for these bytes. For a larger body, memory is reserved first: its declared length, or the limit for a streamed
+body. Until then nothing more is read, so TCP makes the client wait. If a call gets no turn, the server answers from the
 beginning of its body. A call without a place in the queue gets 429 and `Retry-After: 1`, as from kube-apiserver. The
 API server tries again while it has time (client-go rest/with_retry.go), then applies its failurePolicy.
 
@@ -110,8 +110,8 @@ meanwhile.
 BURST_BYTES: Final = 2 * 1024 * 1024
 """These bytes are read without the limit of BYTES_PER_S: more than an API server stores in one object."""
 MAX_WAITING: Final = 16
-"""The most calls in the queue. Each call holds up to 640 KB that TLS read before it could stop. Above the bound, the
-address with the most bodies loses its last call.
+"""The maximum number of calls in the queue. Each call holds up to 640 KB that TLS read before it could stop. Above the
+bound, the address with the most bodies loses its last call.
 """
 
 
@@ -154,7 +154,7 @@ class BodyBudget:
         """Wait until `size` bytes are reserved; the caller must `release` them.
 
         Raises:
-            CallError: 429 when too many wait already.
+            CallError: 429 when too many calls wait already.
         """
         if not self._waiting and self._fits(size):
             self.reserved += size
@@ -223,7 +223,7 @@ class BodyReader:
             scope: the call, with its client and clock.
             receive: returns the pieces.
             length: the declared length, None for a streamed body.
-            limit: the most bytes of a body.
+            limit: the maximum number of bytes of a body.
             deadline: when the answer is useless, on the monotonic clock.
             first: the first message, if it was already received.
         """

@@ -45,7 +45,8 @@ _JSON: Final = "application/json"
 _AWAITS_NAMESPACE: Final = b""
 """Returned instead of an answer if the namespace of the request is not in the view yet."""
 _SHOWN: Final = 100
-"""The most characters of a header in a message; a header of 60 KB on many connections would stop the loop."""
+"""The maximum number of characters of a header in a message; a header of 60 KB on many connections would stop the loop.
+"""
 
 
 class ReviewEndpoint:

@@ -68,11 +68,11 @@ class ReviewLog:
 
 
 _MOST_RULES: Final = 20
-"""The most rule ids of a line."""
+"""The maximum number of rule ids of a line."""
 _LONGEST: Final = 512
-"""The most logged characters of a name that a user chose: a name of 3 MB takes 300 ms to escape."""
+"""The maximum number of logged characters of a name that a user chose: a name of 3 MB takes 300 ms to escape."""
 _LONGEST_DENIAL: Final = 4096
-"""The most logged characters of a denial: the first eight problems."""
+"""The maximum number of logged characters of a denial: the first eight problems."""
 FAULTS: Final = "faults"
 """The log field with the policies that failed by a fault of ours. Each policy becomes a log line."""
 

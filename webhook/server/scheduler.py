@@ -157,8 +157,8 @@ class _Overrun(NamedTuple):
 
 
 ROUND_S: Final = HEAVY_S
-"""After these seconds of work between two polls of the sockets, other work queues. They are about ten ordinary
-reviews.
+"""After this many seconds of work between two polls of the sockets, further work waits in the queue. About ten ordinary
+reviews take this time.
 """
 _SHORT_S: Final = ROUND_S / 4
 """A round with less work continues after a poll of the sockets, because queueing a request costs a tenth of a
@@ -177,12 +177,12 @@ _TURN_S: Final = 0.000_2
 _HALF_LIFE_S: Final = 0.25
 """The seconds in which half of the loop's usage is forgotten. A tenant that used an eighth of this time while no other
 tenants waited comes after light tenants for a while. With the longer half-life of workers, a namespace that had used a
-sixth waited 0.8 s when many others came.
+sixth of the half-life waited 0.8 s when many other namespaces came.
 """
 _FORGOTTEN: Final = 0.9
 """The factor by which the longest work of a namespace shrinks with each later piece of work."""
 _MOST_DEBT_S: Final = 4 * _SHORT_WORK_S
-"""The most seconds of earlier work that count against a namespace when it begins to wait."""
+"""The maximum number of seconds of earlier work that count against a namespace when it begins to wait."""
 
 
 class Scheduler:

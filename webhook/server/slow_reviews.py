@@ -28,16 +28,16 @@ from webhook.server.worker_lane import Job, OutOfTime, WorkerDied, WorkerFault, 
 
 _ANSWER_SHARE: Final = 0.1
 _MOST_ANSWER_S: Final = 0.3
-"""The part of a review's time that is kept for writing the answer: a share, and the most seconds."""
+"""The part of a review's time that is kept for writing the answer: a share, and the maximum number of seconds."""
 _ASKING_SHARE: Final = 0.5
 """The share of a review's time that it may wait for answers of the API server."""
 _READ_S_PER_BYTE: Final = 4e-9
 """Seconds of the event loop for a byte of a larger body before decoding: decrypting, copying, parsing HTTP."""
 WAIT_S: Final = 0.2
-"""The most seconds after its arrival for which a review waits for its namespace."""
+"""The maximum number of seconds after its arrival for which a review waits for its namespace."""
 _LOOK_S: Final = 0.005
 _MOST_NAMESPACES: Final = 1_000
-"""The most namespaces that reviews wait for at a time; a review of another namespace does not wait."""
+"""The maximum number of namespaces that reviews wait for at a time; a review of another namespace does not wait."""
 
 
 class ReviewCall(NamedTuple):
@@ -136,7 +136,7 @@ class SlowReviews:
         call: ReviewCall,
         known_answers: Known = NOTHING_KNOWN,
     ) -> bytes:
-        """Return the answer of a worker. If there is none, return the answer of the policies' failurePolicy.
+        """Return the answer of a worker. If no worker answers, return the answer of the policies' failurePolicy.
 
         Raises:
             CallError: the body cannot be read, not even its head.
@@ -237,16 +237,18 @@ class NamespaceArrivals:
     """
 
     def __init__(self, view: Callable[[], Cluster] | None) -> None:
-        """`view` returns the view of the cluster. If it is None, no review waits."""
+        """`view` returns the view of the cluster. If `view` is None, no review waits."""
         self._view = view
         self._waiting: dict[str, _Arrival] = {}
         self._looking: asyncio.Task[None] | None = None
 
     def is_awaited(self, attributes: Attributes) -> bool:
-        """Return whether the namespace of a request is missing from a view that could have it."""
+        """Return whether to wait for the namespace of a request: the view can be read, and does not have the namespace
+        yet.
+        """
         if self._view is None or not attributes.namespace or attributes.resource.resource == "namespaces":
             return False
-        return not self._is_there(self._view(), attributes.namespace)
+        return not self._is_wait_over(self._view(), attributes.namespace)
 
     async def wait_for(self, namespace: str, until: float) -> None:
         """Wait until the view has a namespace; `until` is a moment of the monotonic clock."""
@@ -270,14 +272,14 @@ class NamespaceArrivals:
             revision = view.revision(NAMESPACE)
             changed, seen = revision != seen, revision
             for namespace, arrival in list(self._waiting.items()):
-                if now >= arrival.until or (changed and self._is_there(view, namespace)):
+                if now >= arrival.until or (changed and self._is_wait_over(view, namespace)):
                     del self._waiting[namespace]
                     arrival.set()
             await asyncio.sleep(_LOOK_S)
 
     @staticmethod
-    def _is_there(view: Cluster, namespace: str) -> bool:
-        """Return whether waiting does not help: the namespace is in the view, or the view cannot be read."""
+    def _is_wait_over(view: Cluster, namespace: str) -> bool:
+        """Return whether no review needs to wait: the namespace is in the view, or the view cannot be read."""
         try:
             return view.get(NAMESPACE, "", namespace) is not None
         except LookupFailed:

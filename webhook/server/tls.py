@@ -179,14 +179,17 @@ _RECORD_HEAD: Final = 5
 _RECORD_TYPES: Final = range(20, 24)
 _DATA_BYTES: Final = 16 * 1024
 _RECORD_BYTES: Final = _RECORD_HEAD + _DATA_BYTES + 2048
-"""The most bytes of data in a record, and the most bytes of a record in TLS 1.2 (RFC 5246, section 6.2.3)."""
+"""The maximum size of a record in TLS 1.2: its head, _DATA_BYTES of data, and the bytes that encryption adds (RFC 5246,
+section 6.2.3).
+"""
 MAX_OVERHEAD_BYTES: Final = 1024
 """The received bytes may exceed twice the data by this much. A record adds 22 to 29 bytes to its data, and the
 shortest request has 40 bytes."""
 _HANDSHAKE_RECORDS: Final = 64
-"""The most records of a handshake. A hello is one record. A chain of certificates has a record for each 16 KB, or for
-each 512 bytes from small devices (RFC 6066, section 4). OpenSSL would accept a hello of 131 KB in records of one byte:
-0.25 s."""
+"""The maximum number of records of a handshake. A hello is one record. A chain of certificates has a record for each 16
+KB, or for each 512 bytes from small devices (RFC 6066, section 4). OpenSSL would accept a hello of 131 KB in records of
+one byte: 0.25 s.
+"""
 
 
 class TlsStream:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from opentelemetry.util.types import AttributeValue
 
 MAX_QUEUED: Final = 2048
-"""The most waiting spans, as in the SDK. Above this number, the oldest is dropped and counted."""
+"""The maximum number of waiting spans, as in the SDK. Above this number, the oldest span is dropped and counted."""
 _PERIOD_S: Final = 1.0
 _BATCH: Final = 512
 _LIMITS: Final = SpanLimits(max_attribute_length=256)

@@ -25,7 +25,7 @@ Value = TypeVar("Value")
 MAX_ENTRIES: Final = 4096
 """More than the namespaces of a cluster with traffic in the remembered seconds."""
 MAX_KEY_BYTES: Final = 512 * 1024
-"""The most bytes of all names: 4,096 names of 79 characters, or fewer longer names."""
+"""The maximum number of bytes of all names: 4,096 names of 79 characters, or fewer longer names."""
 
 
 class BoundedMap(Generic[Key, Value]):
@@ -71,7 +71,7 @@ _PROBES: Final = ("/healthz", "/readyz")
 PAGES: Final = frozenset((*_PROBES, "/metrics", "/version", "/debug/policies", "/docs", "/openapi.json"))
 """The paths that are answered in addition to reviews."""
 _LONGEST_NAME: Final = 512
-"""The most remembered characters of a user name; a service account has at most 340 with its namespace."""
+"""The maximum number of remembered characters of a user name; a service account has at most 340 with its namespace."""
 
 
 class Tenant(NamedTuple):
@@ -115,8 +115,8 @@ def handshake_tenant(address: str) -> Tenant:
     """Return the tenant of a TLS handshake. Each address has a separate tenant, so that no address keeps out other
     addresses.
 
-    Later requests of the address have another account. All handshakes count as one address: hundreds of addresses that
-    connect without end do not go before reviews.
+    Later requests of the address are charged to another tenant. All handshakes are charged to one address too, so that
+    hundreds of addresses that connect without end do not go before reviews.
     """
     return Tenant(f"/handshake {address}", "", "/handshakes")
 

@@ -189,12 +189,13 @@ class WorkerStarter:
 START_S: Final = 0.005
 """Processor seconds that starting and ending a worker costs in addition to its work."""
 _MOST_DEBT_S: Final = 0.3
-"""The most seconds of earlier use that count against a namespace when it begins to wait: three reviews of Pods of 200
-KB.
+"""The maximum number of seconds of earlier use that count against a namespace when it begins to wait: three reviews of
+Pods of 200 KB.
 """
 _STARTS: Final = 2
-"""The most workers for one review. A second worker starts if the kernel kills the first, for example for lack of
-memory."""
+"""The maximum number of workers for one review. A second worker starts if the kernel kills the first, for example for
+lack of memory.
+"""
 
 
 class OutOfTime(Exception):

@@ -137,6 +137,6 @@ def policies_of_case(objects: Iterable[JSON], options: Options) -> PolicySet:
     """Return the compiled policies and bindings that a case contains.
 
     Raises:
-        PolicyError: every problem.
+        PolicyError: the policies have problems. The error lists all problems.
     """
     return load_documents(map(yamlfile.Document, objects), options)

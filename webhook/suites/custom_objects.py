@@ -22,7 +22,8 @@ from webhook.workloads.rows import Row
 _Shape = TypeVar("_Shape", list[Any], dict[str, Any])
 _NAME: Final = re.compile(r"\w+", re.ASCII)
 _MOST_FIELDS: Final = 20_000
-"""The most fields of a schema that are read. A PodSpec has 2,000, and the largest known kind about 12,000."""
+"""The maximum number of fields of a schema that are read. A PodSpec has 2,000, and the largest known kind about 12,000.
+"""
 _FURTHER_SCHEMAS: Final = ("anyOf", "oneOf", "allOf", "not")
 _OF_EVERY_OBJECT: Final = ("apiVersion", "kind", "metadata", "status")
 _NOT_KNOWN: Final = "{} is not known"
@@ -172,7 +173,7 @@ class _ObjectMaker:
             if name in skipped:
                 continue
             has_default = name in defaults or (isinstance(schema_of_field, dict) and "default" in schema_of_field)
-            is_spec = not path and name == "spec"  # authors always write it, even if it is optional
+            is_spec = not path and name == "spec"  # authors always write `spec`, even if `spec` is optional
             if self._is_full or name in required or has_default or is_spec:
                 fields[name] = defaults[name] if name in defaults else self.value(schema_of_field, f"{path}{name}.")
             elif name in self._names or schema.get("minProperties"):

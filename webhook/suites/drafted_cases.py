@@ -65,7 +65,7 @@ def text_of_new_suite(
 def _drafted_cases(
     suite: Suite, values: Iterable[JSON], situation: Mapping[str, JSON], names: set[Any], options: Options
 ) -> list[dict[str, JSON]]:
-    """The new names are added to `names`."""
+    """Return a case for each value, and add the names of the cases to `names`."""
     policies = policies_of_suite(suite, options)
     drafted = []
     for value in values:
@@ -78,7 +78,7 @@ def _drafted_cases(
 
 
 def _has_cases(text: str, cases: list[JSON]) -> bool:
-    """Check that the text of a suite has all cases. New cases are lost if the list is in brackets."""
+    """Return whether the text of a suite has all cases. New cases are lost if the list is in brackets."""
     try:
         documents = yamlfile.load(text)
     except InputError:

@@ -195,7 +195,7 @@ def _value_difference(name: str, expected: JSON, actual: JSON) -> Iterator[str]:
 
 
 def _difference_of_texts(name: str, expected: Sequence[str] | None, actual: Sequence[str]) -> Iterator[str]:
-    """Each text must be paired with a different expected part that it contains."""
+    """Yield a difference, unless each text can be paired with a different expected part that the text contains."""
     if expected is None or _can_be_paired(list(expected), list(actual)):
         return
     shown = [f"  - {one_line(text)}" for text in expected] or ["  - none"]

@@ -52,7 +52,9 @@ def find_chainsaw_tests(named: Sequence[Path]) -> Iterator[Path]:
 
 
 def _is_suite(suite: Suite) -> bool:
-    """A suite has a known name. Suites of gator are recognized by their content, as `gator verify` does."""
+    """Return whether the file is a suite, by its name. Suites of gator are recognized by their content, as in `gator
+    verify`.
+    """
     file = suite.file
     if _is_named_like_suite(file):
         return True
@@ -98,7 +100,9 @@ def documents_of_own_suite(suite: Suite) -> Documents | None:
 
 
 def _entries_of_suite(suite: Suite, options: Options) -> Iterator[Entry]:
-    """The file name decides the format. For suite.yaml, the kind decides, because gator also uses this file name."""
+    """Yield the cases in the format that the file name says. For suite.yaml, the kind decides, because gator also uses
+    this name.
+    """
     if suite.file.suffix == ".jsonl":
         from webhook.suites import recorded
 

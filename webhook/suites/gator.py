@@ -62,7 +62,7 @@ def read_gator_cases(suite: Suite, documents: Sequence[yamlfile.Document], optio
 
 
 def _entries_with_paths(value: Mapping[str, Any], key: str, path: FieldPath) -> Iterator[tuple[FieldPath, JSON]]:
-    """A value that is not a list counts as its only entry."""
+    """Yield the entries of a list with their paths. A value that is not a list counts as a list with this one entry."""
     entries = value.get(key) or ()
     if not isinstance(entries, list | tuple):
         yield (*path, key), entries
@@ -127,7 +127,7 @@ def _notes(case: Mapping[str, Any], suite: Suite) -> tuple[str, ...]:
 
 
 def _check_invalid_is_refused(test: Mapping[str, Any], suite: Suite, options: Options) -> tuple[str, ...]:
-    """`invalid` expects that the template or constraint is rejected."""
+    """Return a difference if both template and constraint are loaded. `invalid` expects that one of them is refused."""
     try:
         policies_of_case(_policies(test, suite, options), options)
     except ClaimgateError:
@@ -194,7 +194,9 @@ def _read_one_object(suite: Suite, name: Any) -> JSON:
 
 
 def _judge(assertions: Sequence[Mapping[str, Any]], outcome: PhasesOutcome) -> tuple[str, ...]:
-    """Assertions count the violations with matching messages. At least one assertion is needed."""
+    """Return the differences from the assertions, which count violations with matching messages. At least one assertion
+    is needed.
+    """
     if not assertions:
         return ("assertions: expected at least one, found none",)
     messages = [decision.message for _, decision in outcome.decisions if decision.action == "deny"]

@@ -90,7 +90,7 @@ def _read_one_document(suite: Suite, name: str) -> JSON:
 
 
 def _outcome_as_json(outcome: PhasesOutcome, request: Request) -> dict[str, Any]:
-    """The options of the request are included."""
+    """Return the expected answer, with the options of the request."""
     verdict, status = outcome.verdict, outcome.verdict.status
     denied = {"code": status.code, "reason": status.reason, "message": status.message} if status else {}
     return {
@@ -122,7 +122,7 @@ class Recorder(Struct, frozen=True):
         Raises:
             InputError: a folder with the name exists, and was not recorded.
         """
-        folder = self._emptied(self.folder / _name(number, attributes))
+        folder = self._emptied_folder(self.folder / _name(number, attributes))
         recorded = _redacted(attributes)
         objects = [without_confidential(obj) for obj in _objects_with_namespaces(cluster)]
         request = Request(
@@ -142,8 +142,8 @@ class Recorder(Struct, frozen=True):
         return f"{folder}: has another answer than the recorded review, because confidential values are left out"
 
     @staticmethod
-    def _emptied(folder: Path) -> Path:
-        """Return the folder without its earlier recording.
+    def _emptied_folder(folder: Path) -> Path:
+        """Delete the earlier recording in a folder, and return the folder.
 
         Links are refused, because a link in an audited folder may lead anywhere.
         """

@@ -36,8 +36,8 @@ from webhook.text.wording import shown
 from webhook.yamltext import yamlfile
 
 _NATIVE: Final = (VALIDATING, MUTATING)
-_OWN: Final = "ClusterPolicy or Policy"
-"""The kinds of the policy of a result without a flag, if the policy cannot be read."""
+_KINDS_WITHOUT_FLAG: Final = "ClusterPolicy or Policy"
+"""The kinds of a policy that cannot be read, for a message, if the result has no flag such as `isValidatingPolicy`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ def read_kyverno_cases(suite: Suite, documents: Sequence[yamlfile.Document], opt
 
 
 def _mistake(result: JSON) -> str:
-    """Return the required field that a result lacks; "" without a mistake."""
+    """Return a sentence about a result that lacks a required field, or that is not a map; otherwise ""."""
     if not isinstance(result, dict):
         return f"expected a map, found `{shown(result)}`"
     missing = [key for key in ("policy", "result") if not isinstance(result.get(key), str)]
@@ -107,7 +107,7 @@ def _mistake(result: JSON) -> str:
 
 
 def _unknown_policy(result: Mapping[str, Any], test: _Test) -> str:
-    """Return a sentence if the policy of a result is in no file; "" if it is, or if the files cannot be read."""
+    """Return a sentence if the policy of a result is in no file; "" if a file has the policy or cannot be read."""
     try:
         policies = _policies_named(test.files().policies, result["policy"])
     except InputError:  # for example, policies at addresses
@@ -132,7 +132,7 @@ def _entries(result: Mapping[str, Any], test: _Test) -> Iterator[Case | SkippedC
 
 
 def _reason_of_absent_patch(result: Mapping[str, Any], name: str, test: _Test) -> str:
-    """Like Kyverno, skip a case if the file of patched resources lacks the resource."""
+    """Return why a case is skipped if the file of patched resources lacks the resource, as in Kyverno; otherwise ""."""
     file = result.get("patchedResources")
     if not file or result.get("failOnMissingResources"):
         return ""
@@ -160,7 +160,7 @@ def _reason_of_skip(result: Mapping[str, Any], test: _Test) -> str:
         return test.policy(result["policy"]).why_not
     except InputError:
         flags = [key for key, value in result.items() if key.startswith("is") and value is True]
-        kind = str(flags[0]).removeprefix("is") if flags else _OWN
+        kind = str(flags[0]).removeprefix("is") if flags else _KINDS_WITHOUT_FLAG
         return "" if kind in _NATIVE else _not_evaluated(kind)
 
 

@@ -41,7 +41,7 @@ def read_own_cases(suite: Suite, documents: Sequence[yamlfile.Document], options
     """Yield the cases of one suite file. A mistake in a case does not affect other cases.
 
     Raises:
-        InputError: every mistake of the file, with line and column, if it has no list of cases.
+        InputError: the file has no list of cases. The error lists every mistake with line and column.
     """
     policies = cache(lambda: policies_of_suite(suite, options))
     try:
@@ -70,7 +70,7 @@ def policies_of_suite(suite: Suite, options: Options) -> PolicySet:
     """Return the policies in the folder of a suite, under the claimgate.yaml of the folder.
 
     Raises:
-        PolicyError: every problem of the policies.
+        PolicyError: the policies have problems. The error lists all problems.
         InputError: a file leads out of the folder of the run, or the configuration has mistakes.
     """
     policies = load_policy_set([suite.policies_folder()], options, str(suite.root))
@@ -89,7 +89,7 @@ def cases(suite: Suite, documents: Sequence[yamlfile.Document] | None = None) ->
     """Yield the cases of one suite file unchanged. `documents` are the documents of the file, if already read.
 
     Raises:
-        InputError: every mistake of the file, with line and column.
+        InputError: the file has mistakes. The error lists every mistake with line and column.
     """
     documents_of_file = yamlfile.read(suite.input) if documents is None else documents
     for entry, _ in _read_cases_with_lines(suite, documents_of_file):
@@ -144,8 +144,8 @@ def _validated(
 
 
 def _mistake_of_operation(case: CaseModel, value: JSON = None) -> tuple[str, str] | None:
-    """Return a field that has no effect together with the other fields of a case, and a text with the fix. `value` is
-    the object of `input`.
+    """Return a field that has no effect together with the other fields of a case, and a text with the fix; None without
+    such a field. `value` is the object of `input`.
     """
     written = case.model_fields_set
     if fixtures.is_review_or_request(case.subject if value is None else value):
@@ -198,7 +198,7 @@ def _mismatches(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet]
 
 
 def _unanswered_questions(outcome: PhasesOutcome) -> Iterator[str]:
-    """A question to `authorizer` without an answer prevents the evaluation of a policy."""
+    """Yield a sentence for each policy that is not evaluated because a question to `authorizer` has no answer."""
     for text in message_texts(outcome, "unknown"):
         _, has_question, question = text.partition(NO_ENTRY)
         if has_question:

@@ -109,7 +109,7 @@ def _item(entry: StatedRule) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StatedRule:
-    """A rule with the policies that have it. The first policy gives the topic."""
+    """A rule with the policies that state the rule. The first policy gives the topic."""
 
     rule: Rule
     policies: list[Policy]
@@ -169,7 +169,7 @@ def links_to_issues(reports: Mapping[str, str]) -> str:
 
 
 def _text_about_policy_of_rule(policy: Policy, rule: Rule) -> str:
-    """Name the policy of a rule, the actions of its bindings, and how to switch the rule off."""
+    """Return a text with the policy of a rule, the actions of the policy's bindings, and how to switch the rule off."""
     actions = sorted({str(action) for binding in policy.bindings for action in binding.actions})
     if rule.id not in policy.catalogue:
         return f"Policy `{policy.name}` ({', '.join(actions) or 'not bound'})"
@@ -199,7 +199,7 @@ def own_sections(folders: Iterable[Path], options: Options) -> Mapping[str, str]
     """Return the sections by the ids of rules and the names of policies.
 
     Raises:
-        PolicyError: every problem of the policies.
+        PolicyError: the policies have problems. The error lists all problems.
         InputError: a suite has mistakes.
     """
     places = list(folders)

@@ -142,7 +142,9 @@ def _sentences_of_samples(
 
 
 def _alone(policy: Policy, loaded: PolicySet) -> PolicySet | None:
-    """Return a set with only this policy, which selects every object; None without known params or without CEL."""
+    """Return a set with only this policy, changed to select every object. Return None if the params are not known, or
+    if checks decide without CEL.
+    """
     if policy.reports_problems or (policy.param_kind is not None and not loaded.params):
         return None
     bindings = policy.bindings
@@ -245,7 +247,7 @@ def _operations(policy: Policy) -> list[Operation]:
 
 
 def _on(operation: Operation) -> str:
-    """Return the words that follow the description of an object; none for a creation."""
+    """Return the words that follow the description of an object: " on UPDATE"; "" for a creation."""
     return "" if operation == Operation.CREATE else f" on {operation}"
 
 

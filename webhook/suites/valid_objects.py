@@ -22,7 +22,7 @@ class ValidObjects(Struct, frozen=True):
     """The objects of one kind.
 
     Attributes:
-        required: ends of paths that no variant lacks.
+        required: the fields that every variant has, as the ends of their paths.
         filled: the fields that an API server and its plugins set in addition to defaults.
     """
 
@@ -40,7 +40,7 @@ class ValidObjects(Struct, frozen=True):
                 yield path, _without_path(self.full, path.split("."))
 
     def as_sent(self, obj: JSON, namespace: str) -> JSON:
-        """Add the fields that an API server and its plugins set."""
+        """Return the object with the fields that an API server and its plugins set."""
         metadata = {"namespace": namespace} if namespace else {}
         return _merged(_merged(obj, {"metadata": metadata | SET_BY_SERVER}), self.filled)
 

@@ -1,7 +1,7 @@
 """Caches for texts of users. Each cache is bounded in bytes, and the sum of all bounds is known.
 
-Users choose the size of the keys, so a limit on the number of entries would not bound the memory. Callers pass the most
-bytes of a value.
+Users choose the size of the keys, so a limit on the number of entries would not bound the memory. Callers pass an upper
+bound for the bytes of a value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Value = TypeVar("Value")
 ENTRY: Final = 200
 """The bytes of an entry without key and value: places in the dict, a tuple for the key."""
 _SHARE: Final = 8
-"""An entry that needs more than this part of a cache is not kept, because it would replace many others."""
+"""An entry that needs more than this part of a cache is not kept, because it would replace many other entries."""
 
 _CACHES: Final[WeakSet[TwoGenerationCache]] = WeakSet()  # type: ignore[type-arg]
 
@@ -48,7 +48,8 @@ class TwoGenerationCache(Generic[Key, Value]):
     def put(self, key: Key, value: Value, size: int) -> None:
         """Store a value, unless the value is too large.
 
-        `size`: the most bytes of the key, the value, and all objects that only the key and the value keep alive.
+        `size`: an upper bound for the bytes of the key, the value, and all objects that only the key and the value keep
+        alive.
         """
         size += ENTRY
         if size > self._half // _SHARE:
@@ -61,12 +62,12 @@ class TwoGenerationCache(Generic[Key, Value]):
 
     @property
     def largest_entry_bytes(self) -> int:
-        """Return the most bytes of an entry that the cache stores."""
+        """Return the bytes of the largest entry that the cache stores."""
         return self._half // _SHARE - ENTRY
 
     @property
     def bytes(self) -> int:
-        """Return the most bytes that the entries take."""
+        """Return an upper bound for the bytes that the entries take."""
         return self._newer_bytes + self._older_bytes
 
 
@@ -87,13 +88,14 @@ def json_bytes(json: object, most: int) -> int:
 
 
 def bytes_of_all_caches() -> int:
-    """Return the most bytes that the entries of all caches of this process take."""
+    """Return an upper bound for the bytes that the entries of all caches of this process take."""
     return sum(cache.bytes for cache in _CACHES)
 
 
 LONGEST_KEPT: Final = 320
-"""The most characters of all texts of a call. A name with its domain has at most 317, and most images have fewer than
-150."""
+"""The maximum number of characters of all texts of a call. A name with its domain has at most 317, and most images have
+fewer than 150.
+"""
 _VALUE: Final = 300
 """The bytes of a result, without the texts in it."""
 _MISSING: Final = object()

@@ -31,7 +31,7 @@ _EXPECTED: Final = {
 
 
 def is_unknown_field_error(mistake: Mapping[str, Any]) -> bool:
-    """Return whether the model lacks the field."""
+    """Return whether the mistake is a field that the model does not have."""
     return mistake["type"] in _UNKNOWN
 
 

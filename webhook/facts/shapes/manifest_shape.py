@@ -60,7 +60,7 @@ QUANTITY: Final = MANIFEST_SHAPE.rule(
     function="ParseQuantity",
     level="warn",
 )
-"""For amounts of containers, see `pod-resources/quantity`."""
+"""The rule `pod-resources/quantity` reports the amounts of containers."""
 WRONG_TYPE: Final = MANIFEST_SHAPE.rule(
     "manifest-shape/wrong-type",
     title="A value of the object has the wrong type",
@@ -72,9 +72,9 @@ _KUBERNETES: Final = "Kubernetes 1.36"
 _AMOUNTS: Final = "core.v1.ResourceRequirements"
 _TEMPLATES: Final = ("core.v1.PodTemplateSpec", "core.v1.PodSpec")
 _REMOVED: Final = frozenset((("core.v1.PodResourceClaim", "source"), ("core.v1.VolumeResourceRequirements", "claims")))
-"""Fields, by type, that were removed after Kubernetes 1.30 and 1.28. Clusters may still run these releases."""
+"""By type, the fields that were removed after Kubernetes 1.28 or 1.30. Clusters may still run these releases."""
 _OPEN_GROUPS: Final = frozenset(("serving.knative.dev", "serving.kserve.io"))
-"""The groups of kinds that have own fields next to the fields of a PodSpec."""
+"""The groups of kinds that add fields to the fields of a PodSpec."""
 _DRA: Final = "resource.k8s.io"
 """The group of claims and classes. Rules such as `resource-claims/unknown-field` report its unknown fields."""
 _UNCHECKED_FIELDS: Final = ("status", "sops")
@@ -82,7 +82,7 @@ _UNCHECKED_FIELDS: Final = ("status", "sops")
 _SPEC: Final = ("spec",)
 _MAPS: Final = frozenset(("data", "stringData", "labels", "annotations"))
 """Fields with keys that users choose."""
-_MOST_NAMED: Final = 4
+_MOST_NAMES: Final = 4
 _REPLACED: Final = {"IngressBackend": "write service.name and service.port.number, or service.port.name"}
 """For each type with other field names in an earlier version, the fix for its unknown fields."""
 _LATER: Final = {
@@ -91,19 +91,19 @@ _LATER: Final = {
         "write apiVersion autoscaling/v2, which has the fields metrics and behavior",
     ),
 }
-"""For types, the fields that only a later version has, and the fix."""
+"""By type, the fields that only a later version has, and the fix."""
 _RENAMED: Final = {
     ("StatefulSetSpec", "strategy"): "write updateStrategy, as in every StatefulSet",
     ("DaemonSetSpec", "strategy"): "write updateStrategy, as in every DaemonSet",
     ("DeploymentSpec", "updateStrategy"): "write strategy, as in every Deployment",
     ("Scheduling", "nodeClassifier"): "write the labels of the nodes in nodeSelector",
 }
-"""For types and their unknown fields, the field with the same meaning."""
+"""By type and unknown field, the known field with the same meaning."""
 _OF_ONE_KIND: Final = {
     ("strategy", "Recreate"): "remove the field, because an update deletes each pod before it creates the new pod",
     ("updateStrategy", "OnDelete"): "",
 }
-"""For types of update strategies that the other kind does not have, the fix, or "" for the usual fix."""
+"""By type of an update strategy that only one kind has: the fix for other kinds, or "" for the usual fix."""
 
 
 def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
@@ -159,7 +159,7 @@ def _defined_type(subject: Subject) -> _DefinedType | None:
 def _join_values_of_maps(problems: Iterable[Problem]) -> Iterator[Problem]:
     """Yield the problems.
 
-    The values of one map that have the same mistake, such as numbers in `labels`, get one problem.
+    If several values of one map have the same mistake, such as numbers in `labels`, their problems become one problem.
     """
     joined: dict[tuple[object, ...], list[Problem]] = {}
     for problem in problems:
@@ -209,7 +209,7 @@ def _problems_of_reading(reader: StrictReader, subject: Subject, declared: Type,
 def _without(
     reported: Collection[tuple[FieldPath, str]], empty: Iterable[UndeclaredFields]
 ) -> Iterator[UndeclaredFields]:
-    """Yield the objects with their empty fields, without the fields that are reported with the fields after them."""
+    """Yield the objects with their empty unknown fields, except the fields in `reported`."""
     for unknown in empty:
         yield structs.replace(
             unknown, fields=[each for each in unknown.fields if (unknown.at, each.name) not in reported]
@@ -220,8 +220,9 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str
     """Yield the problems of one object's unknown fields; `schema` names the release or definition that declares the
     fields.
 
-    A field with a similar name, or with another place, has its own problem. All other fields share one problem. They
-    are not reported at the top of a document without metadata, which is probably not an object of Kubernetes.
+    A field with a similar name to a known field, or one that belongs to another object, has its own problem. All other
+    fields share one problem. At the top of a document without metadata, the other fields are not reported, because the
+    document is probably not an object of Kubernetes.
     """
     others: list[UndeclaredField] = []
     moved: dict[FieldPath, list[str]] = {}
@@ -268,7 +269,7 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str
 def _message_and_fix_of_moved_fields(
     unknown: UndeclaredFields, target: str, names: Sequence[str], schema: str
 ) -> tuple[str, str]:
-    """Return the message and the fix of fields that another object should have. A wrong indentation moves several
+    """Return the message and the fix of fields that another object should have. One wrong indentation can move several
     fields.
     """
     if len(names) == 1:
@@ -302,8 +303,8 @@ def _fix(unknown: UndeclaredField, template_of: GroupVersionKind | None) -> str:
 
 def names_in_text(names: Sequence[str]) -> str:
     """Return the first names in quotes, and the number of the others."""
-    more = f" and {counted(len(names) - _MOST_NAMED, 'other')}" if len(names) > _MOST_NAMED else ""
-    return ", ".join(f"`{name}`" for name in names[:_MOST_NAMED]) + more
+    more = f" and {counted(len(names) - _MOST_NAMES, 'other')}" if len(names) > _MOST_NAMES else ""
+    return ", ".join(f"`{name}`" for name in names[:_MOST_NAMES]) + more
 
 
 def _message(

@@ -113,7 +113,7 @@ OBJECT_SHAPE_WRONG_TYPE: Final = OBJECT_SHAPE.rule(
     level_in_tests="advice",
 )
 POD_KIND: Final = frozenset({("", "Pod")})
-_MOST_NAMED: Final = 4
+_MOST_NAMES: Final = 4
 _SPEC: Final = ("spec",)
 _TEMPLATE: Final = ("spec", "template")
 """A field of Kubernetes' Jobs that Volcano Jobs do not have. The check of missing tasks reports this field."""
@@ -158,7 +158,7 @@ def _path_without_last_index(at: FieldPath) -> tuple[str | int | None, ...]:
 
 
 def _type_in_words(value: JSON) -> str:
-    """Return the type of a value that needs quotes, or that must not have quotes."""
+    """Return the type of a value for a message: "true or false", "a string" or "a number"."""
     if isinstance(value, bool):
         return "true or false"
     return "a string" if isinstance(value, str) else "a number"
@@ -214,8 +214,8 @@ def _joined_unknown_fields(breaches: Sequence[Breach]) -> Iterator[Breach]:
     if len(unknown) < 2:
         yield from breaches
         return
-    names = ", ".join(f"`{each.at[0]}`" for each in unknown[:_MOST_NAMED])
-    more = f" and {counted(len(unknown) - _MOST_NAMED, 'other')}" if len(unknown) > _MOST_NAMED else ""
+    names = ", ".join(f"`{each.at[0]}`" for each in unknown[:_MOST_NAMES])
+    more = f" and {counted(len(unknown) - _MOST_NAMES, 'other')}" if len(unknown) > _MOST_NAMES else ""
     spec = next((each for each in breaches if each.what == "missing" and each.at == _SPEC), None)
     description = f"{names}{more} do not exist in this kind, so the API server drops or refuses them"
     yield structs.replace(spec or Breach(what="unknownField", at=()), given=description)
@@ -231,11 +231,11 @@ def _breaches_of_values(obj: JSON, subject: Subject, file: Path) -> Iterator[Bre
 
 
 def problem_of_breach(breach: Breach, rule: Rule | None = None) -> Problem:
-    """Return the problem of a breach.
+    """Return the problem that reports an invalid value.
 
     Args:
-        breach: the value and the kind of the mistake.
-        rule: the rule to report; None for the rule of this module for the kind of the mistake.
+        breach: the path of the value, and the kind of mistake.
+        rule: the rule to report; by default, the rule of this module for this kind of mistake.
     """
     match breach.what:
         case "missing":

@@ -36,7 +36,7 @@ MOUNT_PATH: Final = MANIFEST_SHAPE.rule(
     function="ValidateVolumeMounts",
     level="warn",
 )
-"""In templates of custom kinds, `pod-template/mount-path` reports such mounts."""
+"""In templates of custom kinds, `pod-template/mount-path` reports two mounts at one path."""
 VOLUME_EXISTS: Final = MANIFEST_SHAPE.rule(
     "manifest-shape/volume-exists",
     title="A container mounts a volume that its pod does not have",
@@ -165,13 +165,13 @@ _PATHS: Final = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
 _PROGRAMS: Final = frozenset(("/bin", "/usr/bin"))
 _USUAL_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _SETS_PATH: Final = re.compile(r"\bPATH=|profile\b|\.bashrc\b|--login\b|sh -[a-z]{0,3}l")
-"""The command of a container that sets PATH itself, or of a shell that reads a file that sets PATH."""
+"""Matches a command that sets PATH, or a shell that reads a profile, which can set PATH."""
 _SHELL: Final = re.compile(r"/(?:[\w.]+/){0,4}(?:ba|da|a|z)?sh")
 _INDEX: Final = "JOB_COMPLETION_INDEX"
 _READS_INDEX: Final = re.compile(rf"(?<![$\\])\$(?:{_INDEX}\b|\{{{_INDEX}\}}|\({_INDEX}\))")
 """Matches `$JOB_COMPLETION_INDEX`, `${JOB_COMPLETION_INDEX}` and `$(JOB_COMPLETION_INDEX)`."""
 _HANDLES_NO_INDEX: Final = re.compile(rf"{_INDEX}(?:[:+?-]|=)|-[nzv] \"?\$?\{{?{_INDEX}")
-"""A shell command that sets the index, has a default for it, or asks whether the index is set."""
+"""Matches a shell command that sets the index, has a default for the index, or tests whether the index is set."""
 _WITHOUT_INDEX: Final = ("", "NonIndexed")
 _AMOUNT: Final = re.compile("(?:limits|requests)[.](?:cpu|memory|ephemeral-storage|hugepages-.*)")
 _FIELDS: Final = (
@@ -180,9 +180,9 @@ _FIELDS: Final = (
 )
 """The fields of the pod that a variable can read."""
 _OLD_FIELD: Final = "spec.host"
-"""The name of spec.nodeName in old clients, which the API server replaces."""
+"""The name of spec.nodeName in old clients. The API server replaces this name."""
 _MAP: Final = re.compile(r"metadata[.](?:labels|annotations)(\['.+'\])?")
-"""Labels or annotations, and the one label or annotation that a variable can read."""
+"""Matches all labels or annotations, or one of them. A variable can read only one label or annotation."""
 _OLLAMA: Final = "ollama/ollama"
 _ABSENT: Final = {
     _OLLAMA: frozenset(("curl", "jq", "nc", "python", "python3", "wget")),
@@ -190,15 +190,15 @@ _ABSENT: Final = {
 }
 """Images of Docker Hub, and usual programs that they do not have."""
 _ON_CENTOS: Final = "rocm"
-"""A text in tags of Ollama that had the programs of CentOS."""
+"""A text in the tags of Ollama's images that contained the programs of CentOS."""
 _HUB: Final = ("", "docker.io", "index.docker.io")
 _WAITS_FOR: Final = re.compile(r"\b(?:until|while +!) +(?:\[+ +)?\"?(?:\w+=)?\"?(?:\$\( ?|`)?([a-z0-9]+)(?= )")
-"""Matches the program of a condition for which a loop of a shell waits."""
+"""Matches a shell loop that waits until a program succeeds. The group is the program."""
 _GETS_PROGRAM: Final = re.compile(r"apt-get|apk |chmod|ln -s|PATH=|command -v|which |type |\(\) *\{")
 """Signs of a script that installs, defines or looks for a program."""
 _ENDS_LOOP: Final = re.compile(r"\b(?:break|exit|return|kill)\b|timeout ")
 _FAILS: Final = re.compile(r"(?:/usr/bin/)?([a-z0-9]+) [^|;&\n]*(?:\|\| ?exit 1)?")
-"""A script that only runs one program."""
+"""Matches a script that only runs one program. The group is the program."""
 _OF_PROGRAMS: Final = ("/bin", "/sbin", "/usr/bin", "/usr/local/bin", "/usr/local/sbin", "/usr/local", "/usr")
 _EMPTY_DIR: Final = "emptyDir"
 _HUGE_PAGES: Final = "HugePages"
@@ -227,7 +227,7 @@ class _WorkloadSpec(Typed):
 
 
 class _Workload(Object):
-    """A kind of `WORKLOADS` without CronJob."""
+    """An object of a kind in `WORKLOADS` that is not CronJob."""
 
     spec = Part(_WorkloadSpec)
 
@@ -251,7 +251,7 @@ def check_pod_in_file(subject: Subject) -> Iterator[Problem]:
 
 
 def check_pods_of_workload(subject: Subject) -> Iterator[Problem]:
-    """Report mistakes in the pod template of a workload that depend on its kind or on its claims."""
+    """Report mistakes in a workload's pod template, such as a restartPolicy that the workload's kind does not allow."""
     if not subject.attributes.is_plain:
         return
     if subject.group_kind == CRON_JOB:
@@ -269,7 +269,7 @@ def check_pods_of_workload(subject: Subject) -> Iterator[Problem]:
 
 
 def _problems_of_mounts(pod: PodSpec, claims: Collection[str]) -> Iterator[Problem]:
-    """Yield a problem for each mount with a misspelt volume, and one for all other volumes that the pod does not have.
+    """Yield a problem for each mount with a misspelt volume name, and one problem for all other missing volumes.
 
     If a container has no image, the file has only a patch, and nothing is reported. `claims` are the names of claims
     that a controller adds as volumes.
@@ -300,7 +300,7 @@ def _problems_of_mounts(pod: PodSpec, claims: Collection[str]) -> Iterator[Probl
 
 
 def _problems_of_completion_index(job: JobSpec) -> Iterator[Problem]:
-    """Yield the first place in each container where a Job that is not Indexed reads the index of its pod.
+    """Yield a problem for each container that reads the index of its pod, if the Job is not Indexed.
 
     If a container has no image, the file has only a patch, and nothing is reported.
     """
@@ -350,8 +350,8 @@ def _problems_of_restart_policy(subject: Subject, pod: PodSpec) -> Iterator[Prob
 
 
 def _problems_of_image_names(pod: PodSpec) -> Iterator[Problem]:
-    """Yield images with capital letters or # in their names. The host of a registry may have capital letters. Several #
-    mark a text that a program replaces, such as `#{TAG}#`.
+    """Yield a problem for each image name with a capital letter or #. The host of a registry may have capital letters.
+    Several # mark a text that a program replaces, such as `#{TAG}#`.
     """
     for container in pod.all_containers():
         name = parse_image_name(container.image).repository
@@ -394,7 +394,9 @@ def _problems_of_path_variables(pod: PodSpec) -> Iterator[Problem]:
 
 
 def _problems_of_variable_sources(pod: PodSpec) -> Iterator[Problem]:
-    """Yield variables with a source that validateEnvVarValueFrom refuses. A container without an image is a patch."""
+    """Yield variables with a source that validateEnvVarValueFrom refuses. A container without an image is a patch, and
+    is not checked.
+    """
     for container in pod.all_containers():
         for variable in container.env if container.image else ():
             if variable.has("valueFrom"):
@@ -432,7 +434,7 @@ def _fix_of_field(path: str) -> str:
 
 
 def _problems_of_missing_programs(pod: PodSpec) -> Iterator[Problem]:
-    """Yield commands, hooks and probes that need a program which their image does not have."""
+    """Yield a problem for each command, hook and probe that needs a program which the image does not have."""
     for container in pod.all_containers():
         host, repository, tag, _ = parse_image_name(container.image)
         image = repository.removeprefix("library/")
@@ -461,8 +463,8 @@ def _problems_of_missing_programs(pod: PodSpec) -> Iterator[Problem]:
 
 
 def _awaited_program(container: Container, words: Sequence[str]) -> tuple[str, int]:
-    """Return the program that a command runs, with the index 0, or the program for which its script waits in a loop
-    without another end, with the index of the script; "" if no program is known.
+    """Return the program that must exist, and the index of its word in the command; ("", 0) if no program is known. A
+    command without a shell needs its first word. A shell script needs the program that an endless loop waits for.
     """
     call = read_shell_call(words)
     if call is None or call.is_file:
@@ -495,8 +497,8 @@ def _refers_to(part: str, name: str) -> bool:
 
 
 def _finds_programs(container: Container, folders: Sequence[str]) -> bool:
-    """Return whether a container may find its programs in these folders, sets PATH itself, or runs one program by its
-    path.
+    """Return whether the folders contain the usual programs or a variable, or the command sets PATH or runs a program
+    other than a shell by its full path.
     """
     if any(folder.rstrip("/") in _PROGRAMS or "$" in folder for folder in folders) or container.runs(_SETS_PATH):
         return True
@@ -517,8 +519,9 @@ def _problems_of_home_folders(pod: PodSpec) -> Iterator[Problem]:
 
 
 def _volumes_without_writer(subject: Subject) -> Iterator[Problem]:
-    """Yield a problem for each emptyDir of which every mount is readOnly. An annotation that names the volume may add a
-    container that writes. A container without an image is a patch, and may get more mounts.
+    """Yield a problem for each emptyDir with only readOnly mounts. A volume that an annotation names is left out,
+    because a controller may add a container that writes. A container without an image is a patch, and may get more
+    mounts.
     """
     pod = subject.typed(Pod).spec
     volumes = [each for each in pod.volumes if each.source == _EMPTY_DIR]

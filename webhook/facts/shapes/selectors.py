@@ -1,5 +1,5 @@
 """The checks of selectors: workloads that do not select the pods of their own template, Jobs with a selector or labels
-that only the API server may set, and ports of Services that are no numbers or that the pods do not have.
+that only the API server may set, and Services with a port that is not a port number, or that the pods do not have.
 
 An API server refuses these objects before it calls validating webhooks, so only commands that read files report them.
 Source: k8s.io/kubernetes v1.36 pkg/apis/apps/validation/validation.go, pkg/apis/batch/validation/validation.go and
@@ -83,9 +83,11 @@ _OPERATORS: Final = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist":
 
 
 _INJECTS: Final = "inject"
-"""A text in annotations and labels of pods to which a webhook adds containers, which may have more ports."""
+"""A text in the annotation or label with which a pod requests more containers from a webhook. These containers may have
+more ports.
+"""
 _OF_MESHES: Final = ("envoy", "istio", "linkerd", "proxy")
-"""Texts in names of ports that a service mesh adds."""
+"""Texts in the names of the ports that a service mesh adds."""
 
 
 def _label_of_selector(service: JSON) -> Sequence[str]:
@@ -173,10 +175,10 @@ def services_of_pods(labels: Mapping[str, JSON], view: ClusterView) -> Iterator[
 
 
 def check_ports_of_services(subject: Subject) -> Iterator[Problem]:
-    """Report a Service that names a port that no container of the workload has.
+    """Report the first Service with a named targetPort that no container of the workload has.
 
-    Only Services that require all labels of the selector are compared. Such a Service selects the pods of no other
-    workload, unless two workloads have the same labels. Requests reach the pods of a workload that has the port.
+    Only Services that require all labels of the workload's selector are compared, so the Service is for this workload.
+    A Service is not reported if it also selects the pods of a workload that has the port.
     """
     view = subject.cluster_view()
     if not subject.attributes.is_plain or not view.has_any(Service.gvk, view.namespace):
@@ -225,7 +227,8 @@ def _reaches_other_pods(service: Service, target: str, view: ClusterView) -> boo
 
 def check_port_numbers(subject: Subject) -> Iterator[Problem]:
     """Report the first port of a Service that is not a port number. A chart without a value for the port writes `port:`
-    without a number, which the API server reads as 0. A program fills in a file with 0 for both ports.
+    without a number, which the API server reads as 0. A Service with 0 for both ports is not reported, because a
+    program fills in the ports.
     """
     for port in subject.typed(Service).spec.ports if subject.attributes.is_plain else ():
         is_blank = port.port == 0 and port.target_port == 0
@@ -241,7 +244,7 @@ def check_port_numbers(subject: Subject) -> Iterator[Problem]:
 def _unmet_requirements(
     selector: LabelSelector, labels: Mapping[str, str], unknown: Container[str] = ()
 ) -> Sequence[str]:
-    """Return the requirements of a selector that labels do not meet, as text; none if one requirement is invalid,
+    """Return the requirements of a selector that labels do not meet, as text; empty if one requirement is invalid,
     because the API server then compares no labels.
 
     Args:
@@ -293,7 +296,7 @@ def _is_valid(requirement: SelectorRequirement) -> bool:
 
 
 class SelectorMistake(NamedTuple):
-    """What a Job sets wrongly: the place, the message, the fix, and the value that is shown."""
+    """A wrong field of a Job: the path, the message, the fix, and the value that the finding shows."""
 
     at: FieldPath
     message: str
@@ -319,7 +322,7 @@ def check_selector_of_job(subject: Subject) -> Iterator[Problem]:
 
 
 def _mistakes_in_template(spec: SelectingSpec) -> Iterator[SelectorMistake]:
-    """Yield the mistakes of the template of a CronJob's Jobs, which may have no selector at all."""
+    """Yield the mistakes in the Job template of a CronJob. A Job template may not have a selector."""
     for name in ("selector", "manualSelector"):
         if spec.json.get(name) not in (None, False):
             message = "must not be set, because the API server writes the selector of each Job"
@@ -328,7 +331,10 @@ def _mistakes_in_template(spec: SelectingSpec) -> Iterator[SelectorMistake]:
 
 
 def mistakes_in_job_spec(spec: SelectingSpec, name: str) -> Iterator[SelectorMistake]:
-    """Yield what a Job sets although the API server sets it; `name` is the name of the Job, "" if it is not known."""
+    """Yield the fields of a Job that the API server sets, and a missing selector if manualSelector is true.
+
+    `name` is the name of the Job, or "" if the name is not known.
+    """
     if spec.manual_selector:
         if not spec.has("selector"):
             message = "must be set, because manualSelector is true"
@@ -340,9 +346,7 @@ def mistakes_in_job_spec(spec: SelectingSpec, name: str) -> Iterator[SelectorMis
 
 
 def _mistakes_in_own_selector(spec: SelectingSpec, name: str) -> Iterator[SelectorMistake]:
-    """Yield the mistake of a selector that requires other labels than the API server sets; `name` is "" if not known
-    yet.
-    """
+    """Yield a mistake if a selector requires other labels than the API server sets; `name` is "" if not known."""
     generated = dict.fromkeys(_UID_LABELS, _ANY_UID) | dict.fromkeys(_NAME_LABELS, name)
     unmet = _unmet_requirements(spec.selector, generated, () if name else _NAME_LABELS)
     if unmet:

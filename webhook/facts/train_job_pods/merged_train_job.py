@@ -120,8 +120,8 @@ def build_job_set(merged: MergedJobSet, job: TrainJob, runtime: ReferencedRuntim
 def _build_replicated_job(pods: ReplicatedJobPods, *, is_own: bool) -> JSON:
     """Return a replicated job.
 
-    `is_own`: whether a ClusterTrainingRuntime has the job. Then TrainJobs that do not change the pod template share the
-    job.
+    `is_own`: whether a ClusterTrainingRuntime contains the job. If the pod template is also unchanged, the result is
+    cached and shared by TrainJobs.
     """
     if not (is_own and pods.is_template_unchanged):
         return pods.build_replicated_job()
@@ -267,7 +267,7 @@ class MergedTrainJob:
         accepts_claims: whether Trainer's feature gate for device claims is on.
         runtime: the runtime that the TrainJob names.
         layers: the patches of the TrainJob, in order.
-        merged: the JobSet that Trainer makes, and the notes and problems of the merge.
+        merged: the JobSet that Trainer would create, and the problems of the merge.
         missing: the objects that could not be looked up, such as the runtime.
     """
 
@@ -333,12 +333,12 @@ class MergedTrainJob:
         return container_named(self.node_job, "node")
 
     def path_for_runtime_problem(self, *, is_own: bool) -> str:
-        """Return the path at which a problem outside the TrainJob is reported.
+        """Return the path in the TrainJob at which a problem of the merged JobSet is reported.
 
         Args:
-            is_own: whether the runtime itself has the problem, so that no patch is the cause.
+            is_own: whether the runtime itself has the problem. Then no patch is the cause.
 
-        Returns: the path of the runtime's reference, or of the field with all patches, as text.
+        Returns: the path of spec.runtimeRef, or of the field with all patches, as text.
         """
         patches = train_job_patches.name_of_patches_field(self.release)
         return f"spec.{patches}" if self.is_patched and not is_own else "spec.runtimeRef"
@@ -372,8 +372,9 @@ def merge_train_job(subject: Subject) -> MergedTrainJob:
 def merge_train_job_for_pods(subject: Subject) -> MergedTrainJob:
     """Return the merged TrainJob for checks of its pods.
 
-    If no release is named, a TrainJob with patches that only an older release reads is merged as that older release
-    does. Otherwise rules would report what the patches set. Call this function through `Subject.once`.
+    If the user named no release, a TrainJob with fields that only an older release has is merged as the older release
+    does. Otherwise the patches would be dropped, and rules would report their settings as missing. Call this function
+    through `Subject.once`.
     """
     older = older_release_of_fields(subject)
     if older is None:

@@ -138,9 +138,9 @@ def predict_processes(trainer: Trainer, policy: MLPolicy, resources: Resources, 
             return _torch_processes(per_node, gpus, resources)
         case "mpi":
             number = policy.mpi.num_proc_per_node
-            return _mpi_or_flux_processes("mpi", explicit, number, gpus, raises=version >= TEMPLATES)
+            return _mpi_or_flux_processes("mpi", explicit, number, gpus, gpus_replace_one=version >= TEMPLATES)
         case "flux":
-            return _mpi_or_flux_processes("flux", explicit, policy.flux.num_proc_per_node, gpus, raises=False)
+            return _mpi_or_flux_processes("flux", explicit, policy.flux.num_proc_per_node, gpus, gpus_replace_one=False)
         case "xgboost":
             reason = f"xgboost starts one worker per GPU, and Trainer counts {counted(gpus, 'GPU') if gpus else 'none'}"
             return ProcessesPerNode(per_node=str(gpus or 1), count=gpus or 1, reason=reason)
@@ -184,16 +184,16 @@ def _torch_processes(per_node: JSON, gpus: int, resources: Resources) -> Process
 
 
 def _mpi_or_flux_processes(
-    name: str, explicit: JSON, default: int | None, gpus: int, *, raises: bool
+    name: str, explicit: JSON, default: int | None, gpus: int, *, gpus_replace_one: bool
 ) -> ProcessesPerNode:
     """Return the processes of the mpi or flux plugin: the number of the TrainJob, otherwise the number of the runtime.
 
-    If `raises`, the number of GPUs replaces a 1 of the runtime.
+    If `gpus_replace_one` is true, the number of GPUs replaces a 1 of the runtime.
     """
     number = 1 if default is None else default
     if (per_node := read_whole_number(explicit)) is not None:
         return ProcessesPerNode(per_node=str(per_node), count=per_node, reason="the value of numProcPerNode")
-    if raises and number == 1 and gpus > 1:
+    if gpus_replace_one and number == 1 and gpus > 1:
         return ProcessesPerNode(per_node=str(gpus), count=gpus, reason=f"Trainer counts {counted(gpus, 'GPU')}")
     reason = f"the runtime's {name}.numProcPerNode is {number}"
     if number == 1 and not gpus:

@@ -3,8 +3,8 @@
 Plugins add entries to lists: a new entry replaces the old entry with the same key, or is appended. The torch plugin
 completes a `tune run` command with the address of the first node, the recipe, the configuration of the recipe, and
 paths. The flux plugin adds an installer, the volumes that the installer fills, and an entrypoint; without spec.trainer,
-it crashes. The alpha feature TrainJobStatus is not applied. Replicated jobs, containers and lists are copied before
-they are changed.
+the flux plugin crashes. The alpha feature TrainJobStatus is not applied. Replicated jobs, containers and lists are
+copied before they are changed.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/apply/apply.go, pkg/constants, pkg/runtime/runtime.go and
 pkg/runtime/framework/plugins:
@@ -53,7 +53,7 @@ class ReplicatedJobPods(Struct):
     """The pods of one replicated job, while plugins and spec.trainer change them.
 
     Args:
-        job: the merged job. `build_replicated_job` adds the other fields to the job.
+        job: the merged job, to which `build_replicated_job` adds the changes in the other attributes.
         pod: the PodSpec.
         metadata: the metadata of the pods.
         containers, init_containers: copies of the containers.
@@ -170,7 +170,7 @@ class PluginInput(Struct, frozen=True, kw_only=True):
         return None if pods is None else pods.container("node")
 
     def set_env_of_node_container(self, own: Sequence[JSON] = ()) -> None:
-        """Set the variables of spec.trainer in `node_container`, and then the variables of a plugin."""
+        """Set the variables of spec.trainer in `node_container`, and then the variables `own` of the plugin."""
         pods, node = self.trainer_pod_set, self.node_container
         if pods is not None and node is not None and upsert_env(node, self.trainer.get("env", []), own):
             pods.settled = node
@@ -319,7 +319,7 @@ def _set_metadata_entry(pod_set: ReplicatedJobPods, field: str, name: str, value
 
 
 def entrypoint_config_map_name(name: str) -> str:
-    """Return the name of the ConfigMap with the scripts, which is also the name of the volume."""
+    """Return the name of the ConfigMap with the scripts. Their volume has the same name."""
     return f"{name}-flux-entrypoint"
 
 
@@ -472,8 +472,8 @@ def model_of_runtime(runtime: str) -> str:
 
 
 def is_adapter_quantized(args: Sequence[str], release: Release) -> bool:
-    """Return whether adapters are quantized. Before 2.3, the name of the argument is enough; since 2.3 its value
-    counts.
+    """Return whether adapters are quantized. Before 2.3, the name of the argument is enough; since 2.3, the value of
+    the argument counts.
     """
     if release < INJECTION:
         return any("model.quantize_base" in argument for argument in args) and not any(

@@ -1,7 +1,7 @@
 """The installed release of Kubeflow Trainer, and the releases that changed what rules check.
 
-ConfigMap `trainer` in the namespace of claimgate, which is the param of all policies about TrainJobs, names the
-release. The param of another policy may name a release for that policy. Without a param, the image of Trainer's
+ConfigMap `trainer` in the namespace of claimgate names the release. The ConfigMap is the param of all policies about
+TrainJobs. The param of another policy may name a release for that policy. Without a param, the image of Trainer's
 Deployment names the release. Four forms of patches share one API version, and releases merge them differently.
 
 Source: kubeflow/trainer branches release-2.0 to release-2.3; master 8c0f5059bd51 for later changes.

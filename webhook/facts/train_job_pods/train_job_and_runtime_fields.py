@@ -217,7 +217,7 @@ def check_fields_exist_in_release(
 def _release_bound_fields(
     value: JSON, shape: ObjectShape, at: FieldPath, deadline: Deadline
 ) -> Iterator[tuple[FieldPath, ReleaseBoundField]]:
-    """Yield the fields of an object that only some releases have."""
+    """Yield the fields in an object that exist only in some releases, with their paths."""
     deadline.spend(1)
     if isinstance(value, list):
         for index, item in enumerate(value):
@@ -233,7 +233,7 @@ def _release_bound_fields(
 def older_release_of_fields(subject: Subject) -> Release | None:
     """Return the newest release that has all fields in the spec of a TrainJob.
 
-    Return None if a user named the release, if the assumed release has all fields, and if no release has all.
+    Return None if a user named the release, if the assumed release has all fields, or if no release has all fields.
     """
     installed = subject.once(read_trainer_installation)
     whole, spec = read_field_table().kinds.get("TrainJob"), get(subject.object, ("spec",))

@@ -224,7 +224,9 @@ def fix_for_variable_of_plugin(variable: str, owner: str) -> str:
 
 
 def check_trainer_set_for_several_nodes(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield several nodes without spec.trainer: plugins then set no variables (kubeflow/trainer#4076)."""
+    """Yield a problem for several nodes without spec.trainer, because plugins then set no variables
+    (kubeflow/trainer#4076).
+    """
     if not job.trainer and job.number_of_nodes > 1 and job.plugin in ("torch", "jax", "xgboost"):
         message = (
             f"is not set, so the {job.plugin} plugin sets no variables, and the {job.number_of_nodes} nodes of "

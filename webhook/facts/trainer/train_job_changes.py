@@ -77,7 +77,7 @@ _MUTABLE: Final = ("nodeSelector", "tolerations", "schedulingGates")
 """Fields of a PodSpec that may change while a JobSet is suspended. Labels and annotations may change too."""
 _FIXED_POD: Final = ("template", "spec", "template", 1)
 """The path of the PodSpec in the result of `_immutable_part_of_job`."""
-_MOST_NAMED: Final = 3
+_MOST_NAMES: Final = 3
 _FIELDS_THAT_MAKE_JOB_SET: Final = ("runtimePatches", "trainer", "initializer")
 """Fields of a TrainJob from which its JobSet is created."""
 _IMMUTABLE_POD_FIELDS: Final = (
@@ -192,7 +192,7 @@ def _differing_fields_of_pods(old: Items[JSON], new: list[JSON]) -> str:
     """
     pods = ([get(job, _FIXED_POD) or job for job in jobs] for jobs in zip(old, new, strict=False))
     names = sorted({name for one, other in pods for name in (*one, *other) if one.get(name) != other.get(name)})
-    return " and ".join(names[:_MOST_NAMED]) if "template" not in names else ""
+    return " and ".join(names[:_MOST_NAMES]) if "template" not in names else ""
 
 
 def _is_refused_by_api_server(subject: Subject) -> bool:

@@ -163,7 +163,7 @@ class NodeDeviceClaim(NamedTuple):
 def device_claims_of_training_node(subject: Subject) -> tuple[NodeDeviceClaim, ...]:
     """Return the device claims of a training node. Call this function through `Subject.once`.
 
-    The result has the claims that the container `node` refers to, also the claims that resourcesPerNode removes from
+    The result has the claims that the container `node` refers to, including claims that resourcesPerNode removes from
     the container. If the container refers to no claim, the result has the claims that no container refers to. Claims
     that the release drops are included. `devices` is None for a claim with missing objects.
     """

@@ -242,7 +242,9 @@ def _is_text_refused(job: MergedTrainJob, written: int | str) -> bool:
 
 
 def check_ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield several resources with `gpu` in their names. Trainer counts only one of these resources, at random."""
+    """Yield a problem if several resources have `gpu` in their names. Trainer counts only one of these resources, at
+    random.
+    """
     explicit = job.trainer.has("numProcPerNode")
     if job.counted_gpus[1] and not explicit and job.plugin in ("mpi", "xgboost", "flux"):
         message = (
@@ -348,10 +350,12 @@ def sentence_about_unset_processes(
     if not gpus:
         return ""
     kept = [claim for claim in gpus if not claim.is_dropped]
-    return _advise_kept_gpus(job, kept, launcher) if kept else _advise_dropped_gpus(job, gpus, is_named=is_named)
+    return (
+        _advise_kept_gpus(job, kept, launcher) if kept else _sentence_about_dropped_gpus(job, gpus, is_named=is_named)
+    )
 
 
-def _advise_dropped_gpus(job: MergedTrainJob, gpus: Sequence[NodeDeviceClaim], *, is_named: bool) -> str:
+def _sentence_about_dropped_gpus(job: MergedTrainJob, gpus: Sequence[NodeDeviceClaim], *, is_named: bool) -> str:
     """Return the end of the message for dropped claims. The number in the fix is for a release that keeps claims."""
     claims = f"claim{'s' if len(gpus) > 1 else ''} {_names_of_claims(gpus)}"
     assumed = "" if is_named else " (the assumed release)"

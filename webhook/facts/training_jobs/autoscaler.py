@@ -50,7 +50,8 @@ AUTOSCALER_LIMITS: Final = TRAINING_JOB.rule(
 
 
 def max_pods_of_job(job: TrainingJobOfKind) -> int | None:
-    """Return the most pods that a job may have while its current pods wait; None if the number is not known.
+    """Return the largest number of pods that a job may have while its current pods wait; None if the number is not
+    known.
 
     Waiting workers use no CPU or memory, so an autoscaler for CPU or memory adds workers only up to minReplicas. An
     autoscaler for other metrics may add workers up to maxReplicas.

@@ -132,7 +132,7 @@ SHARED_MEMORY: Final = TRAINING_JOB_ADVICE.rule(
 )
 _WATCHED: Final = frozenset(("ps", "worker", "chief", "master", "evaluator"))
 _MOST_NAMES: Final = 3
-"""The most containers that a message names."""
+"""A message names at most this many containers."""
 _OF_TORCH: Final = ("PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NODE_RANK")
 _OF_PADDLE: Final = ("PADDLE_MASTER", "PADDLE_NNODES", "PADDLE_JOB_ID")
 _OF_JAX: Final = ("COORDINATOR_ADDRESS", "COORDINATOR_PORT", "NUM_PROCESSES", "PROCESS_ID")

@@ -143,7 +143,8 @@ NO_TIME: Final = TRAINING_JOB_ADVICE.rule(
 )
 
 _LONGEST: Final = 63
-"""The most characters of a label or host (k8s.io/apimachinery v0.36 pkg/util/validation DNS1035LabelMaxLength)."""
+"""The maximum length of a label or a host name (k8s.io/apimachinery v0.36 pkg/util/validation DNS1035LabelMaxLength).
+"""
 _OPERATOR, _MULTIKUEUE, _MPI_OPERATOR = (
     "kubeflow.org/training-operator",
     "kueue.x-k8s.io/multikueue",
@@ -209,8 +210,8 @@ _V1_ONLY: Final = ("mainContainer", "cleanPodPolicy")
 def validate_name(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Check the name of a job.
 
-    The names of the services of the pods begin with the name of the job. With the MPI Operator, the names of hosts
-    begin with this name. In an MPIJob v1, the name is the value of a label.
+    The names of the services of the pods begin with the name of the job. With the MPI Operator, the names of hosts also
+    begin with the name of the job. In an MPIJob v1, the name of the job is also the value of a label.
     """
     is_label = job.kind == "MPIJob" and not job.is_beta
     if job.name and not is_label and not DNS_1035_LABEL.fullmatch(job.name):
