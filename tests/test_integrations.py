@@ -529,7 +529,7 @@ def test_the_command_line_starts_without_posix(tmp_path):
     )
     done = start("serve", "--tls-cert", "a", "--tls-key", "b")
     told = "this needs the module fcntl, which Windows does not have: use WSL or the container image"
-    assert (done.returncode, told in done.stderr) == (2, True), "add the module to _OF_POSIX in webhook/cli.py"
+    assert (done.returncode, told in done.stderr) == (2, True), "add the module to _POSIX_MODULES in webhook/cli.py"
     assert "Traceback" not in done.stderr
     done = start("audit", "examples", "--jobs", "2")
     told = "error: --jobs: this system cannot fork: use --jobs 1, Linux, macOS or WSL\n"

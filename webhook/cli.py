@@ -33,7 +33,7 @@ INSTALLED_EXTRAS: Final = ("serve", "live")
 """The extras that README installs. Hints repeat them, because pipx replaces the extras of an installation."""
 
 
-_OF_POSIX: Final = frozenset(("fcntl", "grp", "pwd", "resource", "termios"))
+_POSIX_MODULES: Final = frozenset(("fcntl", "grp", "pwd", "resource", "termios"))
 """Modules of the standard library that Windows does not have."""
 
 
@@ -44,7 +44,7 @@ def hint_for_missing_module(module: str | None) -> str:
     `claimgate`, because public indexes have another package with this name.
     """
     package = (module or "").partition(".")[0]
-    if package in _OF_POSIX:
+    if package in _POSIX_MODULES:
         return f"this needs the module {package}, which Windows does not have: use WSL or the container image"
     for extra, packages in EXTRAS.items():
         if package in packages:

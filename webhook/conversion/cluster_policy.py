@@ -43,10 +43,10 @@ _CONTROLLERS: Final = {
     "StatefulSet": "apps/v1",
 }
 _CRON_JOB: Final = "CronJob"
-_CHOSEN: Final = "pod-policies.kyverno.io/autogen-controllers"
+_AUTOGEN_ANNOTATION: Final = "pod-policies.kyverno.io/autogen-controllers"
 _VERSION: Final = re.compile(r"v\d+((alpha|beta)\d+)?|\*")
 _ALL_OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT")
-_SPEC: Final = (
+_SPEC_FIELDS: Final = (
     "admission",
     "applyRules",
     "background",
@@ -57,7 +57,7 @@ _SPEC: Final = (
     "webhookConfiguration",
     "webhookTimeoutSeconds",
 )
-_RULE: Final = (
+_RULE_FIELDS: Final = (
     "celPreconditions",
     "exclude",
     "match",
@@ -66,9 +66,9 @@ _RULE: Final = (
     "skipBackgroundRequests",
     "validate",
 )
-_PARAM_REF: Final = ("name", "namespace", "parameterNotFoundAction", "selector")
-_OF_USER: Final = ("clusterRoles", "roles", "subjects")
-_RESOURCES: Final = ("kinds", "name", "names", "namespaceSelector", "namespaces", "operations", "selector")
+_PARAM_REF_FIELDS: Final = ("name", "namespace", "parameterNotFoundAction", "selector")
+_USER_FIELDS: Final = ("clusterRoles", "roles", "subjects")
+_FILTER_FIELDS: Final = ("kinds", "name", "names", "namespaceSelector", "namespaces", "operations", "selector")
 
 
 def is_cel_policy(policy: JSON) -> bool:
@@ -88,14 +88,14 @@ def rules_of_policy(policy: JSON, table: Table) -> Iterator[tuple[str, tuple[JSO
     Raises:
         NotConverted: a part of the policy has no exact native form.
     """
-    spec = check_known_fields(policy.get("spec"), _SPEC, ("spec",))
+    spec = check_known_fields(policy.get("spec"), _SPEC_FIELDS, ("spec",))
     if spec.get("admission") is False:
         raise NotConverted(("spec", "admission"), "the policy is not evaluated at admission")
     if spec.get("applyRules") == "One":
         raise NotConverted(("spec", "applyRules"), "the first rule that matches ends the evaluation")
     rules = maps_at(spec, ("rules",))
     for index, rule in enumerate(rules):
-        check_known_fields(rule, _RULE, ("spec", "rules", index))
+        check_known_fields(rule, _RULE_FIELDS, ("spec", "rules", index))
         if not isinstance(get(rule, ("validate", "cel")), dict):
             raise NotConverted(("spec", "rules", index), "the rule is not in CEL")
     several = len(rules) > 1
@@ -133,7 +133,7 @@ def _policy_and_binding(
     }
     converted = native_policy(VALIDATING, re.sub(r"[^a-z0-9.-]+", "-", name.lower()), policy, native)
     if cel.get("paramRef"):
-        reference = check_known_fields(cel["paramRef"], _PARAM_REF, (*path, "validate", "cel", "paramRef"))
+        reference = check_known_fields(cel["paramRef"], _PARAM_REF_FIELDS, (*path, "validate", "cel", "paramRef"))
         bound["paramRef"] = {"parameterNotFoundAction": "Deny", **reference}
     bound["validationActions"] = _actions(spec, validate, path)
     return converted, binding_of_policy(converted, bound)
@@ -192,21 +192,21 @@ def _filters(block: JSON, path: FieldPath) -> Iterator[tuple[FieldPath, Mapping[
         NotConverted: the block selects by user, or has several filters that must all match.
     """
     for each in (block, *maps_at(block, ("any",)), *maps_at(block, ("all",))):
-        if named := [key for key in _OF_USER if get(each, (key,))]:
+        if named := [key for key in _USER_FIELDS if get(each, (key,))]:
             raise NotConverted(path, f"selects users by {' and '.join(named)}, which an expression cannot read")
-    written = check_known_fields(block, ("any", "all", "resources", *_OF_USER), path)
+    written = check_known_fields(block, ("any", "all", "resources", *_USER_FIELDS), path)
     if len(list_at(written, ("all",))) > 1:
         raise NotConverted((*path, "all"), "several filters must all match, but a native policy has only one")
     for key in ("any", "all"):
         for index, each in enumerate(list_at(written, (key,))):
             at = (*path, key, index)
-            yield at, _known_resources(check_known_fields(each, ("resources", *_OF_USER), at), at)
+            yield at, _known_resources(check_known_fields(each, ("resources", *_USER_FIELDS), at), at)
     if "resources" in written:
         yield path, _known_resources(written, path)
 
 
 def _known_resources(written: Mapping[str, Any], path: FieldPath) -> Mapping[str, Any]:
-    return check_known_fields(written.get("resources"), _RESOURCES, (*path, "resources"))
+    return check_known_fields(written.get("resources"), _FILTER_FIELDS, (*path, "resources"))
 
 
 def _plain_selector(selector: Any, path: FieldPath) -> Any:
@@ -272,7 +272,7 @@ def _rules_for_controllers(policy: JSON, rules: Sequence[Mapping[str, Any]]) -> 
     """Yield the rules that Kyverno generates for pod controllers, each with the index of the rule about Pods."""
     if not _is_about_pods_or_controllers(rules):
         return
-    annotation = get(policy, ("metadata", "annotations", _CHOSEN))
+    annotation = get(policy, ("metadata", "annotations", _AUTOGEN_ANNOTATION))
     chosen = [*_CONTROLLERS, _CRON_JOB] if annotation in (None, "all") else str(annotation).split(",")
     others = [f"{_CONTROLLERS[each]}/{each}" for each in _CONTROLLERS if each in chosen]
     for index, rule in enumerate(rules):

@@ -37,9 +37,9 @@ ENGINE: Final = "K8sNativeValidation"
 EVERY_OPERATION: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 """The operations for which `gator` evaluates templates. A webhook of Gatekeeper has the operations of the template, or
 else CREATE and UPDATE."""
-_BY_DEFAULT: Final = ("CREATE", "UPDATE")
+_DEFAULT_OPERATIONS: Final = ("CREATE", "UPDATE")
 _ACTIONS: Final = {"deny": ["Deny"], "warn": ["Warn"], "dryrun": ["Audit"]}
-_MATCH: Final = (
+_MATCH_FIELDS: Final = (
     "excludedNamespaces",
     "kinds",
     "labelSelector",
@@ -49,7 +49,14 @@ _MATCH: Final = (
     "scope",
     "source",
 )
-_SOURCE: Final = ("failurePolicy", "generateVAP", "matchCondition", "matchConditions", "validations", "variables")
+_SOURCE_FIELDS: Final = (
+    "failurePolicy",
+    "generateVAP",
+    "matchCondition",
+    "matchConditions",
+    "validations",
+    "variables",
+)
 _MATCH_PATH: Final = ("spec", "match")
 
 
@@ -108,9 +115,9 @@ def policy_and_binding(
     source = _source(template)
     if source is None:
         raise NotConverted(("spec", "targets"), f"the template is in {non_cel_engines(template)}, not in CEL")
-    source = check_known_fields(source, _SOURCE, ("spec", "targets"))
+    source = check_known_fields(source, _SOURCE_FIELDS, ("spec", "targets"))
     _check_reads_no_constraint(source)
-    match = check_known_fields(get(constraint, _MATCH_PATH), _MATCH, _MATCH_PATH)
+    match = check_known_fields(get(constraint, _MATCH_PATH), _MATCH_FIELDS, _MATCH_PATH)
     if match.get("source", "All") not in ("All", "Original", ""):
         raise NotConverted((*_MATCH_PATH, "source"), "is about objects that Gatekeeper expands")
     chosen = tuple(operations) or _operations_of_template(template)
@@ -132,7 +139,7 @@ def policy_and_binding(
 
 def _operations_of_template(template: JSON) -> tuple[str, ...]:
     named = tuple(str(each) for target in _targets(template) for each in list_at(target, ("operations",)))
-    return named or _BY_DEFAULT
+    return named or _DEFAULT_OPERATIONS
 
 
 def _check_reads_no_constraint(source: Mapping[str, Any]) -> None:

@@ -26,7 +26,7 @@ from webhook.manifests.models import VALIDATING
 GROUP: Final = "policies.kubewarden.io"
 KINDS: Final = ("AdmissionPolicy", "ClusterAdmissionPolicy")
 _MODULE: Final = re.compile(r"/cel-policy(?=[:@]|$)")
-_SPEC: Final = (
+_SPEC_FIELDS: Final = (
     "backgroundAudit",
     "failurePolicy",
     "matchConditions",
@@ -43,7 +43,7 @@ _SPEC: Final = (
     "timeoutEvalSeconds",
     "timeoutSeconds",
 )
-_SETTINGS: Final = ("failurePolicy", "paramKind", "paramRef", "validations", "variables")
+_SETTINGS_FIELDS: Final = ("failurePolicy", "paramKind", "paramRef", "validations", "variables")
 _ACTIONS: Final = {"protect": ["Deny"], "monitor": ["Audit"]}
 
 
@@ -61,8 +61,8 @@ def policy_and_binding(policy: JSON) -> tuple[JSON, JSON]:
     Raises:
         NotConverted: a part of the policy has no exact native form.
     """
-    spec = check_known_fields(policy.get("spec"), _SPEC, ("spec",))
-    settings = check_known_fields(spec.get("settings"), _SETTINGS, ("spec", "settings"))
+    spec = check_known_fields(policy.get("spec"), _SPEC_FIELDS, ("spec",))
+    settings = check_known_fields(spec.get("settings"), _SETTINGS_FIELDS, ("spec", "settings"))
     if spec.get("mutating") is True:
         raise NotConverted(("spec", "mutating"), "the module cel-policy does not mutate")
     mode = str(spec.get("mode") or "protect")

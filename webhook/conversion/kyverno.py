@@ -33,11 +33,11 @@ from webhook.manifests.models import MUTATING, VALIDATING
 GROUP: Final = "policies.kyverno.io"
 VALIDATING_KINDS: Final = ("ValidatingPolicy", "NamespacedValidatingPolicy")
 MUTATING_KINDS: Final = ("MutatingPolicy", "NamespacedMutatingPolicy")
-_SHARED: Final = ("failurePolicy", "matchConditions", "matchConstraints", "variables")
-_VALIDATING_FIELDS: Final = (*_SHARED, "auditAnnotations", "validations")
-_MUTATING_FIELDS: Final = (*_SHARED, "mutations", "reinvocationPolicy")
+_SHARED_FIELDS: Final = ("failurePolicy", "matchConditions", "matchConstraints", "variables")
+_VALIDATING_FIELDS: Final = (*_SHARED_FIELDS, "auditAnnotations", "validations")
+_MUTATING_FIELDS: Final = (*_SHARED_FIELDS, "mutations", "reinvocationPolicy")
 _TYPE_OF_POD: Final = re.compile(r"\bObject\.metadata\b")
-_ADDED: Final = ("autogen", "evaluation", "webhookConfiguration")
+_ADDED_FIELDS: Final = ("autogen", "evaluation", "webhookConfiguration")
 
 
 def is_kyverno_policy(policy: JSON) -> bool:
@@ -55,7 +55,7 @@ def convert_kyverno_policy(policy: JSON) -> tuple[JSON, ...]:
     kind = str(policy.get("kind"))
     is_validating = kind in VALIDATING_KINDS
     own_fields = (*_VALIDATING_FIELDS, "validationActions") if is_validating else _MUTATING_FIELDS
-    spec = check_known_fields(policy.get("spec"), (*own_fields, *_ADDED, "targetMatchConstraints"), ("spec",))
+    spec = check_known_fields(policy.get("spec"), (*own_fields, *_ADDED_FIELDS, "targetMatchConstraints"), ("spec",))
     _check_evaluation(spec)
     if spec.get("targetMatchConstraints"):
         raise NotConverted(

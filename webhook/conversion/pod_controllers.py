@@ -28,8 +28,10 @@ TEMPLATE_OF_CRON_JOB: Final = ("spec", "jobTemplate", "spec", "template")
 """The path of the pod template in a CronJob. Other controllers have TEMPLATE."""
 _TEMPLATES: Final = {"-autogen": TEMPLATE, "-autogen-cronjobs": TEMPLATE_OF_CRON_JOB}
 """The path of the pod template, by the ending of the generated policy's name."""
-_OWN_NAMESPACE: Final = r"(?!\.namespace(?![A-Za-z0-9_]))"
-"""A template has no namespace. `object.metadata.namespace` is not rewritten, and is the namespace of the controller."""
+_NOT_NAMESPACE: Final = r"(?!\.namespace(?![A-Za-z0-9_]))"
+"""Excludes `object.metadata.namespace` from the rewriting. A template has no namespace, so the expression reads the
+namespace of the controller.
+"""
 
 
 def variants_for_controllers(spec: Mapping[str, Any], controllers: JSON) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -88,7 +90,7 @@ def rewrite_text_for_template(text: str, template: Sequence[str]) -> str:
     """Replace spec and metadata of the Pod by spec and metadata of the pod template."""
     template_path = ".".join(template)
     for part in ("spec", "metadata"):
-        text = re.sub(rf"(object|oldObject)\.{part}{_OWN_NAMESPACE}", rf"\1.{template_path}.{part}", text)
+        text = re.sub(rf"(object|oldObject)\.{part}{_NOT_NAMESPACE}", rf"\1.{template_path}.{part}", text)
     return text
 
 

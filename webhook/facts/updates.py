@@ -121,15 +121,15 @@ SCALED_TO_ZERO: Final = UPDATE.rule(
     function="verifyCPUMemoryScalers",
     fails="create",
 )
-_OF_PODS: Final = frozenset(("cpu", "memory"))
+_POD_TRIGGERS: Final = frozenset(("cpu", "memory"))
 """The triggers of KEDA that measure what the pods themselves use. Without pods, these triggers measure nothing."""
-_OWNERSHIP: Final = ("validations.keda.sh/hpa-ownership", "scaledobject.keda.sh/transfer-hpa-ownership")
+_OWNERSHIP_ANNOTATIONS: Final = ("validations.keda.sh/hpa-ownership", "scaledobject.keda.sh/transfer-hpa-ownership")
 """Annotations of a ScaledObject that allow another HorizontalPodAutoscaler for the same workload. The value of the
 first annotation must be false.
 """
 _NEW_CLUSTER: Final = "NewCluster"
 _NO_UPGRADE: Final = "None"
-_MODE: Final = "serving.kserve.io/deploymentMode"
+_MODE_ANNOTATION: Final = "serving.kserve.io/deploymentMode"
 _STANDARD_MODES: Final = ("Standard", "RawDeployment")
 """The mode in which KServe creates a Deployment, and the old name of this mode."""
 _KUBERAY: Final = "kuberay/operator"
@@ -137,15 +137,15 @@ _ZERO_DOWNTIME: Final = "ENABLE_ZERO_DOWNTIME"
 _PERCENT: Final = re.compile("([0-9]{1,4})%", re.ASCII)
 _DEFAULT: Final = "25%"
 _HUNDRED: Final = 100
-_SCALED: Final = {"Deployment": Deployment.gvk, "StatefulSet": GroupVersionKind("apps", "v1", "StatefulSet")}
+_SCALED_KINDS: Final = {"Deployment": Deployment.gvk, "StatefulSet": GroupVersionKind("apps", "v1", "StatefulSet")}
 """The kinds that autoscalers scale and that this module checks (commands/audit_index.py keeps these in audits)."""
-_KEDA_MOST: Final = 100
+_KEDA_DEFAULT_MAXIMUM: Final = 100
 """The default of maxReplicaCount: kedacore/keda apis/keda/v1alpha1/scaledobject_types.go defaultHPAMaxReplicas."""
 _AUTOSCALER_CLASS: Final = "serving.kserve.io/autoscalerClass"
 _NO_AUTOSCALER: Final = ("none", "external")
 """Classes for which KServe creates no autoscaler."""
 SCALED_LOOKUPS: Final = (
-    *(interest_in_fields(kind, "spec.replicas", "spec.template") for kind in (*_SCALED.values(), Rollout.gvk)),
+    *(interest_in_fields(kind, "spec.replicas", "spec.template") for kind in (*_SCALED_KINDS.values(), Rollout.gvk)),
     interest_in_fields(LeaderWorkerSet.gvk, "spec.leaderWorkerTemplate"),
     interest_in_fields(HorizontalPodAutoscaler.gvk, "spec.scaleTargetRef"),
 )
@@ -184,7 +184,7 @@ def _check_inference_service(each: PodsAndNodes, subject: Subject) -> Iterator[P
     setDefaultDeploymentSpec.
     """
     service = subject.typed(InferenceService)
-    mode = service.status.deployment_mode or service.metadata.annotations.get(_MODE, "")
+    mode = service.status.deployment_mode or service.metadata.annotations.get(_MODE_ANNOTATION, "")
     predictor = service.spec.predictor
     if mode in _STANDARD_MODES and each.pods.podset.path == predictor.at and not predictor.is_omitted("minReplicas"):
         fix = "in deploymentStrategy, set maxSurge 0 and maxUnavailable 1, or type Recreate"
@@ -255,7 +255,9 @@ def _check_ray_service(compared: Sequence[PodsAndNodes], subject: Subject) -> It
     """
     spec = subject.typed(RayService).spec
     strategy = spec.upgrade_strategy.type
-    is_replaced = strategy == _NEW_CLUSTER or (not strategy and not _keeps_ray_clusters(subject.cluster_view()))
+    is_replaced = strategy == _NEW_CLUSTER or (
+        not strategy and not _updates_without_second_cluster(subject.cluster_view())
+    )
     if not is_replaced or spec.ray_cluster_config.enable_in_tree_autoscaling:
         return
     for each in compared:
@@ -269,7 +271,7 @@ def _check_ray_service(compared: Sequence[PodsAndNodes], subject: Subject) -> It
             return
 
 
-def _keeps_ray_clusters(view: ClusterView) -> bool:
+def _updates_without_second_cluster(view: ClusterView) -> bool:
     """Return whether KubeRay's Deployment in the view sets ENABLE_ZERO_DOWNTIME to false. Updates then start no second
     cluster.
     """
@@ -358,8 +360,10 @@ def _problem_of_budget(spec: PodDisruptionBudgetSpec, replicas: int, message: st
 
 
 def _scaled_objects(view: ClusterView) -> Iterator[tuple[GroupVersionKind, Deployment]]:
-    """Yield the Deployments and StatefulSets of the namespace. Both are read with the fields of a Deployment."""
-    for kind in _SCALED.values():
+    """Yield the Deployments and StatefulSets of the namespace. Objects of both kinds are read with the fields of a
+    Deployment.
+    """
+    for kind in _SCALED_KINDS.values():
         objects = view.copy_without_missing_objects().list_json(kind, view.namespace)
         for obj in charge_for_objects(objects, view.deadline):
             yield kind, Deployment.of(obj, (), ReadingContext(view.deadline))
@@ -421,7 +425,7 @@ def scaling_of_autoscaler(subject: Subject) -> Scaling | None:
             kind, name = scaled.scale_target_ref.kind or "Deployment", scaled.scale_target_ref.name
             at, most, is_written = scaled.path("maxReplicaCount"), scaled.max_replica_count, True
             if not (scaled.has("maxReplicaCount") or scaled.is_omitted("maxReplicaCount")):
-                most, is_written = _KEDA_MOST, False
+                most, is_written = _KEDA_DEFAULT_MAXIMUM, False
         case _:
             return _scaling_of_inference_service(subject)
     parts = _parts_of_replica(kind, name, subject.cluster_view())
@@ -437,7 +441,7 @@ def _scaling_of_inference_service(subject: Subject) -> Scaling | None:
     """
     service = subject.typed(InferenceService)
     predictor, annotations = service.spec.predictor, service.metadata.annotations
-    mode = service.status.deployment_mode or annotations.get(_MODE, "")
+    mode = service.status.deployment_mode or annotations.get(_MODE_ANNOTATION, "")
     if mode not in _STANDARD_MODES or annotations.get(_AUTOSCALER_CLASS) in _NO_AUTOSCALER:
         return None
     using = [each for each in subject.once(read_device_workload).device_pods if each.podset.path == predictor.at]
@@ -449,7 +453,7 @@ def _scaling_of_inference_service(subject: Subject) -> Scaling | None:
 
 def _parts_of_replica(kind: str, name: str, view: ClusterView) -> tuple[tuple[PodNeeds, int], ...]:
     """Return the needs and the number of the pods of one replica; () if the replicas are not known."""
-    kinds = {**_SCALED, Rollout.gvk.kind: Rollout.gvk, LeaderWorkerSet.gvk.kind: LeaderWorkerSet.gvk}
+    kinds = {**_SCALED_KINDS, Rollout.gvk.kind: Rollout.gvk, LeaderWorkerSet.gvk.kind: LeaderWorkerSet.gvk}
     if kind not in kinds:
         return ()
     reading = ReadingContext(view.deadline)
@@ -494,9 +498,15 @@ def check_scaled_object(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_other_autoscaler(subject: Subject, spec: ScaledObjectSpec, kind: str) -> Iterator[Problem]:
-    """Report a ScaledObject of a workload that a HorizontalPodAutoscaler scales, unless KEDA created it."""
+    """Report a ScaledObject if a HorizontalPodAutoscaler without an owner scales the same workload. KEDA owns the
+    HorizontalPodAutoscalers that KEDA creates.
+    """
     target, view = spec.scale_target_ref, subject.cluster_view().copy_without_missing_objects()
-    if not target.name or not view.namespace or any(each in subject.metadata.annotations for each in _OWNERSHIP):
+    if (
+        not target.name
+        or not view.namespace
+        or any(each in subject.metadata.annotations for each in _OWNERSHIP_ANNOTATIONS)
+    ):
         return
     for scaler in view.list_typed(HorizontalPodAutoscaler, view.namespace):
         other = scaler.spec.scale_target_ref
@@ -514,9 +524,9 @@ def _check_least(spec: ScaledObjectSpec, kind: str) -> Iterator[Problem]:
     apps.
     """
     is_of_apps = (spec.scale_target_ref.json.get("apiVersion") or "apps/v1") == "apps/v1"
-    only_of_pods = bool(spec.triggers) and all(each.type in _OF_PODS for each in spec.triggers)
+    only_of_pods = bool(spec.triggers) and all(each.type in _POD_TRIGGERS for each in spec.triggers)
     if (
-        kind in _SCALED
+        kind in _SCALED_KINDS
         and is_of_apps
         and only_of_pods
         and not (spec.is_omitted("minReplicaCount") or spec.min_replica_count)
@@ -532,9 +542,9 @@ def _check_triggers(subject: Subject, spec: ScaledObjectSpec, kind: str) -> Iter
     resource.
     """
     view, name = subject.cluster_view(), spec.scale_target_ref.name
-    if kind not in _SCALED or view.has_any(LimitRange.gvk, view.namespace):
+    if kind not in _SCALED_KINDS or view.has_any(LimitRange.gvk, view.namespace):
         return  # a LimitRange may give containers a request
-    scaled = view.get_without_noting(_SCALED[kind], view.namespace, name)
+    scaled = view.get_without_noting(_SCALED_KINDS[kind], view.namespace, name)
     pods = Deployment.of(scaled, (), ReadingContext(view.deadline)).spec.template.spec
     for trigger in spec.triggers:
         resource, container = trigger.resource_and_container

@@ -151,7 +151,9 @@ class StoredPolicies:
         return ""
 
     def explain_kinds_not_served(self) -> str:
-        """Return a sentence about the kinds that are not installed, or ""."""
+        """Return a sentence about the kinds that are not installed; "" if all are installed, or if the objects are
+        unknown.
+        """
         unserved = [gvk.kind for gvk in GVKS if not self._view.is_synced(gvk)]
         return f"{', '.join(unserved)}: {NOT_SERVED}" if unserved and not self.explain_unknown_objects() else ""
 

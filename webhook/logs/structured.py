@@ -232,7 +232,7 @@ class Log:
         return self.writer.describe_dropped_lines() if self.writer is not None else ""
 
     def write(self, level: Level, message: str, fields: dict[str, Any]) -> None:
-        """Write one line, without fields that are None."""
+        """Write one line, without fields that are None, if the level is enabled."""
         if _RANK[level] < _RANK[self.level]:
             return
         head = {"time": _timestamp(self.clock()), "level": level, "message": message}

@@ -41,7 +41,7 @@ class AuthorizerAnswer(CamelCaseModel):
     error: str | None = Field(default=None, description="The error of the check. Then `allowed` is false.")
 
     @model_validator(mode="after")
-    def _has_decision(self) -> AuthorizerAnswer:
+    def _require_decision(self) -> AuthorizerAnswer:
         if self.allowed is None and self.error is None:
             raise ValueError("needs `allowed: true`, `allowed: false`, or an `error`")
         return self

@@ -38,7 +38,7 @@ VALIDATING_POLICY: Final = "ValidatingPolicy"
 MUTATING_POLICY: Final = "MutatingPolicy"
 POLICY_BINDING: Final = "PolicyBinding"
 POLICY_EXCEPTION: Final = "PolicyException"
-"""The kind that policy_exceptions.py reads. It has no native form."""
+"""The kind that policy_exceptions.py reads. This kind has no native form."""
 KINDS: Final = (VALIDATING_POLICY, MUTATING_POLICY, POLICY_BINDING)
 """The kinds with a native form."""
 NATIVE: Final = {VALIDATING_POLICY: VALIDATING, MUTATING_POLICY: MUTATING}

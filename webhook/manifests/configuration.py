@@ -191,7 +191,7 @@ class Exemption(TimeLimit):
     groups: tuple[UserOrGroup, ...] = Field(default=(), max_length=10, description="Groups of users.")
 
     @model_validator(mode="after")
-    def _check_is_about_somebody(self) -> Exemption:
+    def _require_user_or_group(self) -> Exemption:
         if not (self.users or self.groups):
             raise ValueError("has no user and no group: write users or groups")
         return self
@@ -360,8 +360,8 @@ NAME: Final = "claimgate.yaml"
 class ConfigurationFile(Struct, frozen=True):
     """A configuration and its document. Without a file, the document is None.
 
-    `root` is the folder that must contain all files that the configuration names. It is "" if a user named the
-    configuration: then any file is allowed.
+    `root` is the folder that must contain all files that the configuration names. If a user named the configuration,
+    `root` is "", and any file is allowed.
     """
 
     value: FileConfiguration = EMPTY

@@ -1,8 +1,9 @@
 """Reads PolicyExceptions of claimgate.dev/v1alpha1, with which the owner of a namespace lets objects break rules.
 
-A PolicyException has the fields of an exception of `claimgate.yaml`. It has an effect only if `policyExceptions` in
-`claimgate.yaml` allows it. Users write PolicyExceptions, so their size, their number and the work for their patterns
-are bounded. The module does not know which rules exist: policy/configured_rules.py checks the names.
+A PolicyException has the fields of an exception of `claimgate.yaml`. A PolicyException has an effect only if
+`policyExceptions` in `claimgate.yaml` allows the exception. Users write PolicyExceptions, so their size, their number
+and the work for their patterns are bounded. The module does not know which rules exist: policy/configured_rules.py
+checks the names.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ _OPEN: Final[Node] = {"fields": {"apiVersion": "string", "kind": "string", "meta
 
 
 class _InlineNode(dict[str, Any]):
-    """A node inside another node. Its shape is computed on first use."""
+    """A node inside another node. The shape of the inner node is computed on first use."""
 
     __slots__ = ("shape",)
     shape: Shape
@@ -150,7 +150,7 @@ def _defaults_of_keys(element: Node) -> Mapping[str, JSON]:
 
 
 class DeclaredSchemaNode:
-    """A node of a schema in a CustomResourceDefinition. Its shape is computed on first use.
+    """A node of a schema in a CustomResourceDefinition. The shape of the node is computed on first use.
 
     `keeps_unknown`: the outer schema keeps unknown fields.
     """

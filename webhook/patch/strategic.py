@@ -32,7 +32,7 @@ or of the field.
 
 _DIRECTIVE: Final = "$patch"
 _RETAIN: Final = "$retainKeys"
-_COPIED: Final = 1000
+_COPIES_PER_STEP: Final = 1000
 """The deadline is charged one step for copying this number of list items."""
 _GAP: Final = 1 << 1024
 """The distance between the numbers of neighbours. Over a thousand patches can insert items between two neighbours
@@ -110,7 +110,8 @@ def merge_patch(
         indexes: the indexes of earlier merges, if `original` is the result of the last merge.
 
     Raises:
-        UnmergeableError: the patch is not an object, lacks a merge key, or has an unknown directive.
+        UnmergeableError: the patch or the original is not an object, or the patch lacks a merge key or has an unknown
+        directive.
     """
     if not isinstance(patch, dict) or not isinstance(original, dict | None):
         message = f"a strategic merge patch of {root}, and the value that the patch changes, must be objects"
@@ -198,7 +199,7 @@ def _is_directive(value: JSON) -> bool:
 
 
 def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str, walk: _MergeContext) -> list[JSON]:
-    walk.deadline.spend(len(original) // _COPIED + len(patch))  # the patch is searched for nulls
+    walk.deadline.spend(len(original) // _COPIES_PER_STEP + len(patch))  # the patch is searched for nulls
     key = tag.get("merge")
     if key is None:
         return patch

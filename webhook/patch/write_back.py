@@ -53,11 +53,11 @@ def _write_back_elements(written: JSON, shown: Sequence[JSON], changed: Sequence
     result = []
     for value, index in zip(changed, _indexes_in(shown, changed, deadline), strict=True):
         result.append(value if index is None else write_back_changes(before[index], shown[index], value, deadline))
-    is_same = len(result) == len(before) and all(map(_is, result, before))
+    is_same = len(result) == len(before) and all(map(_is_same_object, result, before))
     return written if is_same else result
 
 
-def _is(one: JSON, other: JSON) -> bool:
+def _is_same_object(one: JSON, other: JSON) -> bool:
     return one is other
 
 

@@ -136,8 +136,8 @@ def _inner_objects_of_policy(policy: Policy) -> InnerObjects | None:
 
 
 def _conditions_to_evaluate(policy: Policy, attributes: Attributes) -> MatchConditions | None:
-    """Return the matchConditions to evaluate on an object. The condition of `updates: spec` is left out for a
-    creation, because it always holds.
+    """Return the matchConditions to evaluate on an object. The condition of `updates: spec` is left out for a creation,
+    because this condition is then always true. Return None if no condition is left.
     """
     compiled = policy.match_conditions()
     if compiled.spec_changes is not None and attributes.operation == Operation.CREATE:

@@ -361,7 +361,7 @@ def _compile_mutations(walk: PolicyCompilation, spec: MutatingSpec) -> tuple[Mut
 
 
 def _compile_mutation(walk: PolicyCompilation, manifest: MutationManifest, path: FieldPath) -> Mutation | None:
-    """Compile one mutation; None if its patchType is unknown."""
+    """Compile one mutation; None if its patchType is unknown, or the field of the patchType is absent."""
     fields = {
         "JSONPatch": ("jsonPatch", manifest.json_patch),
         "ApplyConfiguration": ("applyConfiguration", manifest.apply_configuration),

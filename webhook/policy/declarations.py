@@ -143,7 +143,7 @@ def with_problems(place: Environment, rules: Catalogue) -> Environment:
 
 
 def with_variables(place: Environment, types: Mapping[str, Type]) -> Environment:
-    """Return the environment with `variables`. Its fields are the variables that are declared so far."""
+    """Return the environment with `variables`. The fields of `variables` are the variables that are declared so far."""
     structure = Structure(VARIABLES, dict(types))
     return place.extended_with(variables={"variables": object_type(VARIABLES)}, structures={VARIABLES: structure})
 

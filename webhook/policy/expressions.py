@@ -174,7 +174,7 @@ def hints_for_issues(
 
 
 def _hint_for_message(message: str, place: Environment, facts: frozenset[str], explained: frozenset[str]) -> str:
-    """Return the hint for one issue; "" for a name that already has a hint."""
+    """Return the hint for one issue; "" if no hint is known, or if the name already has a hint."""
     if match := UNDECLARED.match(message):
         if match[1] in explained:
             return ""

@@ -26,16 +26,16 @@ from webhook.policy.compiled import Policy
 from webhook.schema.types import Fields, Items, Type, type_of_node
 from webhook.text.similar_names import nearest_name
 
-_GONE: Final = frozenset(("source",))
+_REMOVED_FIELDS: Final = frozenset(("source",))
 """Fields that only earlier releases had: `source` of claims in pods, until 1.30. Policies may read such a field, to
 name the new field to users.
 """
-_SAME: Final = frozenset(("filter", "sortBy"))
+_MACROS_OF_OPERAND_TYPE: Final = frozenset(("filter", "sortBy"))
 """Macros that return the type of their operand."""
-_INNER: Final = frozenset(("bind", "optMap", "optFlatMap"))
+_BINDING_MACROS: Final = frozenset(("bind", "optMap", "optFlatMap"))
 """Macros that bind their operand to a name and return the value of their argument."""
 
-_ORDERS: Final[Mapping[str, str]] = {
+_METHOD_OF_OPERATOR: Final[Mapping[str, str]] = {
     "_<_": "isLessThan",
     "_>_": "isGreaterThan",
     "_<=_": "isGreaterThan",
@@ -169,7 +169,7 @@ class _TypeInference(Struct):
         if (
             operand_type.fields
             and operand_type.others is None
-            and name not in {*operand_type.fields, *_GONE}
+            and name not in {*operand_type.fields, *_REMOVED_FIELDS}
             and not is_escaped
         ):
             self.unknown.setdefault(path, nearest_name(name, operand_type.fields))
@@ -207,7 +207,7 @@ class _TypeInference(Struct):
 
     def _record_comparison(self, node: Call) -> None:
         left, right = map(_as_quantity, node.arguments)
-        fix = f"{'!' if node.function in _OPPOSITES else ''}{left}.{_ORDERS[node.function]}({right})"
+        fix = f"{'!' if node.function in _OPPOSITES else ''}{left}.{_METHOD_OF_OPERATOR[node.function]}({right})"
         shown = source_text(node)
         self.compared[shown] = f"`{shown}` compares quantities as strings, so `10` is less than `9`: write `{fix}`"
 
@@ -217,16 +217,16 @@ class _TypeInference(Struct):
         # in a loop over a map, a single variable is the key
         item = (
             operand_type
-            if node.name in _INNER
+            if node.name in _BINDING_MACROS
             else _element_type(operand_type)
             if first or isinstance(operand_type, Items)
             else None
         )
         scope_of_macro = {**scope, **dict.fromkeys(first), last: item}
         types = [self._infer_type_of_node(each, scope_of_macro) for each in node.arguments]
-        if node.name in _SAME:
+        if node.name in _MACROS_OF_OPERAND_TYPE:
             return operand_type
-        if node.name in _INNER:
+        if node.name in _BINDING_MACROS:
             return types[-1]
         return Items(types[-1]) if node.name in {"map", "transformList"} and types[-1] else None
 

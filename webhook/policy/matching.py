@@ -49,7 +49,7 @@ _EXEMPT = frozenset(
     for kind in ("WebhookConfiguration", "AdmissionPolicy", "AdmissionPolicyBinding")
 )
 
-_OWN: Final = "claimgate.dev/"
+_LABEL_PREFIX: Final = "claimgate.dev/"
 """The prefix of labels with which users control claimgate in a namespace."""
 NamespaceLabels: TypeAlias = Callable[[], Labels | None]
 """Returns the labels of the request's namespace; None if the Namespace does not exist. May raise LookupFailed."""
@@ -155,7 +155,7 @@ def match_request(
     *,
     tell: Callable[[str], object] = bool,
 ) -> Match | None:
-    """Return the match of the criteria with the request; None if they do not match.
+    """Return the match of the criteria with the request; None without a match.
 
     `sent` is the match for an object that needs no conversion, by default `match_of_unconverted(attributes)`. `tell`
     is called with the name of the part that does not match.
@@ -228,7 +228,7 @@ def matches_namespace(selector: Selector, attributes: Attributes, labels: Namesp
     try:
         namespace_labels = labels()
     except UnknownLabels:
-        if not (reads_name_alone or all(each.startswith(_OWN) for each in keys)):
+        if not (reads_name_alone or all(each.startswith(_LABEL_PREFIX) for each in keys)):
             raise
         namespace_labels = {NAME_LABEL: attributes.namespace}
     except LookupFailed:

@@ -1,5 +1,6 @@
-"""Finds three mistakes in policies that compile: a policy that fails on every object, objects in a version that cannot
-be converted, and a fact that has another meaning for a pod template than for the whole object.
+"""Finds three mistakes in policies that compile. The first is a policy that fails on every object. The second is an
+object in a version that cannot be converted. The third is a fact that has another meaning for a pod template than for
+the whole object.
 
 API servers accept a policy that fails on every object. With failurePolicy `Fail`, users then cannot create any object
 that the policy matches. Only the fields of built-in kinds are known here.

@@ -39,7 +39,7 @@ _PLACES = tuple(
     for match in ("matchConstraints", "matchResources")
     for rules in ("resourceRules", "excludeResourceRules")
 )
-_CONNECTED: Final = frozenset(("exec", "attach", "portforward", "proxy"))
+_CONNECT_ONLY: Final = frozenset(("exec", "attach", "portforward", "proxy"))
 """Sub-resources with the operation CONNECT (kubernetes v1.36 pkg/registry/core/pod/rest/subresources.go)."""
 _VERSIONS: Final = ("v1", "v2", "v1beta1", "v1beta2", "v1beta3", "v1alpha1", "v1alpha2", "v1alpha3")
 
@@ -65,7 +65,7 @@ def _sentences_about_rule(rule: ResourceRule, place: str) -> Iterator[str]:
         if rule.groups is None or resource == "*":
             continue
         sentence = _sentence_about_resource(rule, rule.groups, resource)
-        if not sentence and sub in _CONNECTED and rule.operations and "CONNECT" not in rule.operations:
+        if not sentence and sub in _CONNECT_ONLY and rule.operations and "CONNECT" not in rule.operations:
             sentence = f"`{resource}/{sub}` has only the operation CONNECT: write `operations: [CONNECT]`"
         sentence = sentence or _sentence_about_scope(rule, rule.groups, resource)
         if sentence:

@@ -25,7 +25,7 @@ from webhook.text.wording import named
 MOST_QUESTIONS: Final = 8
 """The maximum number of questions of a review. After each answer, the review is evaluated again from the start."""
 _PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-_AT_A_TIME: Final = 8
+_MOST_CALLS: Final = 8
 """The maximum number of calls to the API server at a time. Further calls wait in a fair queue."""
 _TURN_S: Final = 0.001
 """Seconds that a call is charged at its start."""
@@ -34,9 +34,9 @@ _MOST_DEBT_S: Final = 0.03
 calls. A namespace is not to blame for a slow API server.
 """
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
-_LATE: Final = "the API server did not answer in time"
+_TOO_LATE: Final = "the API server did not answer in time"
 _FORBIDDEN: Final = 403
-_RIGHT: Final = "apply what `claimgate webhook-config --rbac --authorizer` prints"
+_FIX_OF_RIGHTS: Final = "apply what `claimgate webhook-config --rbac --authorizer` prints"
 
 
 class AccessReviews:
@@ -44,27 +44,27 @@ class AccessReviews:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._threads = ThreadPoolExecutor(_AT_A_TIME, "access-review")
-        self._slots = FairSlots(_AT_A_TIME, _TURN_S, _MOST_DEBT_S, keeps_one_for_others=False)
+        self._threads = ThreadPoolExecutor(_MOST_CALLS, "access-review")
+        self._slots = FairSlots(_MOST_CALLS, _TURN_S, _MOST_DEBT_S, keeps_one_for_others=False)
 
     async def ask(
         self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
     ) -> AuthorizationDecision | str:
         """Return the API server's decision, or the reason why there is none by `until` (monotonic clock)."""
         if monotonic() >= until:
-            return _LATE
+            return _TOO_LATE
         try:
             await self._slots.reserve(tenant, until)
         except TimeoutError:
-            return _LATE
+            return _TOO_LATE
         call = self._start_call(subject_access_review(question, user), tenant, until)
         done, _ = await asyncio.wait({call}, timeout=max(0.0, until - monotonic()))
         if not done:  # the call keeps its slot until the connection times out, which is about now
-            return _LATE
+            return _TOO_LATE
         try:
             return decision(call.result())
         except LookupFailed as error:
-            fix = f"; {_RIGHT}" if isinstance(error, ServerRefused) and error.code == _FORBIDDEN else ""
+            fix = f"; {_FIX_OF_RIGHTS}" if isinstance(error, ServerRefused) and error.code == _FORBIDDEN else ""
             return f"cannot ask the API server: {error}{fix}"
 
     def _start_call(self, review: JSON, tenant: Tenant, until: float) -> asyncio.Future[JSON]:

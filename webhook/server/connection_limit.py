@@ -37,7 +37,7 @@ _UNPROVEN_SHARE: Final = 4
 """A quarter of the places is for connections without an answer yet. Otherwise a client that fills the port with
 answered connections could end each new connection of an API server, by opening another connection.
 """
-_IDLE_TRIED: Final = 8
+_MOST_IDLE_TRIED: Final = 8
 """The maximum number of idle connections that are checked for a request in their buffers: one system call each."""
 
 
@@ -178,7 +178,9 @@ class ConnectionLimit:
 def _longest_unused(connections: Iterable[HttpConnection]) -> Iterator[HttpConnection]:
     # without connections on which a request has arrived
     idle = nsmallest(
-        _IDLE_TRIED, (connection for connection in connections if connection.state == "idle"), key=attrgetter("since")
+        _MOST_IDLE_TRIED,
+        (connection for connection in connections if connection.state == "idle"),
+        key=attrgetter("since"),
     )
     return (connection for connection in idle if not connection.has_unread())
 

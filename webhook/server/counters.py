@@ -147,7 +147,7 @@ class Counters:
 
     def dump(self) -> JSON:
         """Return the counters as JSON, for a child process to send to its parent."""
-        plain = {name: [[*labels, count] for labels, count in getattr(self, name).items()] for name in _PLAIN}
+        plain = {name: [[*labels, count] for labels, count in getattr(self, name).items()] for name in _PLAIN_COUNTERS}
         spread = {
             name: [
                 [*labels, distribution.counts, distribution.total]
@@ -159,7 +159,7 @@ class Counters:
 
     def add(self, dumped: JSON) -> None:
         """Add the counts of a worker process."""
-        for name in _PLAIN:
+        for name in _PLAIN_COUNTERS:
             for *labels, count in dumped[name]:
                 getattr(self, name)[tuple(labels)] += count
         for name in _DISTRIBUTIONS:
@@ -167,7 +167,7 @@ class Counters:
                 getattr(self, name)[tuple(labels)].add(counts, total)
 
 
-_PLAIN: Final = ("requests", "rules")
+_PLAIN_COUNTERS: Final = ("requests", "rules")
 _DISTRIBUTIONS: Final = ("durations", "validating", "mutating")
 
 

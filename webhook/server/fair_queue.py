@@ -36,8 +36,8 @@ _ANEW_SHARE: Final = 0.05
 _MORE: Final = 3
 """Work advances the virtual clock by its seconds / (waiting namespaces + this number).
 
-With 0, long work of one of two namespaces would delay that namespace by the whole length of the work. With a clock
-that stands still, new namespaces would always go first.
+With 0, long work of one of two namespaces would delay that namespace by the whole length of the work. With a clock that
+does not advance, new namespaces would always go first.
 """
 
 
@@ -363,7 +363,7 @@ class RoundRobin(Generic[Item]):
         return next((items[0] for items in self._waiting.values()), None)
 
     def pop(self) -> Item | None:
-        """Remove and return the next item. Its name goes to the end."""
+        """Remove and return the next item. The name of the item goes to the end."""
         if not self._waiting:
             return None
         name = next(iter(self._waiting))

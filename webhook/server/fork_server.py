@@ -161,7 +161,7 @@ def _fork_workers_and_exit(  # pragma: no cover - in a child, where coverage is 
         while True:
             messages = poller.poll(_LOOK_MS if running else None)
             _forget_ended_workers(running)
-            if messages and not _do_as_asked(control, running, work, memory_bytes):
+            if messages and not _follow_message(control, running, work, memory_bytes):
                 break
         code = 0
     finally:
@@ -177,7 +177,7 @@ def _forget_ended_workers(running: dict[int, int]) -> None:  # pragma: no cover 
             del running[number]
 
 
-def _do_as_asked(  # pragma: no cover - as above
+def _follow_message(  # pragma: no cover - as above
     control: socket.socket, running: dict[int, int], work: Work, memory_bytes: int
 ) -> bool:
     message, sockets, _, _ = socket.recv_fds(control, _MESSAGE.size, 1)

@@ -1,4 +1,4 @@
-"""One connection of a client: its socket, TLS, its clock, and one request after the other.
+"""One connection of a client: the socket, TLS, the client's clock, and the requests, one at a time.
 
 uvicorn counts and drains the connection like its own protocols. client_clock.py says what the client must send in time;
 http_exchange.py parses the requests. A request waits for the answer to the previous request; a third request is
@@ -25,8 +25,8 @@ from webhook.server.usage import handshake_tenant
 CLIENT_GONE: Final = "the client is gone"
 """The message that cancels the task of a review when its connection ends."""
 HANDSHAKE_S: Final = 0.003
-"""Seconds of the event loop for one connection with ECDSA P-256, from accept to end. It took 1 ms on a fast core, and
-2.2 to 3.1 ms on a shared core. With a lower value, an address that connects without end would stay light.
+"""Seconds of the event loop for one connection with ECDSA P-256, from accept to end. A connection took 1 ms on a fast
+core, and 2.2 to 3.1 ms on a shared core. With a lower value, an address that connects without end would stay light.
 """
 _READ_BYTES: Final = 64 * 1024
 """The maximum number of bytes of one read. For larger blocks the allocator asks the system, which is slow."""
@@ -37,7 +37,9 @@ _ANSWERED_BURST: Final = 1024 * 1024
 """The pace of reading bodies that were already answered, and the bytes without a pace, for all connections of a port.
 """
 _DISCARDED_BYTES: Final = 16 * 1024
-"""The maximum number of bytes read after the end of a request: the client's goodbye, and bytes on their way."""
+"""The maximum number of bytes read after the end of a request: the client's goodbye, and bytes that the client has
+already sent.
+"""
 _UNREAD_BYTES: Final = 8 * 1024
 """An answer with this many unsent bytes is unread. Most answers have 200 bytes."""
 _NOTICED_BYTES: Final = 4 * 1024
@@ -90,7 +92,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         trusted: the authority that accepted the client's certificate; None without TLS.
         is_ended: nothing more is read from the client.
         held_bytes: received and unanswered bytes, except large bodies, which have a budget.
-        arriving: the request whose head was parsed last; None while a head arrives.
+        arriving: the request with the head that was parsed last; None while a head arrives.
     """
 
     transport: asyncio.Transport

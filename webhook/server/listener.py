@@ -50,8 +50,8 @@ class Listener(uvicorn.Server):
     """The server process.
 
     On SIGTERM and SIGHUP readiness is withdrawn, and connections are closed after their next answer, for `--drain`.
-    uvicorn alone would close idle connections at once and lose requests on their way. A second signal, or SIGINT, stops
-    without draining.
+    uvicorn alone would close idle connections at once and lose requests that clients have just sent. A second signal,
+    or SIGINT, stops without draining.
     """
 
     def __init__(
@@ -230,7 +230,7 @@ def bind(host: str, port: int) -> socket.socket:
     """Return a listening socket; `::` accepts IPv4 and IPv6, or only IPv4 if the kernel has no IPv6.
 
     Raises:
-        ConfigurationError: the address is not local, in use or forbidden.
+        ConfigurationError: the address is not local, in use or forbidden, or the port is too large.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     dual = family == socket.AF_INET6 and host == _ALL and socket.has_dualstack_ipv6()

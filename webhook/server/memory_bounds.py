@@ -59,7 +59,8 @@ class MemoryBounds:
 
     Attributes:
         settings: the settings of the server.
-        held_bytes: the process with its policies and its view of the cluster; 0 if the system does not tell its size.
+        held_bytes: the process with its policies and its view of the cluster; 0 if the system does not report this
+            size.
         view_bytes: the objects of the cluster in `held_bytes`, which have a separate bound.
     """
 

@@ -19,7 +19,7 @@ from webhook.server.counters import Counters, Distribution, Labels
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
-_REUSED: Final = 9
+_REUSE_FACTOR: Final = 9
 """The text is reused for its rendering time, multiplied by this. So scrapes take at most a tenth of a processor."""
 _REQUEST: Final = ("type", "operation", "code", "rejected")
 _DURATION: Final = ("type", "operation", "rejected")
@@ -74,7 +74,7 @@ class Exposition:
         self._values = {name: read() for name, (_, read) in self._gauges.items()}
         self._made = await asyncio.to_thread(generate_latest, self._registry)
         now = self._clock()
-        self._made_until = now + _REUSED * (now - started_at)
+        self._made_until = now + _REUSE_FACTOR * (now - started_at)
 
     def collect(self) -> Iterable[Metric]:
         """Yield all metrics of the last copy, for prometheus_client."""

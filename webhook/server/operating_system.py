@@ -78,7 +78,9 @@ class MemoryTrimmer:
 
 
 def unsent_bytes(connected: Any) -> int:
-    """Return the sent bytes of a socket that the other end has not accepted; 0 if the system does not tell."""
+    """Return the sent bytes of a socket that the other end has not accepted; 0 if the system does not report the
+    number.
+    """
     try:
         buffer = fcntl.ioctl(connected.fileno(), termios.TIOCOUTQ, bytes(4))
     except (OSError, ValueError):  # the socket is closed
@@ -113,7 +115,7 @@ def _resident_and_of_files() -> tuple[int, int]:
 
 
 def memory_limit(root: Path = Path("/sys/fs/cgroup"), unlimited: int = 1 << 60) -> int | None:
-    """Return the bytes that the container may use; None without a limit, or if the system does not tell.
+    """Return the bytes that the container may use; None without a limit, or if the limit is unknown.
 
     A container's own control group is the root: `memory.max` of version 2, or `memory.limit_in_bytes` of version 1,
     which is nearly 2**63 without a limit.

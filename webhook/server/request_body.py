@@ -61,7 +61,7 @@ class LargeBody:
         """Map memory for `capacity` bytes, and store the pieces in `pieces`."""
         self._memory = mmap.mmap(-1, max(1, capacity))
         self._size = 0
-        _HELD.add(self)
+        _OPEN_BODIES.add(self)
         for piece in pieces:
             self.append(piece)
 
@@ -88,13 +88,13 @@ class LargeBody:
         self._size = 0
 
 
-_HELD: Final[weakref.WeakSet[LargeBody]] = weakref.WeakSet()
+_OPEN_BODIES: Final[weakref.WeakSet[LargeBody]] = weakref.WeakSet()
 """All open bodies of this process, which a fork inherits."""
 
 
 def close_all_bodies() -> None:
     """Close the bodies of all calls, in a process that was just forked."""
-    for body in tuple(_HELD):
+    for body in tuple(_OPEN_BODIES):
         body.close()
 
 

@@ -400,8 +400,8 @@ _SAMPLES: Final = (
     ),
     _sample("kubeflow.org/v1", "PyTorchJob", pytorchReplicaSpecs={"Worker": {"replicas": 1, "template": _POD}}),
 )
-"""Objects that are reviewed once before a server is ready. The reviews build the types of fields, the tables that are
-read from files, and the compiler for selectors of devices, so that no review of a user waits for them.
+"""Objects that are reviewed once before a server is ready. The reviews build what later reviews need: the types of
+fields, tables from files, and the compiler for selectors of devices. So no review of a user waits for these parts.
 """
 
 

@@ -109,10 +109,10 @@ class ServerParts:
         counters: for /metrics.
         readiness: its checks; the listener sets `draining`.
         scheduler: gives turns on the event loop.
-        authority: answers what policies ask `authorizer`; None if they may not ask.
+        authority: answers what policies ask `authorizer`; None if policies may not use `authorizer`.
         observer: gets the log line of each review.
-        events: writes Events about warnings; None if they are off.
-        view: returns the view of the cluster in which reviews wait for their namespace; None if they do not wait.
+        events: writes Events about warnings; None if no Events are written.
+        view: returns the view of the cluster in which reviews wait for their namespace; None if reviews do not wait.
         why_not_started: returns why reviews cannot be judged yet, or "".
     """
 

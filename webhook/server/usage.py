@@ -99,7 +99,8 @@ def tenant_of(attributes: Attributes | None, address: str) -> Tenant:
 
 
 def page_tenant(path: str, address: str) -> Tenant:
-    """Return the tenant of a request that is not a review. Its namespace is the path: no namespace has a slash.
+    """Return the tenant of a request that is not a review. The namespace of this tenant is the path, because no
+    namespace has a slash.
 
     All unknown paths share one namespace, because a client can invent any number of paths of 4 KB.
 
@@ -122,8 +123,9 @@ def handshake_tenant(address: str) -> Tenant:
 
 
 HALF_LIFE_S: Final = 2.0
-"""The half-life for workers and for questions to the API server. It is longer than the pauses of an attacker, and a
-large rollout is forgotten in ten seconds."""
+"""The half-life for workers and for questions to the API server. This time is longer than the pauses of an attacker,
+and a large rollout is forgotten in ten seconds.
+"""
 LIGHT_SHARE: Final = 0.125
 """The share of the event loop or of a worker up to which a tenant is light: 300 ordinary reviews a second."""
 Rank: TypeAlias = tuple[float, float, float]

@@ -192,7 +192,7 @@ _MOST_DEBT_S: Final = 0.3
 """The maximum number of seconds of earlier use that count against a namespace when it begins to wait: three reviews of
 Pods of 200 KB.
 """
-_STARTS: Final = 2
+_MOST_STARTS: Final = 2
 """The maximum number of workers for one review. A second worker starts if the kernel kills the first, for example for
 lack of memory.
 """
@@ -249,7 +249,7 @@ class WorkerLane:
             self._counters.workers["not_started",] += 1
             raise OutOfTime from None
         try:
-            for _ in range(_STARTS):
+            for _ in range(_MOST_STARTS):
                 answer = await self._run_one_worker(job, tenant, arrived_at, deadline, starts_by)
                 if answer is not None:
                     return answer

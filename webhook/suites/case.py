@@ -24,7 +24,7 @@ from webhook.report.finding import Result
 from webhook.report.results import CaseResult
 from webhook.yamltext import yamlfile
 
-_ADVICE: Final = ReviewOptions(advice=True)
+_WITH_ADVICE: Final = ReviewOptions(advice=True)
 """The options of cases, which may expect advice."""
 
 
@@ -121,7 +121,7 @@ class Request(Struct, frozen=True, kw_only=True):
     authorizer: Sequence[JSON] = ()
 
 
-def answer_of_case(request: Request, options: ReviewOptions = _ADVICE, *, explains: bool = False) -> PhasesOutcome:
+def answer_of_case(request: Request, options: ReviewOptions = _WITH_ADVICE, *, explains: bool = False) -> PhasesOutcome:
     """Return the answer to a request. The default options are the options of admission, with advice."""
     cluster = ClusterWithAssumedNamespaces(FilesCluster(request.context, is_whole=request.context_is_whole))
     answerer = LocalAnswerer(

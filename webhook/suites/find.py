@@ -19,7 +19,7 @@ from webhook.yamltext.input_files import NotReadError, read_start, reason_not_re
 
 Documents: TypeAlias = Sequence[yamlfile.Document]
 
-_KYVERNO: Final = ".kyverno-test"
+_KYVERNO_FOLDER: Final = ".kyverno-test"
 """The hidden folder in which policies of Kyverno keep their suites."""
 _CHAINSAW: Final = frozenset(("chainsaw-test.yaml", "chainsaw-test.yml"))
 _GATOR: Final = re.compile(rb"""^apiVersion: *["']?test\.gatekeeper\.sh/""", re.MULTILINE)
@@ -38,7 +38,7 @@ def find_suites(named: Sequence[Path]) -> Iterator[Suite]:
             yield Suite(file=place, root=place.parent, is_named=True)
             continue
         for root, folders, names in os.walk(place):
-            folders[:] = sorted(folder for folder in folders if not folder.startswith(".") or folder == _KYVERNO)
+            folders[:] = sorted(folder for folder in folders if not folder.startswith(".") or folder == _KYVERNO_FOLDER)
             suites = (Suite(file=Path(root, name), root=place) for name in sorted(names))
             yield from filter(_is_suite, suites)
 

@@ -220,7 +220,7 @@ def _resource_names_of_result(result: Mapping[str, Any], files: Callable[[], _Fi
     if result.get("resources"):
         return [str(name) for name in result["resources"]]
     try:
-        return [_name(resource) for resource in files().resources if _is(resource, result.get("kind"))] or ["*"]
+        return [_name(resource) for resource in files().resources if _is_of_kind(resource, result.get("kind"))] or ["*"]
     except InputError:
         return ["*"]
 
@@ -255,7 +255,7 @@ def _objects_named_in_test(test: Mapping[str, Any], key: str, suite: Suite) -> t
     return suite.objects([names] if isinstance(names, str) else names)
 
 
-def _is(resource: JSON, kind: str | None) -> bool:
+def _is_of_kind(resource: JSON, kind: str | None) -> bool:
     return isinstance(resource, dict) and kind in (None, resource.get("kind"))
 
 
@@ -273,7 +273,7 @@ def _find_resources(resources: Sequence[JSON], kind: str | None, name: str) -> S
     named = [
         resource
         for resource in resources
-        if _is(resource, kind) and _name(resource) == plain and namespace in ("", _namespace(resource))
+        if _is_of_kind(resource, kind) and _name(resource) == plain and namespace in ("", _namespace(resource))
     ]
     if not named:
         raise InputError(InputProblem(message=f"no {kind or 'resource'} named `{name}` in the files of the test"))
@@ -334,7 +334,7 @@ def _results(result: Mapping[str, Any], resource: JSON, test: _Test) -> Iterator
 
 
 def _notes(result: Mapping[str, Any], name: str, test: _Test) -> tuple[str, ...]:
-    """Note that a case passes only because the policy does not match the resource."""
+    """Return a note if a case passes only because the policy does not match the resource."""
     resources = _find_resources(test.files().resources, result.get("kind"), name)
     statuses = [each.status for resource in resources for each in _results(result, resource, test)]
     if result["result"] in ("pass", "skip") or not all(status == "excluded" for status in statuses):
@@ -365,7 +365,7 @@ def _is_native(policy: JSON) -> bool:
 
 def _namespaces(files: _Files, used: str) -> Iterator[JSON]:
     """Yield the Namespaces of the resources, the values file, and the request."""
-    yield from (namespace for namespace in files.resources if _is(namespace, "Namespace"))
+    yield from (namespace for namespace in files.resources if _is_of_kind(namespace, "Namespace"))
     for name in dict.fromkeys((*files.labels, used)):
         labels = {NAME_LABEL: name, **files.labels.get(name, {})}
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}

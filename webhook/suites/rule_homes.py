@@ -58,7 +58,9 @@ class RuleLocator:
 
     def find_in_policy(self, rule: Rule, policy: Policy) -> tuple[RuleLocation, ...]:
         """Return every validation of a policy that states a rule."""
-        documents = [each for each in yamlfile.read(policy.file) if _is(policy, each)] if policy.file else []
+        documents = (
+            [each for each in yamlfile.read(policy.file) if _is_document_of_policy(policy, each)] if policy.file else []
+        )
         return tuple(
             RuleLocation(
                 file=_policy_path_as_shown(Path(policy.file)),
@@ -77,13 +79,13 @@ def _policy_path_as_shown(path: Path) -> str:
     return f"policies/{path.relative_to(folder)}" if path.is_relative_to(folder) else input_files.path_as_shown(path)
 
 
-def _is(policy: Policy, document: yamlfile.Document) -> bool:
+def _is_document_of_policy(policy: Policy, document: yamlfile.Document) -> bool:
     kind, name = get(document.value, ("kind",)), get(document.value, ("metadata", "name"))
     return bool((kind, name) == ("ValidatingAdmissionPolicy", policy.name))
 
 
 def source_file(module: str) -> Path:
-    """Return the file of a module without importing the module. Its packages are imported."""
+    """Return the file of a module without importing the module. The packages around the module are imported."""
     spec = find_spec(module)
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(module)

@@ -51,7 +51,7 @@ _NOT_CONFIGURED: Final = "failed to configure "
 """The beginning of the error of a binding with missing params."""
 _NO_KEY: Final = re.compile(r"no such key: (.+)")
 _MISSING_PATH: Final = "missing path"
-_ABSENT: Final = ("no such key", _MISSING_PATH, "optional.none() dereference")
+_ABSENCE_ERRORS: Final = ("no such key", _MISSING_PATH, "optional.none() dereference")
 """Parts of errors about absent fields. Other errors have another cause than the field that an object lacks."""
 _EXPRESSION: Final = "expression '"
 _RESULTED: Final = "' resulted in error: "
@@ -78,7 +78,9 @@ class _Sample(Struct, frozen=True):
     described: str
     without: str = ""
     is_defined: bool = False
-    """Whether the object was made from a CustomResourceDefinition. Its values may then break unknown rules."""
+    """Whether the object was made from a CustomResourceDefinition. Then the values of the object may break unknown
+    rules.
+    """
 
 
 def sentences_about_errors(policy: Policy, loaded: PolicySet, mistyped: Container[str] = ()) -> Iterator[str]:
@@ -87,7 +89,7 @@ def sentences_about_errors(policy: Policy, loaded: PolicySet, mistyped: Containe
     `mistyped` are paths of expressions with a known wrong type, such as `spec.validations[0].expression`. Only their
     missing keys are reported, because the wrong type explains other errors.
     """
-    alone = _alone(policy, loaded)
+    alone = _set_with_only(policy, loaded)
     if alone is None:
         return
     reported: set[str] = set()
@@ -136,12 +138,12 @@ def _sentences_of_samples(
             is_certain = sample.is_defined or not is_partial
             if place not in reported and (is_certain or (source and _reads_metadata_alone(policy, source))):
                 reported.add(place)
-                is_about_absence = any(each in error for each in _ABSENT)
+                is_about_absence = any(each in error for each in _ABSENCE_ERRORS)
                 without = f" without {sample.without}" if sample.without and is_about_absence else ""
                 yield f"{place}fails on {sample.described}{without}: {_cause_and_fix(source, error, sample)}"
 
 
-def _alone(policy: Policy, loaded: PolicySet) -> PolicySet | None:
+def _set_with_only(policy: Policy, loaded: PolicySet) -> PolicySet | None:
     """Return a set with only this policy, changed to select every object. Return None if the params are not known, or
     if checks decide without CEL.
     """
@@ -159,10 +161,12 @@ def _alone(policy: Policy, loaded: PolicySet) -> PolicySet | None:
 
 
 def _samples(policy: Policy, kind: GroupVersionKind, objects: ValidObjects) -> Iterator[_Sample]:
-    """The request about the smallest object comes first."""
+    """Yield for each operation a request about the smallest object and one about a full object, then requests about
+    variants.
+    """
     operations, names = _operations(policy), _names_read(policy)
     for operation in operations:
-        described = f"valid {kind.kind}{_on(operation)}"
+        described = f"valid {kind.kind}{_operation_as_text(operation)}"
         yield _Sample(_attributes(objects, objects.smallest, operation, policy), f"the smallest {described}")
         yield _Sample(_attributes(objects, objects.full, operation, policy), f"a {described}")
     for path, obj in objects.variants(names) if operations else ():
@@ -187,7 +191,7 @@ def _samples_of_custom_kinds(policy: Policy, table: Table) -> Iterator[_Sample]:
                 old_object=request.old_object and _with_metadata_alone(request.old_object),
                 is_decoded=True,  # there is nothing to decode
             )
-            yield _Sample(attributes, f"{described} {row.kind}{_on(operation)}")
+            yield _Sample(attributes, f"{described} {row.kind}{_operation_as_text(operation)}")
 
 
 def _samples_of_definitions(policy: Policy, loaded: PolicySet) -> Iterator[_Sample]:
@@ -210,7 +214,7 @@ def _samples_of_definitions(policy: Policy, loaded: PolicySet) -> Iterator[_Samp
                 old_object=request.old_object and _with_fields(obj, request.old_object),
                 is_decoded=True,  # there is nothing to decode
             )
-            yield _Sample(request, f"{described}{_on(operation)}", is_defined=True)
+            yield _Sample(request, f"{described}{_operation_as_text(operation)}", is_defined=True)
 
 
 def _with_fields(obj: JSON, head: JSON) -> JSON:
@@ -246,7 +250,7 @@ def _operations(policy: Policy) -> list[Operation]:
     ]
 
 
-def _on(operation: Operation) -> str:
+def _operation_as_text(operation: Operation) -> str:
     """Return the words that follow the description of an object: " on UPDATE"; "" for a creation."""
     return "" if operation == Operation.CREATE else f" on {operation}"
 

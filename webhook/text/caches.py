@@ -96,7 +96,7 @@ LONGEST_KEPT: Final = 320
 """The maximum number of characters of all texts of a call. A name with its domain has at most 317, and most images have
 fewer than 150.
 """
-_VALUE: Final = 300
+_RESULT_BYTES: Final = 300
 """The bytes of a result, without the texts in it."""
 _MISSING: Final = object()
 
@@ -119,7 +119,7 @@ def cache_for_short_texts(most_bytes: int) -> Callable[[Function], Function]:
             answer = kept.get(texts, _MISSING)
             if answer is _MISSING:
                 answer = function(*texts)
-                kept.put(texts, answer, 2 * sum(map(getsizeof, texts)) + _VALUE)
+                kept.put(texts, answer, 2 * sum(map(getsizeof, texts)) + _RESULT_BYTES)
             return answer
 
         return cast("Function", called)

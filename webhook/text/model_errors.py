@@ -12,7 +12,7 @@ from typing import Any, Final
 from webhook.text.wording import shown
 
 _UNKNOWN: Final = frozenset(("extra_forbidden", "unexpected_keyword_argument"))
-_OF_VALIDATOR: Final = "Value error, "
+_VALIDATOR_PREFIX: Final = "Value error, "
 """pydantic's prefix before the text of a ValueError."""
 _EXPECTED: Final = {
     "string_type": "a string",
@@ -46,6 +46,6 @@ def describe_model_error(mistake: Mapping[str, Any]) -> str:
         choices = re.findall(r"'([^']*)'", mistake["ctx"]["expected"])
         return f"expected one of {', '.join(choices)}, found `{shown(mistake['input'])}`"
     if kind not in _EXPECTED:
-        text = str(mistake["msg"]).removeprefix(_OF_VALIDATOR)
+        text = str(mistake["msg"]).removeprefix(_VALIDATOR_PREFIX)
         return text[:1].lower() + text[1:]
     return f"expected {_EXPECTED[kind]}, found `{shown(mistake['input'])}`"

@@ -12,14 +12,14 @@ from os.path import commonprefix
 
 _WORDS = re.compile(r"[^._-]+")
 _DIGITS = re.compile(r"[0-9]+")
-_OTHER = 9  # more than every limit: the words are different
+_DIFFERENT = 9  # more than every limit: the words are different
 _LONGEST = 317  # characters of a name with its domain; a longer text is not a name
 _FARTHEST = 2  # edits; with more edits, a name is another word
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:
-    """Return the closest known name, or "": a name that differs only in case and underscores, or else a name with at
-    most two edits and fewer than a third of `name`.
+    """Return the closest known name, or "". A name that differs only in case and underscores comes first. Another name
+    may differ in at most two edits, and in fewer edits than a third of the letters of `name`.
     """
     known, letters = [*known] if len(name) <= _LONGEST else [], _letters(name)
     alike = (each for each in known if each != name and each[:1].lower() == letters[:1] and _letters(each) == letters)
@@ -96,7 +96,7 @@ def _typing_errors(name: str, known: str) -> int:
     # the result exceeds every limit if a word is different
     words, meant = _WORDS.findall(name), _WORDS.findall(known)
     if len(words) != len(meant):
-        return _OTHER
+        return _DIFFERENT
     return sum(_typing_errors_of_word(word, other) for word, other in zip(words, meant, strict=True))
 
 
@@ -106,13 +106,13 @@ def _typing_errors_of_word(word: str, meant: str) -> int:
     if word == meant:
         return 0
     if _DIGITS.findall(word) != _DIGITS.findall(meant):
-        return _OTHER
+        return _DIFFERENT
     count = count_edits(word, meant, _FARTHEST + 1)
     if len(meant) > 4:
         is_typing_error = count <= (_FARTHEST if len(meant) > 5 else 1)
     else:
         is_typing_error = count == 1 and _is_typing_error_in_short_word(word, meant)
-    return count if is_typing_error else _OTHER
+    return count if is_typing_error else _DIFFERENT
 
 
 def _is_typing_error_in_short_word(word: str, meant: str) -> bool:

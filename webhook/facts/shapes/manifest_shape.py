@@ -68,38 +68,40 @@ WRONG_TYPE: Final = MANIFEST_SHAPE.rule(
     level="warn",
 )
 _KUBERNETES: Final = "Kubernetes 1.36"
-"""The types in the package `schema` are from this release."""
-_AMOUNTS: Final = "core.v1.ResourceRequirements"
-_TEMPLATES: Final = ("core.v1.PodTemplateSpec", "core.v1.PodSpec")
-_REMOVED: Final = frozenset((("core.v1.PodResourceClaim", "source"), ("core.v1.VolumeResourceRequirements", "claims")))
+"""The release of the types in the package `schema`."""
+_AMOUNT_TYPE: Final = "core.v1.ResourceRequirements"
+_TEMPLATE_TYPES: Final = ("core.v1.PodTemplateSpec", "core.v1.PodSpec")
+_REMOVED_FIELDS: Final = frozenset(
+    (("core.v1.PodResourceClaim", "source"), ("core.v1.VolumeResourceRequirements", "claims"))
+)
 """By type, the fields that were removed after Kubernetes 1.28 or 1.30. Clusters may still run these releases."""
 _OPEN_GROUPS: Final = frozenset(("serving.knative.dev", "serving.kserve.io"))
 """The groups of kinds that add fields to the fields of a PodSpec."""
-_DRA: Final = "resource.k8s.io"
+_DRA_GROUP: Final = "resource.k8s.io"
 """The group of claims and classes. Rules such as `resource-claims/unknown-field` report its unknown fields."""
 _UNCHECKED_FIELDS: Final = ("status", "sops")
 """Fields that are not checked. Controllers write the status, and SOPS removes `sops` when it decrypts the object."""
 _SPEC: Final = ("spec",)
-_MAPS: Final = frozenset(("data", "stringData", "labels", "annotations"))
+_MAP_FIELDS: Final = frozenset(("data", "stringData", "labels", "annotations"))
 """Fields with keys that users choose."""
 _MOST_NAMES: Final = 4
-_REPLACED: Final = {"IngressBackend": "write service.name and service.port.number, or service.port.name"}
+_FIX_OF_TYPE: Final = {"IngressBackend": "write service.name and service.port.number, or service.port.name"}
 """For each type with other field names in an earlier version, the fix for its unknown fields."""
-_LATER: Final = {
+_LATER_FIELDS: Final = {
     "HorizontalPodAutoscalerSpec": (
         frozenset(("metrics", "behavior")),
         "write apiVersion autoscaling/v2, which has the fields metrics and behavior",
     ),
 }
 """By type, the fields that only a later version has, and the fix."""
-_RENAMED: Final = {
+_RENAMED_FIELDS: Final = {
     ("StatefulSetSpec", "strategy"): "write updateStrategy, as in every StatefulSet",
     ("DaemonSetSpec", "strategy"): "write updateStrategy, as in every DaemonSet",
     ("DeploymentSpec", "updateStrategy"): "write strategy, as in every Deployment",
     ("Scheduling", "nodeClassifier"): "write the labels of the nodes in nodeSelector",
 }
 """By type and unknown field, the known field with the same meaning."""
-_OF_ONE_KIND: Final = {
+_FIX_OF_STRATEGY: Final = {
     ("strategy", "Recreate"): "remove the field, because an update deletes each pod before it creates the new pod",
     ("updateStrategy", "OnDelete"): "",
 }
@@ -111,7 +113,7 @@ def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
     report values of wrong types.
     """
     kind = subject.attributes.kind
-    if not subject.attributes.is_plain or subject.group_kind in POD_KIND or kind.group == _DRA:
+    if not subject.attributes.is_plain or subject.group_kind in POD_KIND or kind.group == _DRA_GROUP:
         return
     defined = None if is_builtin(kind) else _defined_type(subject)
     declared = type_of(kind) if defined is None else defined.declared
@@ -120,7 +122,7 @@ def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
     has_pods = subject.table.row(kind.group, kind.kind) is not None
     if not has_pods:
         yield from _join_values_of_maps(problems_of_wrong_types(subject, WRONG_TYPE))
-    left_out = (*_TEMPLATES, _AMOUNTS) if has_pods else (_AMOUNTS,)
+    left_out = (*_TEMPLATE_TYPES, _AMOUNT_TYPE) if has_pods else (_AMOUNT_TYPE,)
     is_closed = defined is not None or is_builtin(kind)
     templates = [each.path for each in subject.once(pod_sets).all] if defined else ()
     reader = StrictReader(
@@ -128,7 +130,7 @@ def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
         is_closed,
         left_out,
         known=_UNCHECKED_FIELDS,
-        removed=_REMOVED,
+        removed=_REMOVED_FIELDS,
         left_out_at=frozenset(templates),
     )
     yield from _problems_of_reading(reader, subject, declared, _KUBERNETES if defined is None else defined.name)
@@ -164,7 +166,7 @@ def _join_values_of_maps(problems: Iterable[Problem]) -> Iterator[Problem]:
     joined: dict[tuple[object, ...], list[Problem]] = {}
     for problem in problems:
         *above, last = parse_path(problem.path)
-        key = (*above, problem.message, problem.fix) if above and above[-1] in _MAPS else (problem.path, last)
+        key = (*above, problem.message, problem.fix) if above and above[-1] in _MAP_FIELDS else (problem.path, last)
         joined.setdefault(key, []).append(problem)
     for first, *others in joined.values():
         yield structs.replace(first, also=tuple(other.path for other in others)) if others else first
@@ -181,9 +183,9 @@ def check_fields_of_pod(subject: Subject) -> Iterator[Problem]:
             subject.deadline,
             open_at=_SPEC if is_open else None,
             known=_UNCHECKED_FIELDS,
-            removed=_REMOVED,
+            removed=_REMOVED_FIELDS,
             left_out=(),
-            without_amounts=(_AMOUNTS,),
+            without_amounts=(_AMOUNT_TYPE,),
         )
         yield from _problems_of_reading(reader, subject, declared, _KUBERNETES)
 
@@ -220,8 +222,8 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str
     """Yield the problems of one object's unknown fields; `schema` names the release or definition that declares the
     fields.
 
-    A field with a similar name to a known field, or one that belongs to another object, has its own problem. All other
-    fields share one problem. At the top of a document without metadata, the other fields are not reported, because the
+    A field that is similar to a known field, or that belongs to another object, has its own problem. All other fields
+    share one problem. At the top of a document without metadata, the other fields are not reported, because the
     document is probably not an object of Kubernetes.
     """
     others: list[UndeclaredField] = []
@@ -279,16 +281,16 @@ def _message_and_fix_of_moved_fields(
 
 
 def _fix_of_version(type_name: str, names: Collection[str]) -> str:
-    """Return the fix for fields that another version of the type has; "" for other fields."""
-    fields, fix = _LATER.get(type_name, ((), ""))
-    return fix if fields and set(names) <= fields else _REPLACED.get(type_name, "")
+    """Return the fix for unknown fields of a type that has other fields in another version; "" without a fix."""
+    fields, fix = _LATER_FIELDS.get(type_name, ((), ""))
+    return fix if fields and set(names) <= fields else _FIX_OF_TYPE.get(type_name, "")
 
 
 def _fix_of_renamed_field(unknown: UndeclaredFields, name: str, subject: Subject) -> str:
     """Return the fix for a field that has another name in this kind; "" for other fields."""
-    fix = _RENAMED.get((unknown.type_name, name), "")
+    fix = _RENAMED_FIELDS.get((unknown.type_name, name), "")
     strategy = str(get(subject.object, (*unknown.at, name, "type")))
-    return _OF_ONE_KIND.get((name, strategy), fix) if fix else ""
+    return _FIX_OF_STRATEGY.get((name, strategy), fix) if fix else ""
 
 
 def _fix(unknown: UndeclaredField, template_of: GroupVersionKind | None) -> str:

@@ -119,7 +119,7 @@ _TEMPLATE: Final = ("spec", "template")
 """A field of Kubernetes' Jobs that Volcano Jobs do not have. The check of missing tasks reports this field."""
 _TRAINER: Final = Path(__file__).with_name("values.yaml")
 _VOLCANO: Final = Path(__file__).with_name("volcano.yaml")
-_SINCE: Final[tuple[tuple[FieldPath, Release], ...]] = (
+_FIELDS_BY_RELEASE: Final[tuple[tuple[FieldPath, Release], ...]] = (
     (("spec", "runtimePatches"), PATCHES),
     (("spec", "activeDeadlineSeconds"), PATCHES),
     (("spec", "mlPolicy", "flux"), FLUX_AND_MORE),
@@ -180,7 +180,7 @@ def _is_in_release_schema(breach: Breach, release: Release) -> bool:
     """
     if breach.what in ("tooMany", "tooLong") and release < LENGTHS:
         return False
-    return not any(release < since and breach.at[: len(at)] == at for at, since in _SINCE)
+    return not any(release < since and breach.at[: len(at)] == at for at, since in _FIELDS_BY_RELEASE)
 
 
 def check_values_of_volcano_object(subject: Subject) -> Iterator[Problem]:

@@ -158,11 +158,12 @@ _TO_FILL_IN: Final = re.compile(
     r"(?i:your|user|name|example|registry|account|project|image|repo|replace|change)|(^|/)[A-Z]+([_-][A-Z]+)*(/|$)"
 )
 """The name of an image that a person or a script fills in, such as `YOUR_REGISTRY/app` or `yourName/app`."""
-_OWN_VALUE: Final = re.compile(r"\$\$?(\w{1,40})|\$\$?[{(](\w{1,40})[})]")
-"""Matches how authors write the earlier value of a variable: `$PATH`, `${PATH}` or `$(PATH)`."""
-_PATHS: Final = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
+_REFERENCE: Final = re.compile(r"\$\$?(\w{1,40})|\$\$?[{(](\w{1,40})[})]")
+"""Matches a reference to a variable, such as the earlier value of the variable itself: `$PATH`, `${PATH}` or `$(PATH)`.
+"""
+_PATH_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
 """Variables that list folders, and that images set."""
-_PROGRAMS: Final = frozenset(("/bin", "/usr/bin"))
+_USUAL_FOLDERS: Final = frozenset(("/bin", "/usr/bin"))
 _USUAL_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _SETS_PATH: Final = re.compile(r"\bPATH=|profile\b|\.bashrc\b|--login\b|sh -[a-z]{0,3}l")
 """Matches a command that sets PATH, or a shell that reads a profile, which can set PATH."""
@@ -181,28 +182,28 @@ _FIELDS: Final = (
 """The fields of the pod that a variable can read."""
 _OLD_FIELD: Final = "spec.host"
 """The name of spec.nodeName in old clients. The API server replaces this name."""
-_MAP: Final = re.compile(r"metadata[.](?:labels|annotations)(\['.+'\])?")
+_LABELS_OR_ANNOTATIONS: Final = re.compile(r"metadata[.](?:labels|annotations)(\['.+'\])?")
 """Matches all labels or annotations, or one of them. A variable can read only one label or annotation."""
 _OLLAMA: Final = "ollama/ollama"
-_ABSENT: Final = {
+_ABSENT_PROGRAMS: Final = {
     _OLLAMA: frozenset(("curl", "jq", "nc", "python", "python3", "wget")),
     "busybox": frozenset(("bash", "curl", "git", "jq", "kubectl", "python", "python3")),
 }
 """Images of Docker Hub, and usual programs that they do not have."""
-_ON_CENTOS: Final = "rocm"
+_CENTOS_TAG: Final = "rocm"
 """A text in the tags of Ollama's images that contained the programs of CentOS."""
-_HUB: Final = ("", "docker.io", "index.docker.io")
+_DOCKER_HUB: Final = ("", "docker.io", "index.docker.io")
 _WAITS_FOR: Final = re.compile(r"\b(?:until|while +!) +(?:\[+ +)?\"?(?:\w+=)?\"?(?:\$\( ?|`)?([a-z0-9]+)(?= )")
 """Matches a shell loop that waits until a program succeeds. The group is the program."""
 _GETS_PROGRAM: Final = re.compile(r"apt-get|apk |chmod|ln -s|PATH=|command -v|which |type |\(\) *\{")
 """Signs of a script that installs, defines or looks for a program."""
 _ENDS_LOOP: Final = re.compile(r"\b(?:break|exit|return|kill)\b|timeout ")
-_FAILS: Final = re.compile(r"(?:/usr/bin/)?([a-z0-9]+) [^|;&\n]*(?:\|\| ?exit 1)?")
+_ONE_PROGRAM: Final = re.compile(r"(?:/usr/bin/)?([a-z0-9]+) [^|;&\n]*(?:\|\| ?exit 1)?")
 """Matches a script that only runs one program. The group is the program."""
-_OF_PROGRAMS: Final = ("/bin", "/sbin", "/usr/bin", "/usr/local/bin", "/usr/local/sbin", "/usr/local", "/usr")
+_PROGRAM_FOLDERS: Final = ("/bin", "/sbin", "/usr/bin", "/usr/local/bin", "/usr/local/sbin", "/usr/local", "/usr")
 _EMPTY_DIR: Final = "emptyDir"
 _HUGE_PAGES: Final = "HugePages"
-_RAY: Final = "ray.io"
+_RAY_GROUP: Final = "ray.io"
 """The group of kinds with containers that run a login shell, which sets PATH."""
 WORKLOADS: Final = frozenset(
     (
@@ -213,7 +214,7 @@ WORKLOADS: Final = frozenset(
     )
 )
 """Kinds with a pod template that the API server checks. Controllers of other kinds may add volumes to templates."""
-_OF_ENDING_PODS: Final = frozenset((JOB, CRON_JOB))
+_KINDS_OF_ENDING_PODS: Final = frozenset((JOB, CRON_JOB))
 _ALWAYS: Final = "Always"
 _VOLUMES: Final = "volumes"
 _NO_VOLUME: Final = "is not the name of a volume of the pod"
@@ -241,7 +242,7 @@ def check_pod_in_file(subject: Subject) -> Iterator[Problem]:
     yield from _problems_of_home_folders(pod)
     yield from _problems_of_variable_sources(pod)
     yield from _problems_of_missing_programs(pod)
-    if template_of is None or template_of.group != _RAY:
+    if template_of is None or template_of.group != _RAY_GROUP:
         yield from _problems_of_path_variables(pod)
     if template_of is None or is_builtin(template_of):
         yield from _volumes_without_writer(subject)
@@ -334,7 +335,7 @@ def _problems_of_restart_policy(subject: Subject, pod: PodSpec) -> Iterator[Prob
     a patch, and nothing is reported.
     """
     policy, containers = pod.restart_policy, [*pod.containers]
-    is_ending = subject.group_kind in _OF_ENDING_PODS
+    is_ending = subject.group_kind in _KINDS_OF_ENDING_PODS
     is_allowed = (policy or _ALWAYS) != _ALWAYS if is_ending else policy in ("", _ALWAYS)
     if is_allowed or is_placeholder(policy) or pod.is_omitted("restartPolicy") or not containers:
         return
@@ -374,7 +375,7 @@ def _problems_of_path_variables(pod: PodSpec) -> Iterator[Problem]:
         names = container.environment.names
         if container.env_from or is_placeholder(container.image):
             continue
-        for name in _PATHS:
+        for name in _PATH_VARIABLES:
             if names.count(name) != 1:
                 continue
             variable = container.env[names.index(name)]
@@ -423,7 +424,7 @@ def _problems_of_source(variable: Variable) -> Iterator[Problem]:
 
 def _fix_of_field(path: str) -> str:
     """Return the fix for a field that a variable cannot read; "" for other fields."""
-    of_map = _MAP.fullmatch(path)
+    of_map = _LABELS_OR_ANNOTATIONS.fullmatch(path)
     if path in ("", *_FIELDS, _OLD_FIELD) or (of_map and of_map[1]) or is_placeholder(path):
         return ""
     if path.startswith(("metadata.labels", "metadata.annotations")):
@@ -438,9 +439,9 @@ def _problems_of_missing_programs(pod: PodSpec) -> Iterator[Problem]:
     for container in pod.all_containers():
         host, repository, tag, _ = parse_image_name(container.image)
         image = repository.removeprefix("library/")
-        absent = _ABSENT.get(image) if host in _HUB and _ON_CENTOS not in tag else None
+        absent = _ABSENT_PROGRAMS.get(image) if host in _DOCKER_HUB and _CENTOS_TAG not in tag else None
         paths = [mount.mount_path.rstrip("/") for mount in container.volume_mounts] if absent else []
-        if not absent or "PATH" in container.environment.names or not {*_OF_PROGRAMS}.isdisjoint(paths):
+        if not absent or "PATH" in container.environment.names or not {*_PROGRAM_FOLDERS}.isdisjoint(paths):
             continue
         hook = container.lifecycle.post_start.exec
         places = [
@@ -478,7 +479,7 @@ def _awaited_program(container: Container, words: Sequence[str]) -> tuple[str, i
 
 def _name_of_program(word: str) -> str:
     folder, _, name = word.rpartition("/")
-    return name if folder in ("", *_OF_PROGRAMS) else ""
+    return name if folder in ("", *_PROGRAM_FOLDERS) else ""
 
 
 def _probing_program(container: Container, words: Sequence[str]) -> tuple[str, int]:
@@ -487,20 +488,20 @@ def _probing_program(container: Container, words: Sequence[str]) -> tuple[str, i
     if call is None or call.is_file:
         return (_name_of_program(words[0]) if words and call is None else "", 0)
     container.charge_search(call.script)
-    match = _FAILS.fullmatch(call.script.strip())
+    match = _ONE_PROGRAM.fullmatch(call.script.strip())
     return (match[1], len(call.beginning)) if match is not None else ("", 0)
 
 
 def _refers_to(part: str, name: str) -> bool:
-    reference = _OWN_VALUE.fullmatch(part)
+    reference = _REFERENCE.fullmatch(part)
     return reference is not None and name in reference.groups()
 
 
 def _finds_programs(container: Container, folders: Sequence[str]) -> bool:
-    """Return whether the folders contain the usual programs or a variable, or the command sets PATH or runs a program
-    other than a shell by its full path.
+    """Return whether a container may find its programs without the image's PATH. The folders may contain the usual
+    programs or a variable, the command may set PATH, or the command may name a program by its full path.
     """
-    if any(folder.rstrip("/") in _PROGRAMS or "$" in folder for folder in folders) or container.runs(_SETS_PATH):
+    if any(folder.rstrip("/") in _USUAL_FOLDERS or "$" in folder for folder in folders) or container.runs(_SETS_PATH):
         return True
     program = container.command[0] if container.command else ""
     return program.startswith("/") and not _SHELL.fullmatch(program)

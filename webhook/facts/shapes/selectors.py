@@ -1,5 +1,5 @@
-"""The checks of selectors: workloads that do not select the pods of their own template, Jobs with a selector or labels
-that only the API server may set, and Services with a port that is not a port number, or that the pods do not have.
+"""Checks of selectors and ports. Workloads must select the pods of their own template. Only the API server may set some
+labels and the selector of a Job. The ports of a Service must be port numbers, and the pods must have the target ports.
 
 An API server refuses these objects before it calls validating webhooks, so only commands that read files report them.
 Source: k8s.io/kubernetes v1.36 pkg/apis/apps/validation/validation.go, pkg/apis/batch/validation/validation.go and
@@ -76,17 +76,17 @@ SELECTING_KINDS: Final = frozenset(
     (("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job"))
 )
 _LAST_PORT: Final = 65535
-_AT: Final = ("spec", "template", "metadata", "labels")
+_LABELS_OF_TEMPLATE: Final = ("spec", "template", "metadata", "labels")
 _SELECTOR_FIELDS: Final = frozenset(("matchLabels", "matchExpressions"))
 _OPERATORS: Final = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
 """The operators of a label selector, and whether they need values."""
 
 
-_INJECTS: Final = "inject"
+_INJECTION: Final = "inject"
 """A text in the annotation or label with which a pod requests more containers from a webhook. These containers may have
 more ports.
 """
-_OF_MESHES: Final = ("envoy", "istio", "linkerd", "proxy")
+_MESH_PORTS: Final = ("envoy", "istio", "linkerd", "proxy")
 """Texts in the names of the ports that a service mesh adds."""
 
 
@@ -160,7 +160,9 @@ def check_labels_of_template(subject: Subject) -> Iterator[Problem]:
     if unmet:
         more = f" and {counted(len(unmet) - 1, 'other requirement')}" if len(unmet) > 1 else ""
         message = f"do not match spec.selector, which requires {unmet[0]}{more}, so the API server refuses the object"
-        yield TEMPLATE_LABELS.problem(_AT, message, "set the labels that spec.selector requires in the pod template")
+        yield TEMPLATE_LABELS.problem(
+            _LABELS_OF_TEMPLATE, message, "set the labels that spec.selector requires in the pod template"
+        )
 
 
 def services_of_pods(labels: Mapping[str, JSON], view: ClusterView) -> Iterator[Service]:
@@ -191,7 +193,7 @@ def check_ports_of_services(subject: Subject) -> Iterator[Problem]:
     ports = [port for container in containers for port in container.ports]
     if any(container.is_omitted("ports") for container in containers) or any(not port.container_port for port in ports):
         return
-    if any(_INJECTS in key for key in (*metadata.annotations, *metadata.labels)):
+    if any(_INJECTION in key for key in (*metadata.annotations, *metadata.labels)):
         return
     names = {port.name for port in ports}
     with_ports = [container for container in containers if container.ports] or containers
@@ -201,7 +203,7 @@ def check_ports_of_services(subject: Subject) -> Iterator[Problem]:
         for target in (port.target_port for port in service.spec.ports):
             if not isinstance(target, str) or target in names or target.isdigit() or is_placeholder(target):
                 continue
-            if not target or any(each in target for each in _OF_MESHES) or _reaches_other_pods(service, target, view):
+            if not target or any(each in target for each in _MESH_PORTS) or _reaches_other_pods(service, target, view):
                 continue
             message = f"has no port with the name `{target}`, to which Service `{service.name}` sends requests"
             fix = f"name a port `{target}`, or set targetPort of the Service to the name or number of a port"

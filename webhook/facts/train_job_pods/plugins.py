@@ -165,7 +165,9 @@ class PluginInput(Struct, frozen=True, kw_only=True):
 
     @property
     def node_container(self) -> dict[str, Any] | None:
-        """Return the container `node`; None without spec.trainer, because plugins then change nothing."""
+        """Return the container `node` of the trainer's pods, or None. Without spec.trainer, return None, because
+        plugins then change nothing.
+        """
         pods = None if self.trainer is None else self.trainer_pod_set
         return None if pods is None else pods.container("node")
 
@@ -319,7 +321,7 @@ def _set_metadata_entry(pod_set: ReplicatedJobPods, field: str, name: str, value
 
 
 def entrypoint_config_map_name(name: str) -> str:
-    """Return the name of the ConfigMap with the scripts. Their volume has the same name."""
+    """Return the name of the ConfigMap with the scripts. The volume with the scripts has the same name."""
     return f"{name}-flux-entrypoint"
 
 

@@ -1,7 +1,7 @@
 """Which fields of a TrainJob or a runtime the installed Kubeflow Trainer has, and which fields an update changes.
 
-train_job_and_runtime_fields.yaml lists the fields of each release. It has the fields of Trainer's own API, not the
-fields of the pod and JobSet templates inside. A null counts as absent.
+train_job_and_runtime_fields.yaml lists the fields of each release. The file has the fields of Trainer's own API, not
+the fields of the pod and JobSet templates inside. A null counts as absent.
 """
 
 from __future__ import annotations
@@ -403,7 +403,9 @@ def is_field_changed(name: str, now: Typed, before: Typed) -> bool:
 
 
 def changes_more_than_suspend(subject: Subject) -> bool:
-    """Return whether an update changes more than spec.suspend. Stopping a job must always be possible."""
+    """Return whether an update changes more than spec.suspend; True for a creation. Stopping a job must always be
+    possible.
+    """
     if subject.old_object is None:
         return True
     now, before = comparable_specs(subject)

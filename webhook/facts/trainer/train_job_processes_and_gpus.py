@@ -242,8 +242,8 @@ def _is_text_refused(job: MergedTrainJob, written: int | str) -> bool:
 
 
 def check_ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield a problem if several resources have `gpu` in their names. Trainer counts only one of these resources, at
-    random.
+    """Yield a problem if several resources have `gpu` in their names and numProcPerNode is not set. Trainer counts only
+    one of these resources, at random.
     """
     explicit = job.trainer.has("numProcPerNode")
     if job.counted_gpus[1] and not explicit and job.plugin in ("mpi", "xgboost", "flux"):

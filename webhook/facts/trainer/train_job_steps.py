@@ -77,9 +77,9 @@ STATUS_VOLUME: Final = TRAIN_JOB_ADVICE.rule(
     fails="controller",
 )
 _FIELDS: Final = ("image", "command", "args", "env", "resourcesPerNode")
-_SHARED: Final = ("env", "resourcesPerNode")
+_SHARED_FIELDS: Final = ("env", "resourcesPerNode")
 """The fields of spec.trainer that the replicated job `node` of an MPI runtime gets if the launcher is a node."""
-_STATUS: Final = "kubeflow-trainer-token"
+_STATUS_VOLUME: Final = "kubeflow-trainer-token"
 """The volume that pods use to report the status of the job."""
 
 
@@ -135,7 +135,9 @@ def fields_without_container(job: MergedTrainJob) -> list[str]:
     if container_named(find_trainer_job(job.replicated_jobs), "node") is not None:
         return []
     names = [
-        name for name in _FIELDS if job.trainer.json.get(name) and not (name in _SHARED and _is_launcher_a_node(job))
+        name
+        for name in _FIELDS
+        if job.trainer.json.get(name) and not (name in _SHARED_FIELDS and _is_launcher_a_node(job))
     ]
     return [*names, "numNodes"] if names and is_num_nodes_ignored(job) else names
 
@@ -153,7 +155,7 @@ def reason_for_missing_node_container(job: MergedTrainJob, step: ReplicatedJob |
 
 
 def _is_launcher_a_node(job: MergedTrainJob) -> bool:
-    """Return whether the launcher of an MPI job is a node, so that job `node` gets the fields of _SHARED."""
+    """Return whether the launcher of an MPI job is a node, so that job `node` gets the fields of _SHARED_FIELDS."""
     is_node = job.runtime.spec.ml_policy.mpi.run_launcher_as_node
     return is_node and container_named(find_by_name(job.replicated_jobs, "node"), "node") is not None
 
@@ -177,7 +179,7 @@ def validate_mounts(container: Container, volumes: Collection[str], pods: Genera
     for mount in container.volume_mounts:
         name = mount.name
         mounts = f"container `{container.name}` of {pods} mounts volume `{name}`, which"
-        if name == _STATUS and name not in volumes:
+        if name == _STATUS_VOLUME and name not in volumes:
             message = f"{mounts} only pods of the trainer step have, and only with the feature TrainJobStatus"
             yield STATUS_VOLUME.problem("", message, "remove the mount in the runtime")
         elif name not in volumes and not is_placeholder(name):

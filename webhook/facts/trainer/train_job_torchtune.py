@@ -59,11 +59,11 @@ TUNE_ARGUMENT: Final = TRAIN_JOB.rule(
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torchtune.go",
 )
 
-_MANY_NODES: Final = "llama3_3/70B"
-_SMALL: Final = ("llama3_2/1B", "llama3_2/3B")
-_UNQUANTIZED: Final = "qwen2_5/1.5B"
-_MODELS: Final = (*_SMALL, _MANY_NODES, _UNQUANTIZED)
-_FIRST_MODELS: Final = ("llama3_2/1B", "llama3_2/7B", _MANY_NODES)  # the models of 2.0
+_MODEL_FOR_MANY_NODES: Final = "llama3_3/70B"
+_SMALL_MODELS: Final = ("llama3_2/1B", "llama3_2/3B")
+_UNQUANTIZED_MODEL: Final = "qwen2_5/1.5B"
+_MODELS: Final = (*_SMALL_MODELS, _MODEL_FOR_MANY_NODES, _UNQUANTIZED_MODEL)
+_FIRST_MODELS: Final = ("llama3_2/1B", "llama3_2/7B", _MODEL_FOR_MANY_NODES)  # the models of 2.0
 _NAME, _NODES = "spec.runtimeRef.name", "spec.trainer.numNodes"
 
 
@@ -91,7 +91,7 @@ def _validate_model(job: MergedTrainJob, model: str, nodes: int) -> Iterator[Pro
         message = f"{tunes}, and Trainer reads the model from this name"
         fix = f"use one of {', '.join(map(_runtime_name_of_model, models))}"
         yield TUNE_MODEL.problem(_NAME, message, fix, job.runtime.name)
-    if nodes > 1 and model != _MANY_NODES:
+    if nodes > 1 and model != _MODEL_FOR_MANY_NODES:
         message = f"must be 1 because Trainer tunes the model of `{job.runtime.name}` on one node only"
         yield TUNE_NODES.problem(_NODES, message, "set 1", nodes)
 
@@ -101,10 +101,10 @@ def _validate_quantized(model: str, explicit: JSON, job: MergedTrainJob) -> Iter
     adapters only on one device.
     """
     gpus, _ = job.counted_gpus
-    if model == _UNQUANTIZED:
+    if model == _UNQUANTIZED_MODEL:
         message = f"is a runtime of model `{model}`, which has no quantized adapters (QLoRA)"
         yield TUNE_QUANTIZED.problem(_NAME, message, "remove model.quantize_base from spec.trainer.args")
-    if model in _SMALL and explicit != 1 and gpus != 1:
+    if model in _SMALL_MODELS and explicit != 1 and gpus != 1:
         message = (
             f"each node has {counted(gpus, 'GPU')}, from this field or the runtime, but quantized adapters (QLoRA) "
             f"of `{job.runtime.name}` train on one device"

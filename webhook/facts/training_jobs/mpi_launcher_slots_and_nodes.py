@@ -245,8 +245,8 @@ def _count_hosts_of_mpirun(job: TrainingJobOfKind) -> int:
 
 
 def _launch_of_launcher(job: TrainingJobOfKind) -> LaunchedProgram | None:
-    """Return what the launcher starts; None if the command is not known, does not run mpirun, or names its own hosts
-    or slots.
+    """Return what the launcher starts. Return None if the command is not known, does not run mpirun, names hosts, or
+    allows more ranks than slots.
     """
     launcher = job.roles.get("Launcher") if job.kind == "MPIJob" else None
     launch = launcher.launch if launcher is not None else None

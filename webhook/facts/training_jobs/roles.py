@@ -130,13 +130,13 @@ SHARED_MEMORY: Final = TRAINING_JOB_ADVICE.rule(
     source="https://github.com/NVIDIA/nccl/issues/525",
     fails="start",
 )
-_WATCHED: Final = frozenset(("ps", "worker", "chief", "master", "evaluator"))
+_WATCHED_ROLES: Final = frozenset(("ps", "worker", "chief", "master", "evaluator"))
 _MOST_NAMES: Final = 3
 """A message names at most this many containers."""
-_OF_TORCH: Final = ("PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NODE_RANK")
-_OF_PADDLE: Final = ("PADDLE_MASTER", "PADDLE_NNODES", "PADDLE_JOB_ID")
-_OF_JAX: Final = ("COORDINATOR_ADDRESS", "COORDINATOR_PORT", "NUM_PROCESSES", "PROCESS_ID")
-_OF_LIGHT_GBM: Final = ("WORKER_PORT", "WORKER_ADDRS")
+_TORCH_VARIABLES: Final = ("PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NODE_RANK")
+_PADDLE_VARIABLES: Final = ("PADDLE_MASTER", "PADDLE_NNODES", "PADDLE_JOB_ID")
+_JAX_VARIABLES: Final = ("COORDINATOR_ADDRESS", "COORDINATOR_PORT", "NUM_PROCESSES", "PROCESS_ID")
+_LIGHT_GBM_VARIABLES: Final = ("WORKER_PORT", "WORKER_ADDRS")
 _VARIABLES: Final[Mapping[str, str]] = {
     "PET_NPROC_PER_NODE": "set spec.nprocPerNode instead",
     "PET_NNODES": "set elasticPolicy or the replicas instead",
@@ -182,7 +182,7 @@ def validate_ignored_roles(job: TrainingJobOfKind) -> Iterator[Problem]:
                 "is ignored by the MPI Operator, so no pods of this role start",
                 "rename the role to `Launcher` or `Worker`",
             )
-        elif job.kind == "TFJob" and role.is_named and role.name.lower() not in _WATCHED:
+        elif job.kind == "TFJob" and role.is_named and role.name.lower() not in _WATCHED_ROLES:
             message = "is not a role of a TFJob, so the operator does not count its pods for success or failure"
             fix = "rename the role to `Chief`, `Worker`, `PS` or `Evaluator`"
         else:
@@ -296,15 +296,15 @@ def _variables_decided_by_roles(job: TrainingJobOfKind) -> Sequence[str]:
     has_several_pods, has_master = job.count_pods() not in (None, 1), "Master" in job.roles
     match job.kind:
         case "PyTorchJob":
-            return (*PYTORCH_VARIABLES, *_OF_TORCH) if has_master else ()
+            return (*PYTORCH_VARIABLES, *_TORCH_VARIABLES) if has_master else ()
         case "XGBoostJob":
-            return (*PYTORCH_VARIABLES, *(_OF_LIGHT_GBM if has_several_pods else ())) if has_master else ()
+            return (*PYTORCH_VARIABLES, *(_LIGHT_GBM_VARIABLES if has_several_pods else ())) if has_master else ()
         case "TFJob":
             return ("TF_CONFIG",) if has_several_pods else ()
         case "PaddleJob":
-            return _OF_PADDLE
+            return _PADDLE_VARIABLES
         case "JAXJob":
-            return _OF_JAX
+            return _JAX_VARIABLES
     return ()
 
 

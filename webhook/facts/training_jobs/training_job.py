@@ -142,7 +142,7 @@ NO_TIME: Final = TRAINING_JOB_ADVICE.rule(
     fails="start",
 )
 
-_LONGEST: Final = 63
+_LONGEST_LABEL: Final = 63
 """The maximum length of a label or a host name (k8s.io/apimachinery v0.36 pkg/util/validation DNS1035LabelMaxLength).
 """
 _OPERATOR, _MULTIKUEUE, _MPI_OPERATOR = (
@@ -220,13 +220,13 @@ def validate_name(job: TrainingJobOfKind) -> Iterator[Problem]:
         fix = label_fix(job.name, begins_with_letter=True)
         yield NAME_FORMAT.problem(("metadata", "name"), message, fix, job.name)
     longest = max(_suffixes_of_pod_names(job), key=len, default="")
-    if len(job.name) + len(longest) > _LONGEST:
+    if len(job.name) + len(longest) > _LONGEST_LABEL:
         use = "the value of a label" if is_label else "the name of a host" if job.is_beta else "the name of a service"
         message = (
-            f"must have at most {_LONGEST - len(longest)} characters because `{job.name}{longest}` is {use}, which has "
-            f"at most {_LONGEST} characters"
+            f"must have at most {_LONGEST_LABEL - len(longest)} characters because `{job.name}{longest}` is {use}, "
+            f"which has at most {_LONGEST_LABEL} characters"
         )
-        fix = f"remove {counted(len(job.name) + len(longest) - _LONGEST, 'character')}"
+        fix = f"remove {counted(len(job.name) + len(longest) - _LONGEST_LABEL, 'character')}"
         yield NAME_LENGTH.problem(("metadata", "name"), message, fix, job.name)
 
 
