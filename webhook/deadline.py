@@ -21,9 +21,9 @@ STEP: Final = 100
 CHARACTERS: Final = 1000
 """The characters of one unit if CPython processes them in C: find, replace, compare, decode."""
 PIECE: Final = 1000
-"""The most characters processed one by one between two readings of the clock."""
+"""The maximum number of characters that Python code processes one by one between two readings of the clock."""
 PIECE_WORK: Final = STEP + 1
-"""The charge for such a piece; then the clock is read."""
+"""The charge for PIECE characters. The charge is so large that the clock is read."""
 OVER_TIME: Final = "operation interrupted"
 """The text of the error (cel-go v0.26.0 interpreter/interpretable.go, InterruptError)."""
 
@@ -103,7 +103,10 @@ class Deadline:
         return items
 
     def pieces(self, text: str) -> Iterator[str]:
-        """Yield a text in pieces, reading the clock for each, for code that processes each character in Python."""
+        """Yield a text in pieces, and read the clock before each piece.
+
+        For code that processes each character in Python.
+        """
         for start in range(0, len(text), PIECE):
             self.spend(PIECE_WORK)
             yield text[start : start + PIECE]

@@ -130,7 +130,7 @@ SPACES = [
     ("a/q.yaml", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": {"a": "b"}}}),
 ]
 ELSEWHERE = "LocalQueue {}: the object in a/q.yaml names no namespace"
-OF_ANOTHER = "LocalQueue {}: the object in a/q.yaml is in namespace {}, and this object names none"
+OF_ANOTHER = "LocalQueue {}: the object in a/q.yaml is in namespace {}, and the reviewed object has no namespace"
 
 
 @pytest.mark.parametrize(

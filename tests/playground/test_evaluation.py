@@ -216,7 +216,7 @@ def test_a_question_becomes_a_suite_that_passes(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("question", "text", "message"),
     [
-        ({"object": POD}, "cluster", "no policy: a case tests the policies beside it, so write one here"),
+        ({"object": POD}, "cluster", "no policy: a case tests the policies of its suite, so write a policy here"),
         ({"object": "", "cluster": own("true")}, "object", "no object: write one, or choose a sample"),
         ({"object": "a: [", "cluster": own("true")}, "object", ""),
         ({"object": POD, "cluster": own("objekt")}, "", "objekt"),

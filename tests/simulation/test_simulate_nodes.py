@@ -97,7 +97,7 @@ status: {allocatable: {nvidia.com/gpu: "2", cpu: "8", memory: 64Gi}, conditions:
 """
 READY, NOT_READY, GONE = (f'{{type: Ready, status: "{each}"}}' for each in ("True", "False", "Unknown"))
 TOLERATING = "tolerations: [{key: node.kubernetes.io/unschedulable, operator: Exists}]"
-TODAY = "no node of today takes the pods: node a "
+TODAY = "no current node fits the pods: node a "
 GPU = "resources: {limits: {nvidia.com/gpu: 1}}"
 
 

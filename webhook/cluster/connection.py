@@ -38,12 +38,14 @@ READ_S = 60.0
 (--request-timeout)."""
 
 POOL = 256
-"""The most connections of the pool. Each watched kind needs several, and urllib3 warns above this number."""
+"""The maximum number of connections in the pool. Each watched kind needs several connections. Above this number,
+urllib3 writes a warning.
+"""
 WHOLE = "application/json"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
-"""The media types that a request accepts: objects with only metadata (meta/v1 PartialObjectMetadata), otherwise whole
-objects.
+"""The value of a request's Accept header: prefer objects with only metadata (meta/v1 PartialObjectMetadata), and accept
+whole objects.
 """
 APPLIED = "application/apply-patch+yaml"
 """The media type of server-side apply; JSON is YAML."""
@@ -66,7 +68,7 @@ class ServerRefused(LookupFailed):
 
 
 class CredentialsRefused(ServerRefused):
-    """The API server refuses the credentials, or requires some (401); `fix` says what to do."""
+    """The API server refuses the credentials, or requires credentials (401). `fix` says what to do."""
 
     def __init__(self, message: str, fix: str) -> None:
         super().__init__(HTTPStatus.UNAUTHORIZED, message)

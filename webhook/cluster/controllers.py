@@ -78,7 +78,7 @@ CONTROLLERS: Final = (KUEUE, TRAINER, KSERVE, KSERVE_LLM)
 _IMAGES: Final = "|".join(re.escape(each.image) for each in CONTROLLERS)
 _CHARTS: Final = "|".join(re.escape(chart) for each in CONTROLLERS for chart in each.charts)
 _NAMES: Final = tuple(name for each in CONTROLLERS for name in (each.image, *each.charts))
-"""Every match of `_MAY_STATE` contains one of these names, which are found much faster."""
+"""Every match of `_MAY_STATE` contains one of these names. A search for the names is much faster than the pattern."""
 _MAY_STATE: Final = re.compile(rf"""{_IMAGES}|(?:name|chart)["']?:\s*["']?(?:{_CHARTS})(?:["'\s]|$)""")
 
 

@@ -21,9 +21,11 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import MAX_DEPTH
 
 LARGEST: Final = 16 << 20
-"""The most bytes of one object: etcd accepts 1.5 MiB by default (--max-request-bytes), and few sites raise this."""
+"""The maximum size of one object in bytes. By default, etcd accepts 1.5 MiB (--max-request-bytes); few sites raise this
+limit.
+"""
 DEEPEST: Final = MAX_DEPTH
-"""The most levels of a decoded object, as in a review; code that walks objects may recurse to this depth."""
+"""The maximum depth of a decoded object. A review has the same limit, so code that walks objects may recurse."""
 _DIGITS: Final = 18
 """Numbers with at most this many digits are an int64. Python refuses to parse an integer of 4,301 digits."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")

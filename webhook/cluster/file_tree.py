@@ -55,7 +55,7 @@ _OF_MANIFESTS: Final = frozenset(
         *("cluster", "clusters", "infra", "infrastructure", "gitops"),
     )
 )
-"""The names of folders that may be around a top folder, because they are not of one application."""
+"""Names of folders for the manifests of all applications. A folder of archived files may be directly inside them."""
 _ARCHIVED_STEP: Final = "archived"
 _ARCHIVED: Final = "a file in a folder of archived files"
 
@@ -436,7 +436,12 @@ class ClusterViewFromFile:
         return DEFAULT if self._is_whole and each.namespace is UNSAID else each.namespace
 
     def _require_unambiguous_object(self, definitions: Sequence[FileObject], lookup: str) -> FileObject:
-        """Return the only object. Raises AmbiguousObject if it is not known which."""
+        """Return the object that all definitions describe.
+
+        Raises:
+            UnknownNamespaceOrName: kustomizations may rename the object.
+            DifferentDefinitions: the definitions differ.
+        """
         first = definitions[0]
         if any(not each.is_named for each in definitions):
             raise UnknownNamespaceOrName(f"{lookup}: kustomizations may rename the object in {first.file}")
@@ -447,11 +452,11 @@ class ClusterViewFromFile:
         return first
 
     def _check_namespaces(self, named: Iterable[FileObject], requested: str | None, lookup: str) -> None:
-        """Raise UnknownNamespaceOrName if it is not known whether an object is in this namespace."""
+        """Raise UnknownNamespaceOrName if either the namespace of an object or `requested` is unknown, but not both."""
         for each in named:
             namespace = self._namespace_of_object(each)
             if (namespace is UNSAID) != (requested is UNSAID):
-                other_namespace = f"is in namespace {namespace}, and this object names none"
+                other_namespace = f"is in namespace {namespace}, and the reviewed object has no namespace"
                 reason = "names no namespace" if namespace is UNSAID else other_namespace
                 raise UnknownNamespaceOrName(f"{lookup}: the object in {each.file} {reason}")
 

@@ -43,7 +43,7 @@ class FilesCluster:
         return None if by_place is None else by_place.get((namespace or "default", name))
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:  # noqa: ARG002
-        """Return the objects of a kind with any labels, by namespace and name."""
+        """Return the objects of a kind, sorted by namespace and name. `labels` is ignored."""
         kind = gvk.group, gvk.kind
         if kind not in self._objects:
             return ()

@@ -43,7 +43,7 @@ class WatchTimes(Struct, frozen=True):
 
     @property
     def stale_s(self) -> float:
-        """Return the age at which a view is stale: by then, a watch has ended, and the next watch has not begun."""
+        """Return the age at which a view is stale. A healthy API server sends a bookmark earlier than this."""
         return self.least_s * 3 // 2 + 2 * self.slack_s
 
 

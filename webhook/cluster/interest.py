@@ -21,7 +21,7 @@ path continues in each item of a list. None means all fields.
 """
 
 MOST_NAMED: Final = 64
-"""The most watches for names of one kind; with more names, whole namespaces are watched."""
+"""The maximum number of watches for single names of a kind. With more names, whole namespaces are watched."""
 
 
 class ObjectScope(Struct, frozen=True, kw_only=True, order=True):
@@ -45,7 +45,7 @@ EVERY: Final = ObjectScope()
 
 
 class Index(Struct, frozen=True):
-    """Finds the objects of a namespace by a key, because users may create too many for a walk.
+    """Finds the objects of a namespace by a key. Users may create too many objects to read each one in a review.
 
     Args:
         name: the name of the index in messages.
@@ -75,7 +75,7 @@ class Interest:
         scope: the objects that are read.
         only: scopes inside `scope`. Objects outside of `only` are not kept. If `only` is empty, all objects are kept.
         indexes: the indexes of the objects, in addition to the index by name.
-        most_bytes: the most bytes of one object as JSON. A view keeps a stub of a larger object (object_reader.py).
+        most_bytes: the maximum size of one object as JSON. A view keeps a stub of a larger object (object_reader.py).
     """
 
     gvk: GroupVersionKind

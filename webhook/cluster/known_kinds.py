@@ -83,5 +83,5 @@ def is_cluster_scoped(kind: GroupVersionKind) -> bool:
 
 
 def is_built_in(kind: GroupVersionKind) -> bool:
-    """Return whether a kind belongs to Kubernetes, so that no CustomResourceDefinition has it."""
+    """Return whether a kind belongs to Kubernetes. No CustomResourceDefinition defines such a kind."""
     return "." not in kind.group or kind.group.endswith(".k8s.io")

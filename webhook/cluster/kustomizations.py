@@ -40,7 +40,7 @@ _REMOTE: Final = ("://", "github.com/", "?ref=", "git@")
 """Texts in the address of a base in another repository."""
 _SEPARATORS: Final = re.compile("[-_.]")
 _PLAIN_NAME: Final = re.compile(r"[a-z0-9-]+")
-"""Matches a name that is no regular expression."""
+"""Matches a name that is not a regular expression."""
 _PATCHES: Final = ("patches", "patchesJson6902", "patchesStrategicMerge")
 _LABELLED: Final = frozenset(
     (("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job"))
@@ -428,7 +428,7 @@ class Kustomizations:
 
 
 def _consider_naming_of_components(kustomization: Kustomization, others: Mapping[str, Kustomization]) -> Kustomization:
-    """Names are unknown if a component changes names or cannot be read."""
+    """Return a kustomization with unknown names if a component changes names or cannot be read."""
     if all(each in others and others[each].naming == AS_WRITTEN for each in kustomization.components):
         return kustomization
     return replace(kustomization, naming=UNKNOWN)

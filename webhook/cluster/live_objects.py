@@ -19,9 +19,7 @@ from webhook.cluster.discovery import ServedResource, api_path_of_group_version
 PAGE: Final = 250
 """The number of objects of one page. An API server holds the page in memory, and an object can have 1.5 MB."""
 MOST_RESUMED: Final = 100
-"""The most continuations of a list after a 410, which comes every five minutes. The bound limits the time of the
-list.
-"""
+"""How often a list may continue after a 410. The bound limits the time of a list: a 410 comes every five minutes."""
 
 
 class ServedKind(Struct, frozen=True):

@@ -43,7 +43,7 @@ class Cluster(Protocol):
         ...
 
     def is_synced(self, gvk: GroupVersionKind) -> bool:
-        """Return whether lookups of this kind are answered, which they are after the first list."""
+        """Return whether lookups of this kind are answered. A live view answers after the first list."""
         ...
 
     def revision(self, gvk: GroupVersionKind) -> object:

@@ -97,8 +97,8 @@ IN_OTHER_FILES: Final = NAMELESS | {
     ("kops.k8s.io", "Cluster"),
     ("provisioning.cattle.io", "Cluster"),
 }
-"""Kinds of objects that a platform team installs once, and of objects that create a cluster. If any file of a tree has
-such an object, it may be in the cluster, or may have created the cluster.
+"""Kinds of objects that a platform team installs once, and of objects that create a cluster. If any file of a tree
+has such an object, the object may be in the cluster, or may have created the cluster.
 """
 UNSAID: Final = None
 """An unknown namespace."""

@@ -32,8 +32,8 @@ from webhook.errors import LookupFailed
 CHANGES: Final = frozenset(("ADDED", "MODIFIED", "DELETED"))
 """The types of events about a change of an object."""
 _STUB_METADATA: Final = ("name", "namespace", "uid", "generation", "creationTimestamp")
-_MOST_TOLD: Final = 200
-"""The most characters of an error about an object."""
+_LONGEST_ERROR: Final = 200
+"""The maximum length, in characters, of an error about an object."""
 
 
 class Event(Struct, frozen=True):
@@ -99,7 +99,7 @@ class ObjectReader:
         except TooDeepObject as error:
             return place, UnreadableObject(str(error))
         except Exception as error:  # noqa: BLE001 - users choose the content of the object
-            return place, UnreadableObject(f"cannot be read: {repr(error)[:_MOST_TOLD]}")
+            return place, UnreadableObject(f"cannot be read: {repr(error)[:_LONGEST_ERROR]}")
 
     def _kept_fields_of_object(self, place: Place, obj: JSON) -> HeldObject:
         resource, interest = self.resource, self.interest

@@ -43,9 +43,9 @@ CAUSES_OF_ALL_KINDS: Final = frozenset((SERVER_AWAY, UNAUTHORIZED))
 
 
 def cause_of_error(error: LookupFailed) -> str:
-    """Return the cause of a failure, which names no kind.
+    """Return the cause of a failure, without the name of the kind.
 
-    A broken stream has no cause: it happens often, and is a fault only if the next attempt also fails.
+    A broken stream has the cause "". Streams break often, and this is a fault only if the next attempt also fails.
     """
     if isinstance(error, StreamBroken):
         return ""
@@ -174,7 +174,7 @@ class Reflector:
 
     @property
     def dropped_namespaces(self) -> frozenset[str]:
-        """Return the namespaces without objects in the view; "" means cluster-scoped objects."""
+        """Return the namespaces with dropped objects; "" means cluster-scoped objects."""
         return self._answering_reflector._store.not_held  # noqa: SLF001 - of the same class
 
     def unreadable_objects(self, max_count: int) -> Sequence[tuple[Place, UnreadableObject]]:
@@ -249,7 +249,7 @@ class Reflector:
         if isinstance(error, KindNotServed):
             self._store.clear()
             self._drop_previous_reflector()
-        else:  # a kind that is not installed is no failure; it is requested every half minute
+        else:  # a kind that is not installed is not a failure; claimgate asks for the kind every half minute
             self.failed += 1
         if isinstance(error, KindNotServed | ServerRefused):
             self.settled.set()

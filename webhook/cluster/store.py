@@ -135,7 +135,7 @@ class ObjectStore:
         changes: the number of changes.
         is_listed: the first list is complete, so a missing object does not exist.
         unreadable_count: existing objects that are too large or unreadable for the view.
-        not_held: the namespaces without objects because the view was full; "" means cluster-scoped objects.
+        not_held: the namespaces with dropped objects, because the view was full; "" means cluster-scoped objects.
     """
 
     __slots__ = (
@@ -248,7 +248,7 @@ class ObjectStore:
                 ):
                     listed[namespace] = objects_before  # lookups return the same tuple as before
             unreadable = sum(len(objects_before.unreadable) for objects_before in listed.values())
-            self.unreadable_count = max(self.unreadable_count, unreadable)  # first: a reader must not miss one
+            self.unreadable_count = max(self.unreadable_count, unreadable)  # first: a reader must not miss an object
             self._namespaces, self._listing, self._listing_bytes = listed, None, {}
             self.unreadable_count, self.not_held = unreadable, missing
             self._note_change()

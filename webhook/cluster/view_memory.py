@@ -3,7 +3,8 @@
 Above the bound, the objects of one kind in one namespace are dropped, and lookups of these objects fail. The namespace
 is the namespace with the most bytes, and the kind is its kind with the most bytes. A Namespace counts for the namespace
 with the same name, because the creator of a Namespace chooses its labels. Administrators create the other
-cluster-scoped objects. One of their kinds is dropped only if cluster-scoped objects alone exceed the bound.
+cluster-scoped objects. Cluster-scoped objects of a kind are dropped only if all cluster-scoped objects together
+exceed the bound.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _OF_CLUSTER: Final = ""
 """The namespace for which the bytes of cluster-scoped objects count."""
 _MOST_SHARED: Final = 4096
 _LONGEST_SHARED: Final = 64
-"""The most characters of a shared key: Kubernetes' longest field name has 47."""
+"""The maximum length of a shared key, in characters. The longest field name of Kubernetes has 47 characters."""
 
 
 class SharedKeys:

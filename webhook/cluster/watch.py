@@ -62,7 +62,7 @@ class WatchCluster:
             log: the log for failures.
             backoff_s: the first and the longest wait after an error.
             times: the times of watches.
-            most_bytes: the most bytes of all kept objects, because users may create any number. None means no bound.
+            most_bytes: the maximum size of all kept objects; None means no bound.
             failure_log: shared by several views, so that an outage is logged once; None creates a log.
         """
         self.memory = ViewMemory(most_bytes)
@@ -366,7 +366,7 @@ class WatchedCluster(Struct, frozen=True):
             connection: the API server.
             interests: the objects and fields that policies look up.
             log: the log for failures.
-            most_bytes: the most bytes of all kept objects; None means no bound.
+            most_bytes: the maximum size of all kept objects; None means no bound.
             failure_log: the log of a server. A server stops waiting if the API server is unreachable. None for a
                 command.
         """

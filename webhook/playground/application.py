@@ -150,7 +150,7 @@ def _refuse_other_hosts_and_origins(app: FastAPI, hosts: frozenset[str]) -> None
 def _refusal_of_request(headers: Mapping[str, str], method: str, hosts: frozenset[str]) -> CallError | None:
     host, origin = headers.get("host", ""), headers.get("origin")
     if host not in hosts:
-        return CallError(403, "Forbidden", f"this page answers to {' or '.join(sorted(hosts))} only")
+        return CallError(403, "Forbidden", f"this page answers only to {' or '.join(sorted(hosts))}")
     if origin is not None and origin != f"http://{host}":
         return CallError(403, "Forbidden", "a page of another origin may not send questions")
     if method == "POST" and origin is None:
@@ -170,7 +170,7 @@ async def _read_bounded_body(request: Request) -> bytes:
     async for chunk in request.stream():
         received += chunk
         if len(received) > MOST_BYTES:
-            text = f"the texts have more than {MOST_BYTES >> 20} MiB together, which is more than is evaluated"
+            text = f"the texts together have more than {MOST_BYTES >> 20} MiB, the limit of the playground"
             raise CallError(413, "RequestEntityTooLarge", text)
     return bytes(received)
 

@@ -37,7 +37,7 @@ from webhook.yamltext import yamlfile
 _OBJECT_KEYS: Final = ("apiVersion", "kind")
 _WORDS_OF_DENIAL: Final = ("Error from server", "denied the request", " is invalid:", " is forbidden:")
 _POLICY: Final = "- Policy `"
-"""A line on a rule's page that names a policy with the rule begins so."""
+"""The beginning of each line, on the page of a rule, that names a policy with the rule."""
 _MOST_RULES: Final = 20
 _NO_RULE: Final = (
     "the denial names no shipped rule: a policy of the site, another webhook, a quota or the API server denied"
@@ -117,7 +117,7 @@ def _rule_as_json(rule: str, section: str, lines: Sequence[str], shipped_documen
 
 
 def _text_of_folder(policy: str, shipped_documents: PolicyDocuments) -> str:
-    """A policy's folder has policies, then their bindings, parameters and declared rules."""
+    """Return the files of a policy's folder as one text: the file of the policy first."""
     owner = next(each.file for each in shipped_documents.documents if _is_policy(each.value, policy))
     folder = Path(owner).parent
     files = dict.fromkeys(
@@ -233,7 +233,7 @@ def input_of_case(question: Question) -> tuple[list[JSON], list[JSON], list[JSON
     if not objects.documents:
         raise InputError(InputProblem(message="no object: write one, or choose a sample", file=OBJECT))
     if not policies:
-        message = "no policy: a case tests the policies beside it, so write one here"
+        message = "no policy: a case tests the policies of its suite, so write a policy here"
         raise InputError(InputProblem(message=message, file=CLUSTER))
     others = [each.value for each in cluster_documents.documents if not _is_policy_or_binding(each.value)]
     return [each.value for each in objects.documents], [*policies, *_missing_bindings(policies)], others

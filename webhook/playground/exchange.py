@@ -35,7 +35,7 @@ from webhook.yamltext import yamlfile
 from webhook.yamltext.jsontext import decode_any_json
 
 MOST_BYTES: Final = 4 << 20
-"""The most bytes of one question. An object has at most 3 MiB (limit of API servers), and policies are small."""
+"""The maximum size of a question. API servers accept objects of at most 3 MiB, and policies are small."""
 PhaseChoice: TypeAlias = Literal["auto", "mutate", "validate"]
 _PHASES: Final[tuple[PhaseChoice, ...]] = ("auto", "mutate", "validate")
 _TEXTS: Final = ("object", "cluster")

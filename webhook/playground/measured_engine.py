@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from webhook.cel.estimate.sizes import Sizes
 
 _MOST: Final = 500
-"""The most recorded evaluations. An object with thousands of templates has more than users read."""
+"""The maximum number of recorded evaluations. Users do not read all evaluations of an object with many templates."""
 _LONGEST: Final = 200
-"""The most characters of a shown value."""
+"""The maximum length of a shown value, in characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class MeasuredEngine:
 
     @property
     def name(self) -> str:
-        """Return the name of the other engine."""
+        """Return the name of the engine that compiles the expressions."""
         return self.engine.name
 
     def compile(

@@ -35,9 +35,9 @@ _MACROS: Final = {
     "orValue": "optional.orValue(value): for object.?field",
 }
 _DEEPEST: Final = 10
-"""The most levels of completed fields. In a CronJob, a field of a container is on the ninth level."""
+"""The maximum depth of completed fields. In a CronJob, a field of a container is on the ninth level."""
 _MOST_FIELDS: Final = 20_000
-"""The most fields of one kind. A CronJob has about 5,000."""
+"""The maximum number of fields of one kind. A CronJob has about 5,000 fields."""
 
 
 def words_of_expressions(registry: FactRegistry, version: Version) -> dict[str, Any]:

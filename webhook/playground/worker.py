@@ -1,7 +1,7 @@
 """Evaluates questions in separate processes, with bounded time and memory.
 
-The processes are children of server/child_process.py, as for heavy reviews of the server. They need `fork`, so only
-Linux and macOS work.
+The processes are children of server/child_process.py, as for heavy reviews of the server. They need `fork`, so the
+playground works only on Linux and macOS.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from webhook.errors import CallError
 from webhook.server import child_process
 
 _TIMEOUT_S: Final = 10.0
-"""The most seconds of an evaluation: the default timeout of API servers for a webhook."""
+"""Seconds until an evaluation is stopped: the default timeout of API servers for a webhook."""
 _MEMORY_BYTES: Final = 256 << 20
 _AT_ONCE: Final = 2
 _WAITING: Final = 8

@@ -125,7 +125,7 @@ def actions_within_binding(decided: Action, allowed: tuple[ValidationAction, ...
 
 
 def actions_without_denial(allowed: tuple[ValidationAction, ...]) -> tuple[ValidationAction, ...]:
-    """Return the actions of a binding, with a warning for each denial."""
+    """Return the actions of a binding, with Warn in place of Deny."""
     return tuple(dict.fromkeys(ValidationAction.WARN if each is ValidationAction.DENY else each for each in allowed))
 
 

@@ -76,7 +76,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
     @property
     def is_not_registered(self) -> bool:
-        """Return whether the policy is not registered for such requests."""
+        """Return whether the policy is not registered for the kind and operation of the request."""
         return self.outcome == "not registered"
 
 
@@ -178,7 +178,7 @@ class Decision(Struct, kw_only=True):
 
     @property
     def is_enforced(self) -> bool:
-        """Return whether a failure denies the request. With a binding that only warns or audits, it does not."""
+        """Return whether a failure denies the request. With a binding that only warns or audits, the request passes."""
         return self.kind == "mutating" or ValidationAction.DENY in self.actions
 
     @property

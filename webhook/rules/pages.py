@@ -49,7 +49,7 @@ def shipped_sections() -> Mapping[str, str]:
 
 
 def names_in_message(text: str, sections: Container[str]) -> Sequence[str]:
-    """Return the rules and policies with a section that a message names, in the order of the message."""
+    """Return the rules and policies that a message names, in the order of the message, if they have a section."""
     return [name for name in dict.fromkeys(_ids_among_words(_words_of_ids(text))) if name in sections]
 
 

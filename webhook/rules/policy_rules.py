@@ -19,11 +19,11 @@ from webhook.rules.rule import NAME, TEXTS, Rule, default_severity_of_level, rul
 from webhook.yamltext import yamlfile
 
 FILE: Final = "rules.yaml"
-OWN: Final = (*TEXTS, "fails", "issues")
+_OF_EACH_RULE: Final = (*TEXTS, "fails", "issues")
 """The fields that each rule may have."""
 _SHARED: Final = ("group", "refused_by", "source", "fails")
 _FIELDS: Final = (*_SHARED, "policies")
-_RULE: Final = ("rule", *OWN)
+_RULE: Final = ("rule", *_OF_EACH_RULE)
 
 
 def read_policy_rules(document: yamlfile.Document) -> Mapping[str, tuple[Rule, ...]]:

@@ -49,7 +49,7 @@ class Rule(Struct, frozen=True, kw_only=True):
         function: the function in that file; "" if the source is enough.
         level: the level unless a site sets another level (actions.py). For a rule of a CEL policy, the bindings
             decide.
-        level_in_tests: the level for objects in folders of tests, which run for minutes; None for `level`.
+        level_in_tests: the level for objects in folders of tests; None for `level`. Tests run only for minutes.
         severity: the severity of a violation; "" for the severity of the policy.
         fails: the moment at which an object that breaks the rule fails without claimgate. A problem may have another
             moment.
@@ -170,7 +170,7 @@ class RuleGroup(Struct, frozen=True):
         A rule with the group's `refused_by` also has the group's `refused_on_updates` by default.
 
         Raises:
-            InputError: has all mistakes in the rule.
+            InputError: the rule has mistakes. The error lists all of them.
         """
         moment = self.fails if fails is None else fails
         if refused_on_updates is None:

@@ -15,23 +15,23 @@ from webhook.apimachinery import paths
 from webhook.rules.problem import Problem
 
 MOST_LISTED: Final = 8
-"""The most problems in the message of a validation. Users do not read more."""
+"""The maximum number of problems in the message of a validation. Users do not read more problems."""
 MOST_PLACES: Final = MOST_LISTED - 1
-"""The most additional places in the sentence of a problem."""
+"""The maximum number of additional places in the sentence of a problem."""
 _LONGEST_PATH: Final = 500
-"""The most characters of a shown path. Keys of a map may have any length."""
+"""The maximum length of a shown path, in characters. Keys of a map may have any length."""
 _LAST: Final = len("; and 1000000 more")
 _ITEM: Final = "\n* "
 _COLON_OR_QUOTED: Final = re.compile(r'`[^`]*`|"[^"]*"|: ')
 """Matches a colon that ends a part of a sentence, or a quoted part, which may contain colons."""
 _NOTE: Final = 100
-"""The most characters of the remark at the head of a list."""
+"""The maximum length of the remark before a list, in characters."""
 
 
 _EXPRESSION: Final = "expression '"
 _RESULTED: Final = "' resulted in error: "
 _LONGEST_EXPRESSION: Final = 120
-"""The most characters of a shown expression that failed: enough to recognize it, and short enough to see the error."""
+"""The maximum length of a failed expression in a message: users recognize the expression, and also see the error."""
 
 
 def with_short_expression(message: str) -> str:

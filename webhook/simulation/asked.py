@@ -39,8 +39,8 @@ class JobRequest:
 
     Args:
         pod_sets: the pod sets of the job.
-        queue, cluster_queue, cohort: where the job waits in Kueue; "" if Kueue does not manage it, or if the name is
-            unknown.
+        queue, cluster_queue, cohort: where the job waits in Kueue; "" if Kueue does not manage the job, or if the name
+            is unknown.
         volcano_queue: the queue of Volcano, or "".
         assumed: the assumption about a runtime that no file has, or "".
         requests: for each pod set, the amounts that count against the queue, as quantities by resource.

@@ -127,9 +127,9 @@ def _unread_pods(subject: Subject, unread: tuple[str, ...]) -> str:
 
 
 def _part_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield a question about an object of a built-in kind without a container or an image, which may be a patch.
+    """Yield a question about an object of a built-in kind without a container or an image. The object may be a patch.
 
-    The API server refuses this object (k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go ValidatePodSpec).
+    The API server refuses the object (k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go ValidatePodSpec).
     Controllers of other kinds may add containers and images.
     """
     if not is_built_in(subject.attributes.kind):
@@ -354,7 +354,7 @@ def _questions_of_amounts(subject: Subject, cluster: Cluster) -> Iterator[OpenQu
 
 
 def _obstacles_of_nodes(subject: Subject, reported_rules: Collection[str]) -> Iterator[OpenQuestion]:
-    """Yield why no existing node takes the pods, if no rule reports the reason. Rules skip Pods without extended
+    """Yield why no existing node fits the pods, if no rule reports the reason. Rules skip Pods without extended
     resources, Pods with nodeName, kinds of some other projects, and temporary states of nodes.
     """
     obstacles: dict[OpenQuestion, None] = {}
@@ -369,9 +369,9 @@ def _obstacles_of_nodes(subject: Subject, reported_rules: Collection[str]) -> It
                 if problem.code not in reported_rules
             )
             if not problems and not any(rule.startswith(f"{NODE_POOL.name}/") for rule in reported_rules):
-                obstacles[_obstacle("no node of today takes the pods, and no NodePool adds a node for them")] = None
+                obstacles[_obstacle("no current node fits the pods, and no NodePool adds a node for them")] = None
         elif states := each.states_of_nodes_today:
-            obstacles[_obstacle(f"no node of today takes the pods: {some_of(states, _MOST_NAMES)}")] = None
+            obstacles[_obstacle(f"no current node fits the pods: {some_of(states, _MOST_NAMES)}")] = None
     yield from obstacles
 
 
@@ -439,7 +439,7 @@ def _requirements_not_compared(subject: Subject, cluster: Cluster) -> Iterator[s
 
 
 def _placement_not_compared(template: PodTemplate, pods: int | None, subject: Subject) -> Iterator[str]:
-    """Yield further settings that limit the nodes of the pods: host ports, networkTopology, an exclusive topology, and
+    """Yield other settings that limit the nodes of the pods: host ports, networkTopology, an exclusive topology, and
     a RuntimeClass with an overhead or a nodeSelector.
     """
     ports = (port for container in template.spec.all_containers() for port in container.ports)

@@ -165,7 +165,7 @@ def simulation(
     """Return the answer that follows from findings about a job.
 
     Args:
-        findings: the findings of both phases of admission, with or without passes.
+        findings: the findings of both phases of admission. Findings with the result PASS may be left out.
         when: returns the moment of a rule.
         about: the job.
         place: the place of the job.
@@ -204,7 +204,7 @@ def simulation(
 
 
 def _answer(finding: Finding, when: Moments) -> Answer | None:
-    """Return the answer for one finding; None if it does not affect the start."""
+    """Return the answer for one finding; None if the finding does not affect the start."""
     moment = _moment(finding.problem, finding.rule.id, when)
     if finding.result is Result.PASS or finding.exception_reason:
         return None

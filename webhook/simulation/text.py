@@ -26,7 +26,7 @@ _HIDDEN: Final = ("ConfigMap", "CustomResourceDefinition", "Namespace")
 """Kinds that are not shown among the objects that were read: policies look them up for parameters, releases and
 selectors."""
 _AFTER_SIGN: Final = "  "
-"""As wide as a symbol and the blank after it."""
+"""A margin with the width of a symbol and a blank."""
 
 
 def text(simulation: Simulation, screen: Screen) -> str:
@@ -126,7 +126,7 @@ def _sentence_about_fine_aspect(simulation: Simulation, aspect: Aspect) -> str:
         return f"nothing found against {', '.join(claims)}" if claims else "none"
     if aspect == "nodes":
         nodes = counted(_count(simulation, "Node"), "node")
-        return f"nothing found against it on {nodes}, without the pods that run there"
+        return f"nothing found against it on {nodes}; pods that run there were not read"
     return "nothing found against it"
 
 
@@ -145,9 +145,7 @@ def _count(simulation: Simulation, kind: str) -> int:
 
 
 def titled_details(simulation: Simulation) -> Iterator[tuple[str, str]]:
-    """Yield, each with a title, the demands of the job, the objects that were read, the unknowns, and other
-    findings.
-    """
+    """Yield titles and texts: the demands of the job, the objects that were read, the unknowns, and other findings."""
     if simulation.request.pod_sets:
         yield "asks for", _requests_as_text(simulation)
     if simulation.request.assumed:
@@ -182,9 +180,7 @@ def _requests_as_text(simulation: Simulation) -> str:
 
 
 def looked_at_names(simulation: Simulation) -> tuple[str, ...]:
-    """Return the names of the objects that were found, and the length of each list with more objects than were
-    named.
-    """
+    """Return the names of the objects that were looked up by name, and the lengths of lists with other objects."""
     seen, job = simulation.looked_at, simulation.about
     own = job.kind, job.namespace, job.name
     named = [

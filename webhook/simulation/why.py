@@ -85,7 +85,7 @@ def without_waiting(simulation: Simulation) -> Simulation:
 
 
 def why_as_text(why: Why, screen: Screen) -> str:
-    """Return the state with the statements about it, then the findings of rules about the next start, then the
+    """Return the state with the statements about the job, then the findings of rules about the next start, then the
     unknowns.
     """
     return "".join(f"{line}\n" for line in _lines(why, screen))

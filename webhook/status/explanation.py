@@ -56,7 +56,7 @@ _READERS: Final[Mapping[tuple[str, str], _ReadObject]] = {
     **{("kubeflow.org", kind): workloads.read_training_job for kind in _TRAINING},
 }
 _MOST_KINDS_OF_PODS: Final = 20
-"""The most different statements about pods. One pod is examined for each."""
+"""The maximum number of different statements about pods. For each statement, one pod is examined."""
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
@@ -159,7 +159,7 @@ def _statements_of_claim(claim: JSON) -> Iterator[Statement]:
 
 
 def _statements_of_pods(pods: Sequence[JSON], reading: ClusterReading) -> Iterator[Statement]:
-    """Yield each statement about pods once, with the number of other pods."""
+    """Yield each statement about pods once, with the number of other pods that have the same statement."""
     groups: dict[tuple[Standing, Turn, str], list[tuple[JSON, Statement]]] = {}
     for pod in pods:
         if statement := read_pod(pod):

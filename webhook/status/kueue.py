@@ -271,7 +271,7 @@ def _why_without_quota(workload: JSON, quota: Condition | None, reading: Cluster
 
 
 def _reason(quota: Condition) -> str:
-    """Return the reason of a release since 0.19, also for the message of an earlier release."""
+    """Return the reason as Kueue writes it since 0.19. For an earlier release, the message shows the reason."""
     if quota.reason in _REASONS:
         return quota.reason
     if "insufficient quota" in quota.message:

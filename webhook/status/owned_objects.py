@@ -76,7 +76,7 @@ _NAME_LABELS: Final[Mapping[tuple[str, str], str]] = {
 }
 """For each kind of owner, the label of pods with the owner's name."""
 _MOST_LISTS: Final = 30
-"""The most lists that are read by labels. Then one list of all objects of a kind is read instead."""
+"""The maximum number of lists with a label selector. Then one list of all objects of the kind is read instead."""
 MOST_OBJECTS: Final = 10_000
 MOST_LEVELS: Final = 8
 

@@ -196,8 +196,8 @@ def _statement_about_deleted_pod(pod: JSON) -> Statement:
 
 
 def _statement_about_lost_node(pod: JSON, reading: ClusterReading) -> Statement | None:
-    """Return the statement that a deleted pod stays because the kubelet of its node does not answer; None if it
-    answers.
+    """Return the statement that a deleted pod stays because the kubelet of its node does not answer; None if the
+    kubelet answers.
     """
     name = text_at(pod, ("spec", "nodeName"))
     ready = conditions_of(reading.get(_NODE, "", name)).get("Ready") if name else None
@@ -433,7 +433,7 @@ def without_replaced_pods(pods: Sequence[JSON], tree: OwnedObjects) -> tuple[Seq
 
 
 def _wanted_pods(owner: JSON) -> int:
-    """Return the number of active pods from which the ended pods of a controller count as replaced; at least 1."""
+    """Return the number of active pods with which a controller has replaced all its ended pods; at least 1."""
     if group_kind(owner) == _JOB:
         return max(number_at(owner, ("status", "active")), 1)
     if group_kind(owner) == _PER_NODE:

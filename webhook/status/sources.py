@@ -22,7 +22,7 @@ from webhook.status.statement import ObjectName, name_of, text_at
 
 EVENT: Final = GroupVersionKind("", "v1", "Event")
 MOST_LISTED: Final = 20_000
-"""The most objects of one kind that are read. Further objects are not known."""
+"""The maximum number of objects that are read from one list. Other objects are not known."""
 
 
 class ObjectSource(Protocol):
@@ -100,7 +100,7 @@ class ClusterReading:
         return self._listed[key]
 
     def events(self, obj: JSON, *normal: str) -> Sequence[JSON]:
-        """Return the warnings about an object, and normal events with these reasons. The last event comes first."""
+        """Return the warnings about an object, and normal events with these reasons. The newest event comes first."""
         try:
             events = [
                 each

@@ -22,7 +22,7 @@ Standing: TypeAlias = Literal["failed", "stuck", "waits", "starting", "done"]
 - done: the job succeeded
 """
 _LONGEST: Final = 4_000
-"""The most characters that are read of a controller's text. Schedulers have long messages with many reasons."""
+"""A longer text of a controller is cut. Schedulers have long messages with many reasons."""
 
 
 class Turn(IntEnum):
@@ -110,13 +110,13 @@ def statement_about(
 
 
 def text_at(obj: JSON, path: FieldPath) -> str:
-    """Return the text at a path, shortened; "" without one."""
+    """Return the text at a path, shortened; "" without a text."""
     value = get(obj, path, "")
     return value[:_LONGEST] if isinstance(value, str) else ""
 
 
 def number_at(obj: JSON, path: FieldPath) -> int:
-    """Return the whole number at a path; 0 without one."""
+    """Return the whole number at a path; 0 without a whole number."""
     value = get(obj, path, 0)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
@@ -129,7 +129,7 @@ def items_at(obj: JSON, path: FieldPath) -> Iterator[Mapping[str, JSON]]:
 
 
 def map_at(obj: JSON, path: FieldPath) -> Mapping[str, JSON]:
-    """Return the map at a path; an empty map without one."""
+    """Return the map at a path; an empty map if there is no map."""
     value = get(obj, path, None)
     return value if isinstance(value, dict) else {}
 

@@ -43,10 +43,10 @@ _WHOLE = frozenset(("case", "for", "select"))
 _REDIRECTIONS = frozenset(("<", ">", ">>", ">|", "<>", ">&", "<&", "&>", "&>>", "<<<", "<<", "<<-"))
 _CONDITIONAL = frozenset(("&&", "||", "|", "|&"))
 _APART = frozenset(("|", "|&", "&"))
-_NO_SIGNS: Final = bytes(set(range(256)).difference(b"(){}'\"`\\"))
-"""All bytes of UTF-8 except the signs that open or close something inside parentheses, which are read one by one."""
+_PLAIN_BYTES: Final = bytes(set(range(256)).difference(b"(){}'\"`\\"))
+"""All bytes except the signs that open or close something inside parentheses. The signs are read one by one."""
 _SIGN_S: Final = 3.5e-7
-"""Seconds to read a sign that is not in _NO_SIGNS: 60 KB of `$(` and `)` take 14 ms."""
+"""Seconds to read one of these signs: 60 KB of `$(` and `)` take 14 ms."""
 
 
 _SHELLS: Final = frozenset(("sh", "bash", "dash", "ash", "zsh", "ksh", "mksh"))
@@ -437,31 +437,31 @@ class ReadingBudget:
             ValueError: there is too much text.
         """
         self.take(len(script))
-        signs = script.encode("utf-8", "surrogatepass").translate(None, _NO_SIGNS)
+        signs = script.encode("utf-8", "surrogatepass").translate(None, _PLAIN_BYTES)
         self.deadline.check_clock_before_slow_call(len(signs) * _SIGN_S)
 
 
 class ScriptVariables:
     """The known values of variables while the commands of a script are read; `?` is a value that the script computes.
 
-    `own` has the names of variables with a value that the script computes. `exported` has the names of variables that
-    programs get. `of_command` has the variables that are set only for the last command, with their values.
+    `computed` has the names of the variables with a computed value. `exported` has the names of variables that programs
+    get. `of_command` has the variables that are set only for the last command, with their values.
     """
 
     def __init__(self, known: Mapping[str, str], reading: ReadingBudget | None = None) -> None:
         self.known = dict(known)
-        self.own: set[str] = set()
+        self.computed: set[str] = set()
         self.exported = set(known)
         self.of_command: dict[str, str] = {}
         self.reading = reading or ReadingBudget()
 
     def value(self, name: str) -> str | None:
         """Return the value of a variable; None if the value is not known, for example because the image sets it."""
-        return "?" if name in self.own else self.known.get(name)
+        return "?" if name in self.computed else self.known.get(name)
 
     def certain_values(self) -> dict[str, str]:
         """Return the known values of variables, for a script inside the script."""
-        return {name: value for name, value in self.known.items() if name not in self.own}
+        return {name: value for name, value in self.known.items() if name not in self.computed}
 
     def values_for_program(self, names: Collection[str]) -> dict[str, str]:
         """Return the values of some variables in the environment of the last command's program."""
@@ -487,11 +487,11 @@ class ScriptVariables:
             self._assign_values(rest[1:], certain=command.certain)
             return ()
         if name in _SETS or rest[0].written.startswith("(("):
-            self.own |= {each for word in rest for each in _IDENTIFIER.findall(word.written)}
+            self.computed |= {each for word in rest for each in _IDENTIFIER.findall(word.written)}
             return ()
         words = tuple(each for word in rest for each in word.expand(self._value_for_expansion))
         if words and words[0] in ("source", "."):
-            self.own |= self.known.keys()
+            self.computed |= self.known.keys()
             self.known.clear()
         return words
 
@@ -505,9 +505,9 @@ class ScriptVariables:
         for name, value in filter(None, map(self._assigned_value, words)):
             if certain and value != "?":
                 self.known[name] = value
-                self.own.discard(name)
+                self.computed.discard(name)
             else:
-                self.own.add(name)
+                self.computed.add(name)
 
     def _assigned_value(self, word: ShellWord) -> tuple[str, str] | None:
         """Return the name and the value of an assignment, `?` if only a shell knows the value; None for other words."""

@@ -72,7 +72,7 @@ _PUBLISHED: Final = (
     *("nvcr.io/nvidia/", "nvidia/", "pytorch/", "tensorflow/", "rayproject/", "vllm/", "lmsysorg/", "huggingface/"),
     *("ghcr.io/huggingface/", "mosaicml/"),
 )
-"""The beginnings of images for all clusters, which have no file about the devices of one kind of node."""
+"""How the names of public images begin. A public image has no file about the devices of one kind of node."""
 _CONFIGURATION: Final = "nccl.conf"
 
 
@@ -144,7 +144,7 @@ def _is_rdma_resource(name: str) -> bool:
 
 
 def _check_nccl_topology_file(pods: DevicePods, container: Container, variable: Variable) -> Iterator[Problem]:
-    """Warn of a topology file in an image that others publish. Owners put such files into images that they build."""
+    """Warn of a topology file that is on no volume, if the image is public. A private image may have the file."""
     value, image = variable.value, container.image.removeprefix("docker.io/")
     if not value.startswith("/") or is_placeholder(value) or not image.startswith(_PUBLISHED):
         return

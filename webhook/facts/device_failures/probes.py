@@ -352,8 +352,8 @@ def _billions_of_parameters(text: str, container: Container) -> Iterator[float]:
 
 
 def _label_that_selects(budget: JSON) -> Sequence[str]:
-    """Return one label that the selector of a PodDisruptionBudget requires; "" for a selector without labels or with
-    expressions.
+    """Return the index keys of a PodDisruptionBudget: one label that the selector requires, as `key=value`. The key is
+    "" for a selector without labels or with expressions.
     """
     selector = PodDisruptionBudget.of(budget).spec.selector
     return (min("=".join(each) for each in selector.match_labels.items()) if _asks_for_labels(selector) else "",)

@@ -231,11 +231,11 @@ def _pod_set_as_json(podset: PodSet, own: Sequence[JSON]) -> JSON:
     }
 
 
-def _devices_per_pod(own: Sequence[JSON], vendor: str) -> int:
+def _devices_per_pod(containers: Sequence[JSON], vendor: str) -> int:
     """Return how many devices of one vendor one pod requests, as PodRequests of component-helpers computes it."""
-    running: int = sum(each["vendors"].get(vendor, 0) for each in own if not each["init"] or each["restarts"])
+    running: int = sum(each["vendors"].get(vendor, 0) for each in containers if not each["init"] or each["restarts"])
     sidecars, highest = 0, 0
-    for each in own:
+    for each in containers:
         if each["init"]:
             count = each["vendors"].get(vendor, 0)
             highest = max(highest, count + sidecars)

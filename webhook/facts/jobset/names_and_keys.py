@@ -48,8 +48,8 @@ UNKNOWN_KEY: Final = JOB_SET.rule(
 )
 LONGEST_NAME: Final = 63
 NameLimit: TypeAlias = tuple[int, str, str]
-"""A limit of the JobSet's name. The items are the most characters, the kind of name that contains the JobSet's name (a
-key of _NAMED), and the name of the replicated job or claim template.
+"""A limit of the JobSet's name: the maximum length, the kind of the name that contains the JobSet's name (a key of
+_NAMED), and the name of the replicated job or claim template.
 """
 _NAMED: Final = {
     "coordinator": "the label of coordinator `{}` contains the name",

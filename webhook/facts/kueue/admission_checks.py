@@ -96,8 +96,9 @@ def _cause_in_parameters(check: AdmissionCheck, view: ClusterView) -> Inactivity
 
 
 def mistake_in_parameters(check: AdmissionCheck) -> tuple[FieldPath, str] | None:
-    """Return the field in which an AdmissionCheck of Kueue names no object of the kind with parameters, and what the
-    field must be; None if the check names such an object.
+    """Return the field of `spec.parameters` of an AdmissionCheck that is wrong, and what the field must be.
+
+    None for a valid or omitted reference, for a placeholder, and for controllers other than Kueue's.
 
     Source: kubernetes-sigs/kueue@ff69552e pkg/util/admissioncheck/admissioncheck.go refValidForGK.
     """

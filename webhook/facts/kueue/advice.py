@@ -159,7 +159,7 @@ def _check_flavor_ambiguous(pod_set: PodSetRequests, existing: Sequence[FlavorFi
 
 
 def advise_pods_without_quota_use(subject: Subject) -> Iterator[Problem]:
-    """Yield pods that use no quota: they request no covered resource, or Kueue ignores their claims."""
+    """Report pods that use no quota: they request no covered resource, or Kueue ignores their claims."""
     place, pod_sets = (
         _place_of_admittable_job(subject),
         [pods for pods in subject.once(build_workload).pod_sets if pods.least > 0],

@@ -86,7 +86,7 @@ def check_not_managed(subject: Subject) -> Iterator[Problem]:
 
 
 def check_unintended_settings(subject: Subject) -> Iterator[Problem]:
-    """Yield settings that Kueue accepts and that are probably not intended."""
+    """Report settings that Kueue accepts and that are probably not intended."""
     from webhook.facts.kueue.advice import advise_flavors, advise_max_exec_time, advise_pods_without_quota_use
 
     if subject.once(_is_newly_queued):

@@ -174,7 +174,7 @@ def _verdict_of_problem(problem: Problem) -> Verdict:
 def _problems_of_first_step(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:
     """Yield the problems of the first step that has problems.
 
-    If no step has problems but objects are missing, yield an undecided problem.
+    If no step has problems but objects are missing, yield a problem that names these objects.
     """
     for step in _STEPS:
         problems = [*step(subject, how, place)]

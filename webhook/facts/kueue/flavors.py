@@ -141,8 +141,8 @@ def first_untolerated_taint_of_flavor(taints: Sequence[JSON], flavor: FlavorFiel
 
 
 def _unmatched_part_of_pods(flavor: FlavorFields, template: PodTemplate, keys: Collection[str]) -> str:
-    """Return the part of the template that the flavor's labels do not match, with the label of the flavor; "" for
-    none.
+    """Return the part of the template that the flavor's labels do not match: `node affinity of the pods`, or the node
+    selector with the label of the flavor; "" if the labels match.
     """
     for key, value in template.spec.node_selector.items():
         if key in keys and flavor.labels.get(key) != value:
@@ -174,7 +174,7 @@ def label_of_other_flavors(flavor: FlavorFields, template: PodTemplate, others: 
 
 def labels_without_nodes(flavors: Sequence[FlavorFields], queue: QueueFields, view: ClusterView) -> str:
     """Return the labels that no node has, such as `accelerator=a100 of flavor a100`; "" if a flavor has a node or may
-    get one.
+    get a node.
     """
     nodes = view.copy_without_missing_objects().list_json(Node.gvk)
     if (

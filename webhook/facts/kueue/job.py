@@ -220,7 +220,7 @@ def immutable_label_problem(label: str, subject: Subject, stop: str = _SUSPEND) 
 
 
 def validate_priority_update(subject: Subject, stop: str = _SUSPEND, *, is_waiting: bool) -> Iterator[Problem]:
-    """Yield changes of the priority class that ValidateUpdateForWorkloadPriorityClassName rejects."""
+    """Report changes of the priority class that ValidateUpdateForWorkloadPriorityClassName rejects."""
     old_value, new_value = (job.labels.get(PRIORITY, "") for job in (subject.typed_old(Object), subject.typed(Object)))
     if new_value and not old_value and not is_waiting:
         yield immutable_label_problem(PRIORITY, subject, stop)

@@ -96,7 +96,7 @@ def _check_group_replicas(groups: LeaderWorkerSet) -> Iterator[Problem]:
 
 
 def _validate_queue_update(subject: Subject) -> Iterator[Problem]:
-    """Yield changes of the queue while a pod is ready, and removal of the queue."""
+    """Report changes of the queue while a pod is ready, and removal of the queue."""
     old, new = subject.typed_old(ServingWorkload), subject.typed(ServingWorkload)
     is_waiting = old.status.ready_replicas == 0
     old_queue, new_queue = old.labels.get(QUEUE_NAME, ""), new.labels.get(QUEUE_NAME, "")
@@ -112,7 +112,7 @@ def _validate_queue_update(subject: Subject) -> Iterator[Problem]:
 
 
 def _validate_pod_changes(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
-    """Yield changes of pod templates and sizes that Kueue has counted."""
+    """Report changes of the pod templates and numbers of pods that Kueue has counted."""
     if how.framework == _STATEFUL_SET:
         before, after = subject.typed_old(StatefulSet), subject.typed(StatefulSet)
         yield from validate_unchanged_pod_shape(before.spec.template, after.spec.template)

@@ -78,7 +78,7 @@ LIMIT_RANGE: Final = KUEUE_NEVER.rule(
 )
 
 PODS: Final = "pods"
-MOST_TOLD: Final = 6
+MOST_EXPLAINED_FLAVORS: Final = 6
 """The largest number of flavors for which a message gives reasons. A resource group has up to 64 flavors."""
 _RAISE: Final = "ask the administrator to raise the quota"
 
@@ -188,8 +188,8 @@ class JobInClusterQueue:
     def no_fitting_flavor_problem(self, wanted: PodSetQuotaRequest, potential: Capacity) -> Problem:
         """Return the problem of a pod set that fits no flavor, or no flavor with enough quota."""
         reasons = [*wanted.rejected_flavors(potential)]
-        explanation = "; ".join(self._reason_as_text(reason) for reason in reasons[:MOST_TOLD])
-        left = len(reasons) - MOST_TOLD
+        explanation = "; ".join(self._reason_as_text(reason) for reason in reasons[:MOST_EXPLAINED_FLAVORS])
+        left = len(reasons) - MOST_EXPLAINED_FLAVORS
         if left > 0:
             explanation = f"{explanation} (and {counted(left, 'other flavor')} do not fit)"
         at = wanted.pod_set.path_in_object(("spec",))
@@ -250,7 +250,7 @@ class JobInClusterQueue:
         asked = " and ".join(format_amount_with_resource_name(name, value) for name, value in totals.items())
         flavors = dict.fromkeys(flavor for wanted in short for flavor in wanted.flavors)
         limits = []
-        for flavor in [*flavors][:MOST_TOLD]:
+        for flavor in [*flavors][:MOST_EXPLAINED_FLAVORS]:
             amounts = [self.describe_quota_sources((flavor, name), potential((flavor, name))) for name in totals]
             limits.append(f"flavor `{flavor}` can give at most {' and '.join(amounts)}")
         most = f"{'; '.join(limits)}{self._origin_of_quota()}"
@@ -263,7 +263,7 @@ def exceeds_max_quota_problem(
 ) -> Problem:
     """Return the problem of a request for more quota than a ClusterQueue can ever have.
 
-    If objects are missing, the problem is undecided.
+    With missing objects, it is not known whether the problem exists.
     """
     reason = f"{message} (Kueue: ExceedsMaxQuota)" if message else ""
     return EXCEEDS_MAX_QUOTA.problem(path, reason, fix, missing=missing)
@@ -322,7 +322,7 @@ def validate_namespace_is_selected(subject: Subject, how: KueueManagement, place
 
 
 def validate_limit_ranges(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
-    """Yield requests that a LimitRange forbids, because Kueue does not admit such pods."""
+    """Report requests that a LimitRange forbids. Kueue does not admit pods with such requests."""
     for pod_set in subject.once(build_workload).pod_sets:
         for outside in pod_set.outside:
             yield _limit_range_problem(pod_set, outside)

@@ -47,7 +47,7 @@ from webhook.facts.kueue.managed import (
     is_namespace_selection_known,
     local_queue_names,
 )
-from webhook.facts.kueue.never import MOST_TOLD, JobInClusterQueue
+from webhook.facts.kueue.never import MOST_EXPLAINED_FLAVORS, JobInClusterQueue
 from webhook.facts.kueue.never_pod_groups import GROUP_COUNT, pod_group_of
 from webhook.facts.kueue.objects import POD_GROUP, POD_GROUP_COUNT, POD_GROUP_FAST, PRIORITY, QUEUE_NAME
 from webhook.facts.kueue.quota import FlavorResource, count_other_waiting_workloads, is_queued
@@ -270,7 +270,7 @@ def _waiting_for_quota_problem(fitting: JobInClusterQueue, wanted: Sequence[PodS
     available = partial(fitting.tree.available_quota, fitting.node)
     short = [pods for pods in wanted if not pods.flavors_with_capacity(available)] or [*wanted]
     reasons = [reason for pods in short for reason in pods.rejected_flavors(available) if reason.resource]
-    left = "; ".join(_remaining_quota_as_text(fitting, reason) for reason in reasons[:MOST_TOLD])
+    left = "; ".join(_remaining_quota_as_text(fitting, reason) for reason in reasons[:MOST_EXPLAINED_FLAVORS])
     message = (
         f"{fitting.describe_request(short[0], reasons)}, but {left}"
         if left
@@ -326,7 +326,7 @@ def _may_preemption_free_enough(fitting: JobInClusterQueue, wanted: Sequence[Pod
 
 
 def validate_priority_classes(subject: Subject, management: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
-    """Yield a missing WorkloadPriorityClass of the job, or a missing PriorityClass of its pods."""
+    """Report a missing WorkloadPriorityClass of the job, or a missing PriorityClass of its pods."""
     metadata = subject.metadata
     name = metadata.labels.get(PRIORITY, "")
     if name and not is_placeholder(name) and subject.cluster_view().lacks(WorkloadPriorityClass.gvk, name):
@@ -380,7 +380,7 @@ def _describe_absent_topologies(group: QuotaGroup, queue: QueueFields, view: Clu
 
 
 def validate_claims(subject: Subject, management: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
-    """Yield claims that Kueue cannot count, and templates that neither exist nor will be created."""
+    """Report claims that Kueue cannot count, and templates that neither exist nor will be created."""
     pod_sets = subject.once(build_workload).pod_sets
     for pod_set in pod_sets:
         yield from pod_set.devices.refused

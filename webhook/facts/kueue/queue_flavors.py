@@ -107,7 +107,7 @@ _RAW_GPU: Final = "gpu"
 _MOST: Final = 256
 """The largest number of flavors, and of covered resources, in all resource groups together."""
 _MOST_NAMED: Final = 4
-"""The most resources that a message names in addition to the first."""
+"""A message names the first resource, and at most this number of other resources."""
 _MOST_PAIRS: Final = 512
 _MOST_GROUPS: Final = 16
 _MOST_IN_GROUP: Final = 64
@@ -163,7 +163,7 @@ def _validate_flavor_name(flavor: FlavorQuotas, before: set[str]) -> Iterator[Pr
 
 
 def _validate_resource_order(flavor: FlavorQuotas, group: ResourceGroup) -> Iterator[Problem]:
-    """Yield resources of a flavor that are not in the order of coveredResources."""
+    """Report resources of a flavor that are not in the order of coveredResources."""
     covered, quotas = group.covered_resources, flavor.resources
     left = len(covered) - len(quotas)
     if left:
@@ -181,9 +181,7 @@ def _validate_resource_order(flavor: FlavorQuotas, group: ResourceGroup) -> Iter
 
 
 def advise_resource_groups(spec: ClusterQueueSpec, view: ClusterView) -> Iterator[Problem]:
-    """Yield problems of missing groups, of groups for the resource `gpu`, which no pod requests, and of missing
-    flavors.
-    """
+    """Report missing groups, missing flavors, and groups for the resource `gpu`, which no pod requests."""
     yield from advise_no_resources(spec)
     for group in spec.resource_groups:
         yield from advise_raw_gpu(group)
@@ -239,7 +237,7 @@ def advise_raw_gpu(group: ResourceGroup) -> Iterator[Problem]:
 
 
 def _validate_covered_names(group: ResourceGroup) -> Iterator[Problem]:
-    """Yield invalid names of covered resources."""
+    """Report invalid names of covered resources."""
     for index, name in enumerate(group.covered_resources):
         if qualified_name_errors(name) and not is_placeholder(name):
             message = f"cannot be the name of a resource because {qualified_name_fault(name)}"

@@ -174,7 +174,7 @@ def _check_lending_above_nominal(quota: ResourceQuota) -> Iterator[Problem]:
 
 
 def advise_useless_borrowing_limits(subject: Subject) -> Iterator[Problem]:
-    """Yield borrowing limits for resources without quota in other members of the cohort, if all members are known."""
+    """Report borrowing limits for resources without quota in other members of the cohort, if all members are known."""
     cohort, written = cohort_above(subject), subject.typed(ClusterQueue)
     others = others_in_tree_of_cohort(written.name, cohort, subject.cluster_view()) if cohort else ()
     if all(node.is_cohort for node in others):

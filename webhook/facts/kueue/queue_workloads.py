@@ -126,7 +126,7 @@ def _validate_pod_resources(resources: Resources, subject: Subject) -> Iterator[
 
 
 def validate_priority_boost(subject: Subject) -> Iterator[Problem]:
-    """Yield a priority boost that is not a signed number, if the feature gate PriorityBoost is on."""
+    """Report a priority boost that is not a signed number, if the feature gate PriorityBoost is on."""
     metadata = subject.typed(Workload).metadata
     given = metadata.annotations.get(BOOST)
     if given is None or is_placeholder(given) or (_BOOST.fullmatch(given) and int(given) in _BOOSTS):
@@ -192,7 +192,7 @@ def _comparable_pod_set(before: WorkloadPodSet, after: WorkloadPodSet, subject: 
 
 
 def _validate_priority_class_change(old: WorkloadSpec, new: WorkloadSpec) -> Iterator[Problem]:
-    """Yield changes of the priority class that are not allowed, in the fields of both API versions."""
+    """Report changes of the priority class that are not allowed, in the fields of both API versions."""
     before, after = old.priority_class_ref, new.priority_class_ref
     if before.is_set != after.is_set:
         message = f"{change(before.json.get('name'), after.json.get('name'))} while quota is reserved"

@@ -109,13 +109,13 @@ class QuotaTree:
         return self._cached_sums(pair).subtree[node]
 
     def usage(self, node: QuotaNode, pair: FlavorResource) -> int:
-        """Return the usage of a node, plus the usage of each lower node above the quota that the lower node never
-        lends.
+        """Return the usage of a node itself, plus a part of the usage of each lower node: the part that exceeds the
+        quota that the lower node never lends.
         """
         return self._cached_sums(pair).usage[node]
 
     def potential_available_quota(self, node: QuotaNode, pair: FlavorResource) -> int:
-        """Return the most that a node could have if nothing were in use (Kueue's potentialAvailable)."""
+        """Return the quota that a node could have if no quota were in use (Kueue's potentialAvailable)."""
         return self._cached_potential_and_available(node, pair)[0]
 
     def available_quota(self, node: QuotaNode, pair: FlavorResource, *, less_usage: int = 0) -> int:

@@ -84,7 +84,7 @@ class FlagTable:
 
     @cached_property
     def of_programs(self) -> FlagTable:
-        """Return the flags of the programs, without the spellings that only the modules know."""
+        """Return the table without the flags that only Python modules of the server accept, not its programs."""
         if not self.of_modules:
             return self
         known = {name: meaning for name, meaning in self.meanings.items() if name not in self.of_modules}

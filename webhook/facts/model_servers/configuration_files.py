@@ -64,7 +64,7 @@ def with_configuration_file(
 
 def with_variables_of_config_maps(server: StartedServer, container: Container, subject: Subject) -> StartedServer:
     """Return a server with the variables that the container gets from known ConfigMaps. An argument `$(NAME)` gets
-    the value of the variable. An argument `$NAME` does not, because a script may set another value.
+    the value of the variable. An argument `$NAME` stays unchanged, because a script may set another value.
 
     Variables in `env` override variables in `envFrom`; a later ConfigMap overrides an earlier ConfigMap.
     """

@@ -276,8 +276,8 @@ def check_nim_service(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_sides_of_nim(resources: JSON) -> Iterator[Problem]:
-    """Report resources with only one of requests and limits, if the operator writes the GPUs into both. The operator
-    writes nothing if the user sets the number of GPUs, or if claims give the GPUs.
+    """Report resources with only requests or only limits, if the operator writes the GPUs into requests and limits. The
+    operator writes nothing if the user sets the number of GPUs, or if claims give the GPUs.
     """
     written = [side for side in ("requests", "limits") if resources.get(side) is not None]
     if len(written) == 1 and _NVIDIA_GPU not in _map(resources[written[0]]):

@@ -56,8 +56,8 @@ class ServerCandidate(NamedTuple):
 
 
 def may_start_server(container: Container) -> bool:
-    """Return whether a container may start a model server, or has a command whose first item is a flag or several
-    words, and not a program. The test is fast, because it runs for every container.
+    """Return whether a container may start a model server, or has a command that begins with a flag or with several
+    words in one item. The test is fast, because it runs for every container.
     """
     first = container.command[0] if container.command else ""
     if first.startswith("-") or len(first.split(maxsplit=1)) > 1:

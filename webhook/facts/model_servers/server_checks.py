@@ -167,7 +167,7 @@ _ROCM_IMAGE: Final = re.compile(
     r"|ghcr\.io/huggingface/text-generation-inference:[0-9.]{1,12}-rocm"
 )
 _OTHER_BUILD: Final = re.compile(r"rocm|cpu|xpu")
-"""Words in images that are not for CUDA, such as `vllm/vllm-openai:latest-cpu`."""
+"""Words in the names of images without CUDA, such as `vllm/vllm-openai:latest-cpu`."""
 _OF_EACH_SERVER: Final = frozenset(
     (
         processes.PARALLEL_SIZE_ABOVE_GPUS.id,
@@ -175,7 +175,7 @@ _OF_EACH_SERVER: Final = frozenset(
         refused_arguments.REFUSED_ARGUMENTS.id,
     )
 )
-"""Rules that, if a script may start one of several servers, are reported only if each server has the problem."""
+"""If a script may start one of several servers, these rules are reported only if each server has the problem."""
 _ONLY_ON_GPUS: Final = frozenset((VLLM, SGLANG))
 """Servers with published images that end without a GPU."""
 _REQUESTS_ITS_GPUS: Final = SERVING | frozenset(
@@ -202,7 +202,7 @@ _LIBRARIES: Final = {"nvidia": ("CUDA", "NVIDIA"), "amd": ("ROCm", "AMD")}
 _EXAMPLES: Final = {VLLM: {"nvidia": "vllm/vllm-openai", "amd": "vllm/vllm-openai-rocm"}}
 """Images of a server for GPUs of each vendor."""
 _TEMPORARY: Final = ("/tmp", "/var/tmp", "/usr/tmp")  # noqa: S108 - folders inside a container
-"""The folders that Python tries. It tries the working directory last."""
+"""Python's folders for temporary files. If none can be written, Python tries the working directory."""
 _WORKING: Final = ("/vllm-workspace", "/sgl-workspace/sglang", "/app")
 """The working directories of published images."""
 _NAMES_FOLDER: Final = frozenset(("TMPDIR", "TEMP", "TMP", "VLLM_RPC_BASE_PATH"))
@@ -210,7 +210,7 @@ _NEEDS_NO_FOLDER: Final = re.compile(
     r"\b(TMPDIR|TEMP|TMP|VLLM_RPC_BASE_PATH|cd|mount|pushd)\b|--headless|\s-dp|data[-_]parallel|dp[-_]attention"
     "|frontend-multiprocessing"
 )
-"""Matches a command that may set another folder, or a server whose processes may talk over TCP or not at all."""
+"""Matches a command that may set another folder, or that starts processes without a socket file between them."""
 _SOCKETS_SINCE: Final = (0, 6, 0)
 _OLD_SGLANG: Final = re.compile(r":v0\.[0-3]\.")
 _HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
@@ -325,8 +325,8 @@ def check_temporary_folder(member: ServerContainer) -> Iterator[Problem]:
 
 
 def check_autoscalers(members: Sequence[ServerContainer], subject: Subject) -> Iterator[Problem]:
-    """Report an autoscaler that scales the servers by a share of a request, if a container that it counts does not set
-    the request. A LimitRange may set the request.
+    """Report an autoscaler that scales the servers by a share of a request, if a counted container does not set the
+    request. A LimitRange may set the request.
     """
     view, name = subject.cluster_view(), subject.metadata.name
     if not name or not members or any(True for _ in view.typed_here(LimitRange)):
@@ -385,7 +385,7 @@ def check_vendor_of_image(member: ServerContainer) -> Iterator[Problem]:
 def check_missing_gpu(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
     """Report a server with an image that needs a GPU, if the container requests no GPU and gets none in another way.
 
-    A request of 0 GPUs is only reported for GPUs of AMD: NVIDIA's runtime may show all GPUs to a container without a
+    A request of 0 GPUs is reported only for GPUs of AMD: NVIDIA's runtime may show all GPUs to a container without a
     request, and AMD's runtime shows none unless AMD_VISIBLE_DEVICES is set.
     """
     container, server, zero = member.container, member.server, member.gpus.requested_zero

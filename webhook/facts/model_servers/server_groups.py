@@ -138,9 +138,9 @@ _OTHER_BALANCING: Final = (
     *("headless", "config", "omni", "data-backend", "data-rank", "data-start-rank", "data-hybrid"),
     *("data-external", "data-ports"),
 )
-"""The meanings of flags with which a node above 0 may start, or with which this is not known."""
+"""The meanings of some flags. With one of these flags, a node above 0 starts, or it is not known whether it starts."""
 _CONDITION: Final = re.compile(r"(?:^|[\s;(!])(?:if|case|test|\[\[?|exit|return|function)(?:$|[\s;])|\|\||\(\)")
-"""Matches what lets a script run other commands in some of the pods."""
+"""Matches the parts of a script with which some of the pods may run other commands."""
 _OTHER_ADDRESSES: Final = ("config", "data-backend", "data-rank", "data-hybrid", "data-external", "data-ports")
 """The meanings of flags with which the ranks may meet elsewhere, or need not meet."""
 _WITH_POD_GROUPS: Final = frozenset(
@@ -239,8 +239,8 @@ def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[P
 
 
 def _refusal_of_sidecar(member: ServerContainer, subject: Subject) -> str:
-    """Return the setting by which pods refuse the sidecar of a mesh; "" for pods without a sidecar, and for pods of the
-    host network.
+    """Return the setting with which the pods would get no sidecar of a mesh; "" for pods without a sidecar, and for
+    pods on the host network.
 
     Source: istio/istio@00af2c5549d5 pkg/kube/inject/inject.go injectRequired; linkerd/linkerd2 pkg/k8s/labels.go;
     kumahq/kuma pkg/plugins/runtime/k8s/webhooks/injector.
@@ -389,7 +389,8 @@ def _check_address(member: ServerContainer, nodes: int, subject: Subject) -> Ite
 
 
 def _check_data_address(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
-    """Report pods of vLLM that have a part of the data parallel ranks, and look for the first pod at their own address.
+    """Report pods that run a part of vLLM's data parallel ranks, if each pod looks for the first pod at its own
+    address.
 
     Source: vllm-project/vllm vllm/engine/arg_utils.py create_engine_config, and vllm/config/parallel.py
     data_parallel_master_ip.
@@ -493,8 +494,8 @@ def _check_node_rank(member: ServerContainer, nodes: int, subject: Subject) -> I
 def _check_headless(member: ServerContainer, nodes: int, pods: int | None, subject: Subject) -> Iterator[Problem]:
     """Report a node above 0 of vLLM that starts an engine, or a load balancer for its data parallel ranks.
 
-    A template with a computed rank has the last node if its pods are not only the leader and the group has a pod for
-    each node. A script with a condition may start another server there.
+    A template with a computed rank contains the last node if the template has pods other than the leader, and the group
+    has a pod for each node. A script with a condition may start another server on that node, and is not reported.
 
     Source: vllm-project/vllm vllm/v1/executor/multiproc_executor.py collective_rpc, and vllm/v1/engine/utils.py
     launch_core_engines.

@@ -159,8 +159,8 @@ class ReferenceGrant(Object):
 
 
 def check_backends_of_route(subject: Subject) -> Iterator[Problem]:
-    """Report each backend of an HTTPRoute that names a missing InferencePool, one with another group, or one that a
-    ReferenceGrant does not allow. Only administrators learn of InferencePools in other namespaces.
+    """Report each backend of an HTTPRoute that names a missing InferencePool, an InferencePool of another API group, or
+    an InferencePool that no ReferenceGrant allows. Only administrators learn of InferencePools in other namespaces.
     """
     view = subject.cluster_view()
     for rule in subject.typed(HttpRoute).spec.rules:

@@ -41,7 +41,7 @@ _PREFILL_WITH_DATA: Final[_Release] = (0, 32, 0)
 """Releases before this one refuse prefill context ranks together with data parallel ranks."""
 _FIRST_READ: Final[_Release] = (0, 6, 6)
 _LAST_READ: Final[_Release] = (0, 29, 0)
-"""The first and the last release with flags that servers.yaml has."""
+"""servers.yaml has all flags of the releases from the first to the last of these two."""
 _LOCAL_BACKENDS: Final = frozenset(("", "mp", "uni"))
 _CPU: Final = re.compile(r"(?i)(^|[-/:_])cpu([-/:_.]|$)")
 _LLAMA_CPU_IMAGE: Final = re.compile(r"ghcr\.io/(?:ggml-org|ggerganov)/llama\.cpp:server(?:-b[0-9]{1,6})?", re.ASCII)
@@ -199,7 +199,7 @@ def refusals_of_vllm(server: StartedServer, release: _Release | None = None) -> 
 
 
 def has_known_flags(release: _Release | None) -> bool:
-    """Return whether all flags of a release were read, so a flag that is not among them is refused for certain."""
+    """Return whether servers.yaml has all flags of a release. The release certainly refuses any other flag."""
     return release is not None and _FIRST_READ <= release <= _LAST_READ
 
 

@@ -96,7 +96,7 @@ class RayGpus:
     """The GPUs of each group of a Ray cluster.
 
     Args:
-        largest: the most GPUs that one pod has; None if the number is not known.
+        largest: the largest number of GPUs of one pod; None if the number is not known.
         total: the GPUs of all pods at the largest number of pods; None if the number is not known.
         pods: the largest number of pods, by the number of GPUs of each pod.
         idle: the name of a group without pods, and the GPUs that each of its pods would have.
@@ -442,7 +442,7 @@ def check_entrypoint_gpus(subject: Subject) -> Iterator[Problem]:
 
 
 def _most_cpus_of_a_pod(cluster: RayClusterSpec) -> int | None:
-    """Return the most CPUs that one pod has; None if a group sets no number."""
+    """Return the largest number of CPUs of one pod; None if the number of a group is not known."""
     most = 0
     for group in cluster.groups():
         container = next(iter(group.template.spec.containers), None)

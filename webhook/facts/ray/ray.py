@@ -183,7 +183,7 @@ _NOT_PLAIN: Final = re.compile(r"['\\]")
 """A quote or a backslash, which may keep quotes of JSON in a shell."""
 _LONGEST_JSON: Final = 4096
 _REWRITTEN_FOR: Final = frozenset(("aws.amazon.com/neuroncore", "google.com/tpu"))
-"""Devices that KubeRay adds to the parameter `resources`. It then writes this parameter in quotes."""
+"""Devices that KubeRay adds to the parameter `resources`. KubeRay then writes this parameter in quotes."""
 _OWN_COMMAND: Final = "ray.io/overwrite-container-cmd"
 """The annotation of pods in which KubeRay does not run `ray start`."""
 _COUNT: Final = re.compile("[0-9]{1,6}", re.ASCII)
@@ -251,7 +251,7 @@ def check_head_required(subject: Subject) -> Iterator[Problem]:
 
 def check_pod_fields(subject: Subject) -> Iterator[Problem]:
     """Report fields of pods beside the groups of a Ray cluster, beside the pod template of a group, and beside the spec
-    of this template. If the files have the CustomResourceDefinition, `manifest-shape/unknown-field` reports them.
+    of this template. If the files have the CustomResourceDefinition, `manifest-shape/unknown-field` reports the fields.
     """
     crd = f"{subject.attributes.resource.resource}.{subject.attributes.kind.group}"
     if subject.cluster_view().get_without_noting(CRD, "", crd) is not None:

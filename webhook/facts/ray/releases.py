@@ -123,7 +123,9 @@ _OF_SERVICE: Final[tuple[tuple[str, Release], ...]] = (
 )
 """Fields, each with the release of KubeRay that added the field."""
 _DELETION_FIELDS: Final = {"deletionPolicy": ((1, 3), (1, 4)), "deletionStrategy": ((1, 5), None)}
-"""Fields of a RayJob that need RayJobDeletionPolicy, each with its first and last release; None without a last one."""
+"""Fields of a RayJob that need RayJobDeletionPolicy, each with its first and last release. The last release is None if
+the newest KubeRay has the field.
+"""
 _SUSPENDS_GROUPS: Final[Release] = (1, 3)
 _DELETION_IS_ON: Final[Release] = (1, 6)
 _UPGRADE_IS_ON: Final[Release] = (1, 7)
@@ -175,9 +177,7 @@ def check_ray_releases(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_deletion(job: RayJobSpec, installed: KubeRay) -> Iterator[Problem]:
-    """Report fields about deletion that KubeRay rejects because a feature gate is off, or that its later releases
-    drop.
-    """
+    """Report fields about deletion that the installed KubeRay rejects because a feature gate is off, or drops."""
     for name, (first, last) in _DELETION_FIELDS.items():
         if not job.has(name) or installed.release < first:
             continue

@@ -47,7 +47,7 @@ SERVE_FIELD: Final = RAY.rule(
     issues=("https://github.com/ray-project/ray/issues/33577", "https://github.com/ray-project/ray/issues/33579"),
 )
 LONGEST: Final = 64 * 1024
-"""The most characters of a text that is read."""
+"""The maximum length of serveConfigV2 in characters. A longer text is not read."""
 _PARSE_S: Final = 4e-5
 _AT: Final = ("spec", "serveConfigV2")
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {

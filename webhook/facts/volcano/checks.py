@@ -58,7 +58,7 @@ from webhook.typed.spark import SparkApplication
 
 
 def check_job(subject: Subject) -> Iterator[Problem]:
-    """Yield what Volcano would refuse in a Job, and probable mistakes in a Job that Volcano accepts."""
+    """Report what Volcano would refuse in a Job, and probable mistakes in a Job that Volcano accepts."""
     if not subject.typed(Job).spec:
         return
     job = subject.once(read_job)

@@ -21,7 +21,9 @@ from webhook.typed.pods import Container
 _READ: Final = re.compile(r"(?<![$\\])\$([{(]?)([A-Z][A-Z0-9_]*)(:?[-=+?])?")
 _ASSIGNED: Final = re.compile(r"\b([A-Z][A-Z0-9_]*)\+?=")
 _READ_INTO: Final = re.compile(r"\b(?:read|for|mapfile|readarray) (?:-\w++ )*+(?:([A-Z][A-Z0-9_]*)\b)?")
-"""The variable is optional in the pattern, so that a failed match never reads the options again."""
+"""Matches a command that sets a variable. The name of the variable is optional in the pattern. Otherwise, a failed
+match would read the options again.
+"""
 _SCRIPT: Final = re.compile(r"(?:^|[\s;&|(])(?:source|\.|eval|set -a)\s")
 _HOST_FILE: Final = re.compile(r"/etc/volcano/([A-Za-z0-9_.-]+?)\.host\b")
 _FOLDER: Final = "/etc/volcano"

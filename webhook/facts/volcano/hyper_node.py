@@ -1,9 +1,8 @@
 """Rules of Volcano for HyperNodes, and network topologies that no HyperNode can satisfy.
 
 Regular expressions of selectors have the syntax of Go (RE2). With mode hard, a gang is placed within one HyperNode
-with at most the highest allowed tier. A name of a tier stands for the number of that tier; a name that no HyperNode
-has limits nothing. The same mistakes occur in Jobs, in partitions of their tasks, in PodGroups and in their
-subgroups.
+with at most the highest allowed tier. A name of a tier means the number of this tier. A name has no effect if no
+HyperNode has the name. Jobs, partitions of their tasks, PodGroups and their subgroups have a network topology.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/hypernodes/validate, the rules of the
 CustomResourceDefinition about selectors, pkg/scheduler/plugins/network-topology-aware isEligibleHyperNode and
@@ -141,14 +140,14 @@ def read_hyper_node_tiers(subject: Subject) -> HyperNodeTiers:
 
 
 def validate_network_topology(topology: NetworkTopology, rules: TopologyRules) -> Iterator[Problem]:
-    """Yield a topology that gives its highest tier both by number and by name."""
+    """Report a topology that gives its highest tier both by number and by name."""
     if topology.highest_tier_allowed is not None and topology.highest_tier_name:
         path, message = topology.path("highestTierName"), "must not be set together with highestTierAllowed"
         yield rules.highest_tier.problem(path, message, "remove one of the two", topology.highest_tier_name)
 
 
 def warn_of_missing_tiers(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
-    """Yield tiers that no HyperNode of the cluster has."""
+    """Report tiers that no HyperNode of the cluster has."""
     yield from _check_highest_tier_number(topology, subject, rules)
     yield from _check_tier_name_exists(topology, subject, rules)
 
@@ -156,13 +155,13 @@ def warn_of_missing_tiers(topology: NetworkTopology, subject: Subject, rules: To
 def warn_of_tiers_of_gang_part(
     part: NetworkTopology, gang: NetworkTopology, subject: Subject, rules: TopologyRules
 ) -> Iterator[Problem]:
-    """Yield tiers of a partition or a subgroup that do not exist or are higher than the tiers of the gang."""
+    """Report tiers of a partition or a subgroup that do not exist or are higher than the tiers of the gang."""
     yield from warn_of_missing_tiers(part, subject, rules)
     yield from _check_part_tier_below_gang_tier(part, gang, rules)
 
 
 def _check_highest_tier_number(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
-    """Yield a highest allowed tier that is below the tier of every HyperNode."""
+    """Report a highest allowed tier that is below the tier of every HyperNode."""
     most, name = topology.highest_tier_allowed, topology.highest_tier_name
     if topology.mode == "soft" or (most is None and not name):
         return
@@ -175,7 +174,7 @@ def _check_highest_tier_number(topology: NetworkTopology, subject: Subject, rule
 
 
 def _check_tier_name_exists(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
-    """Yield a name of a tier that no HyperNode has, if there are HyperNodes."""
+    """Report a name of a tier that no HyperNode has, if there are HyperNodes."""
     name = topology.highest_tier_name
     if topology.mode == "soft" or topology.highest_tier_allowed is not None or not name or is_placeholder(name):
         return
@@ -189,7 +188,7 @@ def _check_tier_name_exists(topology: NetworkTopology, subject: Subject, rules: 
 def _check_part_tier_below_gang_tier(
     part: NetworkTopology, gang: NetworkTopology, rules: TopologyRules
 ) -> Iterator[Problem]:
-    """Yield the highest tier of a partition or a subgroup if this tier is above the highest tier of the gang."""
+    """Report the highest tier of a partition or a subgroup if this tier is above the highest tier of the gang."""
     most, bound = part.hard_highest_tier, gang.hard_highest_tier
     if bound is not None and most is not None and most > bound:
         above = path_as_text(gang.path("highestTierAllowed"))

@@ -190,7 +190,7 @@ def validate_partition_policy(task: Task, job: Job) -> Iterator[Problem]:
 
 
 def warn_of_tasks_without_pods(job: Job) -> Iterator[Problem]:
-    """Yield tasks without pods, and a minSuccess above the number of pods."""
+    """Report tasks without pods, and a minSuccess above the number of pods."""
     spec = job.spec
     if not spec.has_no_placeholders:
         return
@@ -214,7 +214,7 @@ def _check_min_success(job: Job) -> Iterator[Problem]:
 
 
 def warn_of_task_minima_above_gang(job: Job, sent: JobSpec) -> Iterator[Problem]:
-    """Yield a task with its own minAvailable, if minAvailable of the Job is below the sum over all tasks."""
+    """Report a task with its own minAvailable, if minAvailable of the Job is below the sum over all tasks."""
     spec = job.spec
     if not spec.has_no_placeholders or not 0 < spec.min_available < spec.needed_pod_count:
         return

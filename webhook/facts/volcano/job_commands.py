@@ -112,7 +112,7 @@ _RAY_START: Final = re.compile(r"\bray start\b")
 
 
 def advise_partial_gang(command: ContainerCommand, setup: PluginSetup) -> Iterator[Problem]:
-    """Yield a gang that may start with fewer pods than the nodes that a launcher waits for."""
+    """Report a gang that may start with fewer pods than the nodes that a launcher waits for."""
     job, limits = setup.job, node_count_range_of_launch(command.launch)
     if job.spec.has_no_placeholders and limits is not None and job.spec.min_available < limits[0] <= setup.pods:
         message = describe_partial_gang(job.spec.min_available, command.launch.by, limits[0])
@@ -121,7 +121,7 @@ def advise_partial_gang(command: ContainerCommand, setup: PluginSetup) -> Iterat
 
 
 def warn_of_setup_missing_for_commands(job: Job, subject: Subject) -> Iterator[Problem]:
-    """Yield what the commands of a Job need but its plugins do not set up."""
+    """Report what the commands of a Job need but its plugins do not set up."""
     if any(map(is_placeholder, (*job.spec.plugins, *job.spec.tasks_by_name))):
         return
     setup = read_plugin_setup(job, subject)
@@ -134,7 +134,7 @@ def warn_of_setup_missing_for_commands(job: Job, subject: Subject) -> Iterator[P
 
 
 def _check_host_file(command: ContainerCommand, setup: PluginSetup) -> Iterator[Problem]:
-    """Yield host files that a command reads, but that the plugin svc never writes."""
+    """Report host files that a command reads, but that the plugin svc never writes."""
     for name in command.host_files:
         message, file = f"reads /etc/volcano/{name}.host, which does not exist because", name.replace("-", "_")
         if "svc" not in setup.job.spec.plugins:
@@ -148,7 +148,7 @@ def _check_host_file(command: ContainerCommand, setup: PluginSetup) -> Iterator[
 
 
 def _check_ssh_keys(command: ContainerCommand, setup: PluginSetup) -> Iterator[Problem]:
-    """Yield a launcher that logs in to other pods without keys."""
+    """Report a launcher that logs in to other pods without keys."""
     if command.launch.by not in MPI or "ssh" in setup.job.spec.plugins or setup.pods < _SEVERAL:
         return
     counts_on_job = command.host_files or any(map(_HOSTS.fullmatch, command.reads))
@@ -159,7 +159,7 @@ def _check_ssh_keys(command: ContainerCommand, setup: PluginSetup) -> Iterator[P
 
 
 def _check_ranks_and_slots(command: ContainerCommand, setup: PluginSetup) -> Iterator[Problem]:
-    """Yield a command with more ranks than slots: mpirun counts each host in a file of the plugin svc as one slot."""
+    """Report a command with more ranks than slots: mpirun counts each host in a file of the plugin svc as one slot."""
     launch = command.launch
     if launch.by != "mpirun" or not launch.whole or launch.oversubscribed or "svc" not in setup.job.spec.plugins:
         return

@@ -77,7 +77,7 @@ def find_names_waiting_in_cycles(targets: Mapping[str, Sequence[str]], owner: Ty
 
 
 def validate_dependencies(job: Job) -> Iterator[Problem]:
-    """Yield dependencies on tasks that do not exist, repeated dependencies, and cycles."""
+    """Report dependencies on tasks that do not exist, repeated dependencies, and cycles."""
     tasks = job.spec.tasks_by_name
     is_graph = len(tasks) == len(job.spec.tasks)
     for task in job.spec.tasks:
@@ -119,7 +119,7 @@ def _check_dependency_cycle(job: Job) -> Iterator[Problem]:
 
 
 def warn_of_gang_deadlock(job: Job, subject: Subject) -> Iterator[Problem]:
-    """Yield a gang that waits for pods that are created only after the gang runs."""
+    """Report a gang that waits for pods that are created only after the gang runs."""
     spec = job.spec
     if (
         not spec.has_no_placeholders

@@ -179,7 +179,7 @@ def _event_or_exit_code_problem(policy: LifecyclePolicy) -> Problem:
 
 
 def advise_policies(job: Job) -> Iterator[Problem]:
-    """Yield policies about exit codes that never apply, or have no effect."""
+    """Report policies about exit codes that never apply, or have no effect."""
     for policy in job.spec.policies:
         yield from _advise_policy(policy)
     for task in job.spec.tasks:

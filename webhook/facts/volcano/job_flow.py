@@ -112,7 +112,7 @@ def check_job_flow(subject: Subject) -> Iterator[Problem]:
 
 
 def _validate_job_flow_dag(job_flow: JobFlow) -> Iterator[Problem]:
-    """Yield the problems that validateJobFlowDAG would report. Of two flows with the same name, the last one counts."""
+    """Yield the problems that validateJobFlowDAG would report. Of flows with the same name, the last flow counts."""
     flows = {flow.name: flow for flow in job_flow.spec.flows}
     is_graph = True
     for flow in job_flow.charged_list([*flows.values()]):
@@ -162,7 +162,7 @@ def _flow_twice_problem(flow: Flow) -> Problem:
 
 
 def _validate_template(flow: Flow, subject: Subject) -> Iterator[Problem]:
-    """Yield a JobTemplate that does not exist, or that makes a Job which Volcano refuses."""
+    """Report a JobTemplate that does not exist, or that makes a Job which Volcano refuses."""
     view = subject.cluster_view()
     template = view.find(JobTemplate, flow.name)
     if template:

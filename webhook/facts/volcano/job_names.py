@@ -106,7 +106,7 @@ def _check_pod_name_length(job: Job) -> Iterator[Problem]:
 
 
 def warn_of_invalid_host_names(job: Job) -> Iterator[Problem]:
-    """Yield names that the plugin svc uses as host name or subdomain, but that are invalid there."""
+    """Report names that the plugin svc uses as host name or subdomain, but that are invalid there."""
     if "svc" not in job.spec.plugins or not _longest_job_name(job) or is_placeholder(_longest_job_name(job)):
         return
     for task in job.spec.tasks:

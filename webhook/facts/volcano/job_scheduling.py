@@ -153,7 +153,7 @@ _LONGEST_LABEL: Final = 63
 
 
 def warn_of_other_schedulers(job: Job) -> Iterator[Problem]:
-    """Yield pods that another scheduler places, outside the gang."""
+    """Report pods that another scheduler places, outside the gang."""
     of_job = job.spec.scheduler_name
     if of_job == _KUBERNETES_SCHEDULER:
         message = (
@@ -172,12 +172,12 @@ def warn_of_other_schedulers(job: Job) -> Iterator[Problem]:
 
 
 def _problem_of_other_scheduler(path: FieldPath, message: str, name: str) -> Problem:
-    """Return a problem that leaves the answer open, because the other scheduler may place the pods."""
+    """Return a conditional problem, because the other scheduler may place the pods."""
     return OTHER_SCHEDULER.problem(path, message, "remove schedulerName", name, is_conditional=True)
 
 
 def warn_of_missing_priority_class(job: Job, subject: Subject) -> Iterator[Problem]:
-    """Yield a PriorityClass of the Job that does not exist."""
+    """Report a PriorityClass of the Job that does not exist."""
     name = job.spec.priority_class_name
     if not name or name in BUILT_IN_PRIORITY_CLASSES or is_placeholder(name):
         return
@@ -193,7 +193,7 @@ def warn_of_missing_priority_class(job: Job, subject: Subject) -> Iterator[Probl
 
 
 def warn_of_endless_restarts(job: Job, subject: Subject) -> Iterator[Problem]:
-    """Yield pods that restart for ever, if nothing else ends the job."""
+    """Report pods that restart for ever, if nothing else ends the job."""
     lasting = [task for task in job.spec.tasks if task.pod_spec.restart_policy in ("", "Always")]
     policies = list(_policies_that_end_job(job)) if lasting else []
     is_mixed = len(lasting) < len(job.spec.tasks)
@@ -239,7 +239,7 @@ def _starts_training(task: Task, subject: Subject) -> bool:
 
 
 def warn_of_queue_name_or_closed_ancestor(job: Job, subject: Subject) -> Iterator[Problem]:
-    """Yield a queue with a name that is too long for a label, or with a closed queue above it."""
+    """Report a queue with a name that is too long for a label, or with a closed queue above it."""
     if not is_placeholder(job.spec.queue):
         yield from _check_queue_name_fits_label(job)
         yield from _check_closed_queue_ancestor(job, subject)
@@ -269,7 +269,7 @@ def _check_closed_queue_ancestor(job: Job, subject: Subject) -> Iterator[Problem
 
 
 def advise_job_topology(job: Job, subject: Subject) -> Iterator[Problem]:
-    """Yield tiers that do not exist, and partitions with a higher tier than the whole job."""
+    """Report tiers that do not exist, and partitions with a higher tier than the whole job."""
     gang = job.spec.network_topology
     yield from warn_of_missing_tiers(gang, subject, JOB_TIER_RULES)
     for task in job.spec.tasks:

@@ -233,7 +233,7 @@ def template_refused_problem(refused: Problem) -> Problem:
 
 
 def validate_volumes(job: Job) -> Iterator[Problem]:
-    """Yield volumes with the mount path of another volume, and volumes with no source or two sources."""
+    """Report volumes with the mount path of another volume, and volumes with no source or two sources."""
     seen: set[str] = set()
     for volume in job.spec.volumes:
         path = volume.mount_path
@@ -265,7 +265,7 @@ def _check_volume_claim_name(volume: JobVolume) -> Iterator[Problem]:
 
 
 def warn_of_claims_and_unmounted_volumes(job: Job) -> Iterator[Problem]:
-    """Yield claims that Kubernetes rejects, volumes that are not mounted, and volumes that make the pods invalid."""
+    """Report claims that Kubernetes rejects, volumes that are not mounted, and volumes that make the pods invalid."""
     claims: set[str] = set()
     mounting = _tasks_by_mount_path(job) if job.spec.volumes else {}
     for volume in job.spec.volumes:
@@ -313,7 +313,7 @@ def _tasks_by_mount_path(job: Job) -> dict[str, str]:
 
 
 def _validate_whole_cpus(task: Task) -> Iterator[Problem]:
-    """Yield containers of a task with a NUMA policy that do not request whole CPUs (validateTaskTopoPolicy)."""
+    """Report containers of a task with a NUMA policy that do not request whole CPUs (validateTaskTopoPolicy)."""
     if task.topology_policy in _WITHOUT_NUMA_POLICY:
         return
     for container in task.pod_spec.all_containers():

@@ -222,7 +222,7 @@ def _is_budget_value(value: str) -> bool:
 
 
 def _check_pod_group_and_scheduler(name: str, pod: Pod, subject: Subject) -> Iterator[Problem]:
-    """Yield a PodGroup that does not exist, or that a Pod of the default scheduler names."""
+    """Report a PodGroup that does not exist, or that a Pod of the default scheduler names."""
     view, scheduler = subject.cluster_view(), pod.spec.scheduler_name or types.DEFAULT_SCHEDULER
     group = view.find(PodGroup, name)
     if group and scheduler == types.DEFAULT_SCHEDULER:

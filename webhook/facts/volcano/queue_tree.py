@@ -198,11 +198,11 @@ class QueueRules(NamedTuple):
     leaf: Rule
     capability: Rule
     is_of_jobs: bool = False
-    """Whether Volcano's webhook refuses a queue with child queues, which it does only for Jobs."""
+    """Whether the objects are Jobs. Only in Jobs, Volcano's webhook refuses a queue with child queues."""
 
 
 def validate_queue(name: str, path: FieldPath | str, subject: Subject, rules: QueueRules) -> Iterator[Problem]:
-    """Yield a named queue that does not exist, is closed, or has queues below it."""
+    """Report a named queue that does not exist, is closed, or has queues below it."""
     if name and not is_placeholder(name):
         yield from _check_queue_exists(name, path, subject, rules)
         yield from _check_queue_open(name, path, subject, rules)
@@ -210,7 +210,7 @@ def validate_queue(name: str, path: FieldPath | str, subject: Subject, rules: Qu
 
 
 def _check_queue_exists(name: str, path: FieldPath | str, subject: Subject, rules: QueueRules) -> Iterator[Problem]:
-    """Yield a queue that does not exist, or that cannot be looked up."""
+    """Report a queue that does not exist, or that cannot be looked up."""
     queues = subject.once(read_queues)
     if name in queues.all or name in ALWAYS_THERE:
         return
@@ -225,7 +225,7 @@ def _check_queue_exists(name: str, path: FieldPath | str, subject: Subject, rule
 
 
 def _check_queue_open(name: str, path: FieldPath | str, subject: Subject, rules: QueueRules) -> Iterator[Problem]:
-    """Yield a queue that accepts no jobs because it is closed or not yet open."""
+    """Report a queue that accepts no jobs because it is closed or not yet open."""
     queues = subject.once(read_queues)
     queue = queues.all.get(name)
     if queue is None or not queues.is_whole or queue.state == OPEN:
@@ -242,7 +242,7 @@ def _check_queue_open(name: str, path: FieldPath | str, subject: Subject, rules:
 
 
 def _check_queue_leaf(name: str, path: FieldPath | str, queues: QueueTree, rules: QueueRules) -> Iterator[Problem]:
-    """Yield a queue with queues below it, which Volcano's webhook rejects in a Job and accepts in a PodGroup."""
+    """Report a queue with queues below it, which Volcano's webhook rejects in a Job and accepts in a PodGroup."""
     is_counted = True if rules.is_of_jobs else counts_parents(queues.view)
     if queues.is_leaf(name) or is_counted is False:
         return
@@ -269,7 +269,7 @@ def _children_as_text(names: Sequence[str], queues: QueueTree) -> str:
 def warn_of_amounts_above_capability(
     needed: Amounts, name: str, path: FieldPath, queues: QueueTree, rules: QueueRules
 ) -> Iterator[Problem]:
-    """Yield the first amount that is above the capability of an existing queue or of a queue above it."""
+    """Report the first amount that is above the capability of an existing queue or of a queue above it."""
     is_counted = counts_parents(queues.view)
     above = () if is_counted is False else queues.ancestors(name)
     for queue in (queues.all[name], *above) if name in queues.all else ():

@@ -140,7 +140,7 @@ _VICTIMS: Final[Mapping[str, tuple[str, ...]]] = {
     "gangreclaim": ("gang", "capacity", "conformance"),
     "shuffle": ("rescheduling", "tdm", "pdb"),
 }
-"""For each action, the plugins that can choose the pods to evict. The action needs one of them."""
+"""For each action, the plugins that can choose the pods to evict. The action needs one of these plugins."""
 _KEYS: Final = ("actions", "tiers", "configurations", "metrics")
 _OPTION_KEYS: Final = (
     "name",
@@ -322,7 +322,7 @@ def _probably_meant_plugin(name: str) -> str:
 
 
 def _check_unknown_keys(part: Typed, keys: Sequence[str], at: FieldPath) -> Iterator[Problem]:
-    """Yield keys that the scheduler does not read."""
+    """Report keys that the scheduler does not read."""
     for key in map(str, part.json):
         if key not in keys:
             near = _key_with_other_prefix(key, keys) or nearest_name(key, keys)
@@ -342,7 +342,7 @@ def _key_without_enable(key: str) -> str:
 
 
 def _check_misspelled_plugin(name: str, near: str, at: FieldPath) -> Iterator[Problem]:
-    """Yield a plugin with a name similar to a plugin of Volcano."""
+    """Report a plugin with a name similar to a plugin of Volcano."""
     if near:
         message = (
             f"has the plugin `{name}`, which Volcano does not have, so the scheduler skips it unless --plugins-dir has "
@@ -381,7 +381,7 @@ _EFFECTS_OF_PLUGINS: Final = {
     "gang": "minAvailable of jobs",
     "predicates": "node selectors, taints and ports",
 }
-"""What has no effect without a plugin."""
+"""The settings that have no effect without a plugin, by the plugin."""
 
 
 def _check_plugin_missing(plugins: set[str], at: FieldPath) -> Iterator[Problem]:
@@ -397,7 +397,7 @@ def _check_plugin_missing(plugins: set[str], at: FieldPath) -> Iterator[Problem]
 def _validate_actions(
     conf: SchedulerConfiguration, plugins: set[str], at: FieldPath, *, has_other_plugins: bool
 ) -> Iterator[Problem]:
-    """Yield actions that the scheduler does not know or that need a missing plugin, and actions in a wrong order."""
+    """Report actions that the scheduler does not know or that need a missing plugin, and actions in a wrong order."""
     if not isinstance(conf.actions, str):
         message = "must have actions as one string with commas because the scheduler cannot read anything else"
         yield _unreadable_problem(message, 'write actions: "enqueue, allocate, backfill"', at)
