@@ -10,7 +10,7 @@ Source: k8s.io/apimachinery v0.36 pkg/api/validate/content/{dns,kube,path}.go an
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 """An RFC 1123 label of any length: it may be part of a longer name."""
@@ -23,11 +23,11 @@ _USE_LABEL: Final = "use at most 63 lower-case letters, digits and dashes"
 _USE_SUBDOMAIN: Final = "use lower-case letters, digits, dashes and dots, with a letter or digit at both ends"
 _USE_KEY: Final = "use letters, digits, dashes, dots and underscores, optionally after a domain and a slash"
 _USE_VALUE: Final = "use at most 63 letters, digits, dashes, dots and underscores"
-_FAULT_OF_ENDS: Final = re.compile(r"(?:(before|after) the slash, )?it (begins|ends) with `.`(?: (and ends) with `.`)?")
-_FAULT_OF_DOTS: Final = re.compile(r"it contains `(?:\.\.|\.-|-\.)`")
-_FAULT_OF_LENGTH: Final = re.compile(
-    r"(?:(before|after) the slash, )?it has \d+ characters, and at most (\d+) are allowed"
-)
+_WITH_LETTER_OR_DIGIT: Final = " with a letter or digit"
+_BEGIN: Final = f"begin{_WITH_LETTER_OR_DIGIT}"
+_END: Final = f"end{_WITH_LETTER_OR_DIGIT}"
+_BEGIN_AND_END: Final = f"begin and end{_WITH_LETTER_OR_DIGIT}"
+_BEGIN_WITH_LETTER: Final = "begin with a letter"
 _SUBDOMAIN_SIGNS: Final = re.compile(r"[-.a-z0-9]+")
 _EMPTY_OR_DASHED_PART: Final = re.compile(r"\.[.-]|-\.")
 _KEY: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
@@ -36,7 +36,6 @@ _KEY_TEXT: Final = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 )
 _CAPITAL: Final = re.compile("[A-Z]")
-_UNKNOWN: Final = "it is not a valid name"
 _SPACES: Final = {" ": "a space", "\t": "a tab", "\n": "a line break", "`": "a backtick"}
 
 
@@ -144,98 +143,61 @@ def _sentence_about_pattern(text: str, pattern: re.Pattern[str], *examples: str)
     return f"{text} (e.g. {shown}regex used for validation is '{pattern.pattern}')"
 
 
+class NameFault(NamedTuple):
+    """What is wrong with a refused name, such as "it ends with `-`", and how to correct the name. `fix` is "" if the
+    name needs other characters.
+    """
+
+    text: str
+    fix: str = ""
+
+
+_UNKNOWN: Final = NameFault("it is not a valid name")
+
+
 def label_fault(name: str, *, begins_with_letter: bool = False) -> str:
     """Say what is wrong with a label of RFC 1123, or with `begins_with_letter`, with a label of RFC 1035."""
-    fault = _fault_of_characters(name, "-") or _fault_of_length(name, LONGEST_LABEL) or _fault_of_ends(name)
-    if not fault and begins_with_letter and name[0].isdigit():
-        return f"it begins with the digit `{name[0]}`"
-    return fault or _UNKNOWN
-
-
-def subdomain_fault(name: str) -> str:
-    """Say what is wrong with a subdomain of RFC 1123, as in most names of objects."""
-    return _fault_of_subdomain(name) or _UNKNOWN
-
-
-def qualified_name_fault(key: str) -> str:
-    """Say what is wrong with the key of a label, or with another name of the form `name` or `domain/name`."""
-    *domains, name = key.split("/")
-    if len(domains) > 1:
-        return f"it contains {len(domains)} slashes"
-    for domain in domains:
-        fault = _fault_of_subdomain(domain)
-        if fault:
-            return fault if fault.startswith("it contains") else f"before the slash, {fault}"
-    fault = label_value_fault(name)
-    return fault if not domains or fault.startswith("it contains") else f"after the slash, {fault}"
-
-
-def label_value_fault(value: str) -> str:
-    """Say what is wrong with the value of a label."""
-    return (
-        forbidden_character_fault(value, "-._")
-        or _fault_of_length(value, LONGEST_LABEL)
-        or _fault_of_ends(value)
-        or _UNKNOWN
-    )
+    return _fault_of_label(name, begins_with_letter=begins_with_letter).text
 
 
 def label_fix(name: str, *, begins_with_letter: bool = False) -> str:
     """Say how to correct a label of RFC 1123, or with `begins_with_letter`, a label of RFC 1035."""
-    fault = label_fault(name, begins_with_letter=begins_with_letter)
-    if not begins_with_letter:
-        return fix_of_fault(fault, _USE_LABEL)
-    if name[:1].isalpha():
-        return fix_of_fault(fault, _USE_LABEL)
-    if not fault.startswith(("it begins", "it ends")):
-        return f"{fix_of_fault(fault, _USE_LABEL)}, and begin with a letter"
-    return "begin with a letter" if name[-1].isalnum() else "begin with a letter, and end with a letter or digit"
+    fix = _fault_of_label(name, begins_with_letter=begins_with_letter).fix or _USE_LABEL
+    if not begins_with_letter or name[:1].isalpha() or fix == _BEGIN_WITH_LETTER:
+        return fix
+    if fix in (_BEGIN, _END, _BEGIN_AND_END):
+        return _BEGIN_WITH_LETTER if name[-1].isalnum() else f"{_BEGIN_WITH_LETTER}, and {_END}"
+    return f"{fix}, and {_BEGIN_WITH_LETTER}"
+
+
+def subdomain_fault(name: str) -> str:
+    """Say what is wrong with a subdomain of RFC 1123, as in most names of objects."""
+    return (_fault_of_subdomain(name) or _UNKNOWN).text
 
 
 def subdomain_fix(name: str) -> str:
     """Say how to correct a subdomain of RFC 1123."""
-    return fix_of_fault(subdomain_fault(name), _USE_SUBDOMAIN)
+    return (_fault_of_subdomain(name) or _UNKNOWN).fix or _USE_SUBDOMAIN
+
+
+def qualified_name_fault(key: str) -> str:
+    """Say what is wrong with the key of a label, or with another name of the form `name` or `domain/name`."""
+    return _fault_of_qualified_name(key).text
 
 
 def qualified_name_fix(key: str) -> str:
     """Say how to correct the key of a label, or another name of the form `name` or `domain/name`."""
-    return fix_of_fault(qualified_name_fault(key), _USE_KEY)
+    return _fault_of_qualified_name(key).fix or _USE_KEY
+
+
+def label_value_fault(value: str) -> str:
+    """Say what is wrong with the value of a label."""
+    return _fault_of_label_value(value).text
 
 
 def label_value_fix(value: str) -> str:
     """Say how to correct the value of a label."""
-    return fix_of_fault(label_value_fault(value), _USE_VALUE)
-
-
-def fix_of_fault(fault: str, otherwise: str) -> str:
-    """Say how to correct the wrong part of a name. `otherwise` names the characters that are allowed."""
-    if ends := _FAULT_OF_ENDS.fullmatch(fault):
-        place = f" the part {ends[1]} the slash" if ends[1] else ""
-        verb = "begin and end" if ends[3] else ends[2].removesuffix("s")
-        return f"{verb}{place} with a letter or digit"
-    if _FAULT_OF_DOTS.fullmatch(fault):
-        return "write a letter or digit on both sides of each dot"
-    if length := _FAULT_OF_LENGTH.fullmatch(fault):
-        place = f" {length[1]} the slash" if length[1] else ""
-        return f"use at most {length[2]} characters{place}"
-    return otherwise
-
-
-def _fault_of_subdomain(name: str) -> str:
-    fault = _fault_of_characters(name, "-.") or _fault_of_length(name, LONGEST_SUBDOMAIN) or _fault_of_ends(name)
-    signs = next((signs for signs in ("..", ".-", "-.") if signs in name), "")
-    return fault or (f"it contains `{signs}`" if signs else "")
-
-
-def _fault_of_characters(name: str, allowed: str) -> str:
-    # a user who fixes only one of two faults gets a second message
-    capital, sign = _fault_of_capital_letter(name), forbidden_character_fault(name, allowed)
-    return f"{capital} and {sign.removeprefix('it contains ')}" if capital and sign else capital or sign
-
-
-def _fault_of_capital_letter(name: str) -> str:
-    capital = _CAPITAL.search(name)
-    return f"it contains the capital letter `{capital[0]}`" if capital else ""
+    return _fault_of_label_value(value).fix or _USE_VALUE
 
 
 def forbidden_character_fault(name: str, allowed: str) -> str:
@@ -248,13 +210,75 @@ def forbidden_character_fault(name: str, allowed: str) -> str:
     return f"it contains {_SPACES.get(sign, shown)}"
 
 
-def _fault_of_length(name: str, longest: int) -> str:
-    return f"it has {len(name)} characters, and at most {longest} are allowed" if len(name) > longest else ""
+def _fault_of_label(name: str, *, begins_with_letter: bool) -> NameFault:
+    fault = _fault_of_characters(name, "-") or _fault_of_length(name, LONGEST_LABEL) or _fault_of_ends(name)
+    if fault is None and begins_with_letter and name[0].isdigit():
+        return NameFault(f"it begins with the digit `{name[0]}`", _BEGIN_WITH_LETTER)
+    return fault or _UNKNOWN
 
 
-def _fault_of_ends(name: str) -> str:
+def _fault_of_subdomain(name: str) -> NameFault | None:
+    fault = _fault_of_characters(name, "-.") or _fault_of_length(name, LONGEST_SUBDOMAIN) or _fault_of_ends(name)
+    signs = next((signs for signs in ("..", ".-", "-.") if signs in name), "")
+    if fault is None and signs:
+        return NameFault(f"it contains `{signs}`", "write a letter or digit on both sides of each dot")
+    return fault
+
+
+def _fault_of_qualified_name(key: str) -> NameFault:
+    *domains, name = key.split("/")
+    if len(domains) > 1:
+        return NameFault(f"it contains {len(domains)} slashes")
+    for domain in domains:
+        fault = _fault_of_subdomain(domain)
+        if fault is not None:
+            return _fault_beside_slash(fault, "before")
+    fault = _fault_of_label_value(name)
+    return _fault_beside_slash(fault, "after") if domains else fault
+
+
+def _fault_beside_slash(fault: NameFault, side: str) -> NameFault:
+    """Return a fault of a part of a qualified name, with the part: `side` is before or after the slash."""
+    if fault.text.startswith("it contains"):
+        return fault
+    verbs = fault.fix.removesuffix(_WITH_LETTER_OR_DIGIT)
+    fix = f"{verbs} the part {side} the slash{_WITH_LETTER_OR_DIGIT}" if verbs != fault.fix else fault.fix
+    if verbs == fault.fix and fix:
+        fix = f"{fix} {side} the slash"
+    return NameFault(f"{side} the slash, {fault.text}", fix)
+
+
+def _fault_of_label_value(value: str) -> NameFault:
+    forbidden = forbidden_character_fault(value, "-._")
+    if forbidden:
+        return NameFault(forbidden)
+    return _fault_of_length(value, LONGEST_LABEL) or _fault_of_ends(value) or _UNKNOWN
+
+
+def _fault_of_characters(name: str, allowed: str) -> NameFault | None:
+    # a user who fixes only one of two faults gets a second message
+    capital, sign = _fault_of_capital_letter(name), forbidden_character_fault(name, allowed)
+    text = f"{capital} and {sign.removeprefix('it contains ')}" if capital and sign else capital or sign
+    return NameFault(text) if text else None
+
+
+def _fault_of_capital_letter(name: str) -> str:
+    capital = _CAPITAL.search(name)
+    return f"it contains the capital letter `{capital[0]}`" if capital else ""
+
+
+def _fault_of_length(name: str, longest: int) -> NameFault | None:
+    if len(name) <= longest:
+        return None
+    text = f"it has {len(name)} characters, and at most {longest} are allowed"
+    return NameFault(text, f"use at most {longest} characters")
+
+
+def _fault_of_ends(name: str) -> NameFault | None:
     if not name:
-        return "it is empty"
-    faults = [f"begins with `{name[0]}`"] if not name[0].isalnum() else []
-    faults += [f"ends with `{name[-1]}`"] if len(name) > 1 and not name[-1].isalnum() else []
-    return f"it {' and '.join(faults)}" if faults else ""
+        return NameFault("it is empty")
+    begins, ends = f"begins with `{name[0]}`", f"ends with `{name[-1]}`"
+    is_end_wrong = len(name) > 1 and not name[-1].isalnum()
+    if name[0].isalnum():
+        return NameFault(f"it {ends}", _END) if is_end_wrong else None
+    return NameFault(f"it {begins} and {ends}", _BEGIN_AND_END) if is_end_wrong else NameFault(f"it {begins}", _BEGIN)

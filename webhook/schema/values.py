@@ -53,11 +53,15 @@ from webhook.apimachinery.names import (
     dns1123_subdomain_errors,
     forbidden_character_fault,
     label_fault,
+    label_fix,
     label_value_errors,
     label_value_fault,
+    label_value_fix,
     qualified_name_errors,
     qualified_name_fault,
+    qualified_name_fix,
     subdomain_fault,
+    subdomain_fix,
 )
 from webhook.apimachinery.paths import FieldPath
 from webhook.apimachinery.quantity import Quantity, parse_quantity
@@ -195,10 +199,27 @@ _FAULTS: Final[Mapping[str, Callable[[str], str]]] = {
 }
 _FAULT_OF: Final = {FORMS[form][1]: fault for form, fault in _FAULTS.items()}
 
+_FIX_OF: Final[Mapping[str, Callable[[str], str]]] = {
+    FORMS[form][1]: fix
+    for form, fix in (
+        ("label", label_fix),
+        ("subdomain", subdomain_fix),
+        ("driver", lambda value: subdomain_fix(value.lower())),
+        ("labelKey", qualified_name_fix),
+        ("annotationKey", qualified_name_fix),
+        ("labelValue", label_value_fix),
+    )
+}
+
 
 def fault_of_name(value: str, expected: str) -> str:
     """Return the fault of a name, such as `it contains `-``; "" if the expected form is not a name."""
     return _FAULT_OF[expected](value) if expected in _FAULT_OF else ""
+
+
+def fix_of_name(value: str, expected: str) -> str:
+    """Return how to correct the name for which `fault_of_name` returns a fault."""
+    return _FIX_OF[expected](value) if expected in _FIX_OF else f"use {expected}"
 
 
 _ABOUT: Final = frozenset(("moved", "open"))

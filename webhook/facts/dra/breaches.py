@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from webhook.apimachinery.attributes import JSON
-from webhook.apimachinery.names import fix_of_fault
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.apimachinery.quantity import example_quantities
 from webhook.facts.dra.requests import CheckedSelector, DeviceRequestOfClaim
@@ -31,7 +30,7 @@ from webhook.facts.dra.types import (
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.rules.rule import Rule
-from webhook.schema.values import FORMS, Breach, declarations_of_file, fault_of_name, read_data_file
+from webhook.schema.values import FORMS, Breach, declarations_of_file, fault_of_name, fix_of_name, read_data_file
 from webhook.text.wording import counted, shown
 from webhook.typed.collections import Items
 from webhook.typed.objects import Object
@@ -228,7 +227,7 @@ def _words_for_duplicate(breach: Breach) -> BreachWords:
 
 def _words_for_bad_name(breach: Breach) -> BreachWords:
     if fault := fault_of_name(_shown_value(breach), breach.expected):
-        fix = fix_of_fault(fault, f"use {breach.expected}")
+        fix = fix_of_name(_shown_value(breach), breach.expected)
         return _words_with_value(breach, f"is not a valid name because {fault}", fix)
     return _words_with_value(breach, f"must be {breach.expected}", f"write {breach.expected}")
 
