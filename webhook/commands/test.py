@@ -260,7 +260,7 @@ def _notes_of_advice(case: Case) -> Iterator[str]:
 
 
 def _problem_of_no_case(suite: Suite) -> InputProblem:
-    message = "no case of this file was run; name the folder instead, which may have files without cases to run"
+    message = "no case of this file was run; name its folder, because a folder may have files without cases to run"
     return InputProblem(message=message, file=str(suite.file))
 
 
