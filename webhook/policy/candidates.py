@@ -24,7 +24,7 @@ PODS: Final = GroupVersionResource("", "v1", "pods")
 
 
 class InnerObjects(NamedTuple):
-    """The objects inside the object of a request on which a policy is evaluated.
+    """Whether a policy is also evaluated on these objects inside the object of a request.
 
     Args:
         has_resources: the object itself, if it has resources outside its pod templates.

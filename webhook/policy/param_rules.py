@@ -84,7 +84,7 @@ class ParamRuleChecker:
         )
 
     def mistakes_of_site(self, site: JSON) -> Iterator[Mistake]:
-        """Yield the mistakes in the keys of a site's ConfigMap."""
+        """Yield the mistakes in the keys of the ConfigMap that sets keys of params."""
         known_names = sorted(self._names_below_site)
         for key in data_of_config_map(site):
             name, dot, _ = str(key).partition(".")
@@ -135,7 +135,9 @@ class ParamRuleChecker:
         return frozenset(policy.param_kind for policy in all_policies if policy.param_kind is not None)
 
     def params_in_cluster(self, cluster: Cluster) -> Iterator[tuple[GroupVersionKind, JSON]]:
-        """Yield kind and object of each param in a view that bindings name or select."""
+        """Yield kind and object of each param in a view that bindings name or select, and of the ConfigMap that sets
+        keys of params.
+        """
         named = (
             (policy.param_kind, source)
             for policy in (*self._policies, *self._others)

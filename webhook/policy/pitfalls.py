@@ -82,7 +82,7 @@ def _bindings_without_param_ref(policy: Policy) -> Iterator[str]:
     """Yield a sentence for each binding without a paramRef: `params` is then null (kubernetes v1.36
     policy_dispatcher.go CollectParams).
     """
-    if policy.param_kind is None or not _reads_variable_params(policy) or _asks_for_null_params(policy):
+    if policy.param_kind is None or not _reads_variable_params(policy) or _tests_for_null_params(policy):
         return
     for binding in policy.bindings:
         if binding.param_source is None:
@@ -98,19 +98,21 @@ def _reads_variable_params(policy: Policy) -> bool:
     return _PARAMS in policy.names_read_by_body | policy.match_conditions().needs
 
 
-def _asks_for_null_params(policy: Policy) -> bool:
-    """Return whether an expression compares `params` with null. Such a test is assumed to protect all expressions."""
-    return any(_compares_params_with_null(parse(each.source)) for each in policy.expressions())
+def _tests_for_null_params(policy: Policy) -> bool:
+    """Return whether an expression tests `params` for null, for example with `has()` or `.?`. Such a test is assumed to
+    protect all expressions.
+    """
+    return any(_tests_params_for_null(parse(each.source)) for each in policy.expressions())
 
 
-def _compares_params_with_null(node: Node) -> bool:
+def _tests_params_for_null(node: Node) -> bool:
     if isinstance(node, Call) and node.function in ("_==_", "_!=_") and _is_params_and_null(node.arguments):
         return True
     if isinstance(node, Select) and node.optional and _is_params_variable(node.operand):
         return True
     if isinstance(node, Has) and _is_params_variable(node.operand):
         return True
-    return any(map(_compares_params_with_null, children(node)))
+    return any(map(_tests_params_for_null, children(node)))
 
 
 def _is_params_variable(node: Node) -> bool:

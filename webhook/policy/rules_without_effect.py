@@ -47,7 +47,7 @@ _VERSIONS: Final = ("v1", "v2", "v1beta1", "v1beta2", "v1beta3", "v1alpha1", "v1
 def sentences_about_rules_without_effect(policy: Policy) -> Iterator[str]:
     """Yield a sentence, with the fix, for each rule of the policy that matches no request.
 
-    Old versions are not reported for a policy that is not registered, because such a policy is for files.
+    Yield nothing for a policy that is not registered. Such a policy is for files, which may have old versions.
     """
     if not policy.is_registered:
         return
@@ -207,7 +207,9 @@ _UNKNOWN: Final = object()
 
 
 def sentences_about_constant_conditions(policy: Policy) -> Iterator[str]:
-    """Yield a sentence for each matchCondition that is always false, and each validation that is always true."""
+    """Yield a sentence for each matchCondition that is always false, and each validation that is always true.
+    Expressions that read no known values, such as literals, are left out.
+    """
     requests = _requests_of_policy(policy)
     if not requests:
         return
@@ -229,8 +231,8 @@ def sentences_about_constant_conditions(policy: Policy) -> Iterator[str]:
 
 
 def _requests_of_policy(policy: Policy) -> Sequence[Known]:
-    """Return the known values of each kind of request that a policy matches; () if a rule names an unknown
-    resource.
+    """Return the known values of each kind of request that a policy matches. Return () if a rule has a wildcard, or if
+    the policy is also evaluated on pod templates or embedded objects.
     """
     requests: list[Known] = []
     for rule in policy.criteria.rules:

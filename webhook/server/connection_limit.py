@@ -62,8 +62,8 @@ class _ClientAddress:
         return connection in self.unproven or connection in self.proven
 
     def least_needed(self, now: float, most_unproven: float) -> HttpConnection:
-        # in this order: an unproven connection beyond most_unproven, one that stalls in the middle of a request, the
-        # longest idle, an unproven one, the oldest that is being answered
+        # in this order: an unproven connection if there are more than most_unproven; a proven connection that stalls in
+        # the middle of a request; the connection that is idle longest; an unproven connection; the oldest connection
         unproven = next((connection for connection in self.unproven if connection.has_kept_server_waiting(now)), None)
         if unproven is not None and len(self.unproven) > most_unproven:
             return unproven

@@ -344,7 +344,9 @@ class RoundRobin(Generic[Item]):
         return self._count
 
     def add(self, name: str, item: Item) -> Item | None:
-        """Append an item. Above the bound, remove and return the newest item of the name with the most items."""
+        """Append an item. Above the bound, remove and return the newest item of the name with the most items, or of
+        `name` if no other name has more. Otherwise return None.
+        """
         own = self._waiting.setdefault(name, deque())
         own.append(item)
         self._count += 1

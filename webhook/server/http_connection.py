@@ -377,7 +377,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self.enter("idle" if self.arriving.is_answered else "serving")
 
     def throttle_answered_body(self, size: int) -> None:
-        """Pause reading a body that was already answered, at the pace that all such bodies share."""
+        """Slow down the reading of a body that was already answered, to the pace that all such bodies share."""
         pause = self._port.answered_bodies.record_read(size, self.loop.time())
         if pause:
             self._is_throttled = True
@@ -405,7 +405,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self._port.parts.log.error("internal fault", **fields)
 
     def end_answer(self, exchange: Exchange) -> None:
-        """After an answer, close the connection, answer the request that waits, or wait for the next request."""
+        """After an answer, close the connection, answer or refuse the waiting request, or wait for the next request."""
         self._is_undrained = True
         self._port.register.mark_answered(self)
         if self.transport.is_closing() or self.state == "goodbye":
@@ -441,7 +441,9 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self.enter("goodbye")
 
     def refuse(self, code: int, reason: str, message: str) -> None:
-        """Stop reading, answer with a metav1.Status after the earlier request's answer, then close."""
+        """Stop reading, answer with a metav1.Status after the earlier request's answer, then close. If the answer to
+        this request has begun, only close.
+        """
         unread, has_begun = self.arriving, False
         self.is_ended = True
         if unread is not None and self.state == "body" and unread is self._following:

@@ -341,7 +341,7 @@ class RequestParser:
             raise self._malformed_error(f"the URL is longer than {MAX_URL_BYTES} bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep one header, or refuse the request.
+        """Store one header, or refuse the request.
 
         A server must not read a body with a coding that it does not know (RFC 9112, section 6.1).
         """
@@ -360,7 +360,7 @@ class RequestParser:
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Check the headers as a whole, and start the answer.
+        """Check the headers as a whole, and start the answer, or hold the request until the previous answer is written.
 
         A request of HTTP/1.1 needs exactly one Host (RFC 9112, section 3.2).
         """
@@ -398,7 +398,7 @@ class RequestParser:
         }
 
     def on_body(self, piece: bytes) -> None:
-        """Keep one piece of the body, refuse too many small pieces, and discard bytes after the answer."""
+        """Store one piece of the body, refuse too many small pieces, and discard bytes after the answer."""
         size = len(piece)
         self._pieces += 1
         self._body_bytes += size

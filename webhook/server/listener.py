@@ -49,9 +49,9 @@ Background: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 class Listener(uvicorn.Server):
     """The server process.
 
-    On SIGTERM and SIGHUP readiness is withdrawn, and connections are closed after their next answer, for `--drain`.
-    uvicorn alone would close idle connections at once and lose requests that clients have just sent. A second signal,
-    or SIGINT, stops without draining.
+    On SIGTERM and SIGHUP readiness is withdrawn. Connections are then closed after their next answer, until the time of
+    `--drain` is over. uvicorn alone would close idle connections at once and lose requests that clients have just sent.
+    A second signal, or SIGINT, stops without draining.
     """
 
     def __init__(
@@ -215,7 +215,9 @@ class Listener(uvicorn.Server):
                 signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature is a handler's
-        """Drain on the first SIGTERM or SIGHUP, stop on any other signal."""
+        """Drain on the first SIGTERM or SIGHUP, unless `--drain` is 0. Stop on SIGINT and on the next signal. Stop at
+        once on one more signal.
+        """
         self._signal = signal.Signals(sig).name
         if sig != signal.SIGINT and not self._readiness.draining and self._settings.drain > 0:
             self._stop_at = time.monotonic() + self._settings.drain

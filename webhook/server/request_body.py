@@ -154,7 +154,7 @@ class BodyBudget:
         """Wait until `size` bytes are reserved; the caller must `release` them.
 
         Raises:
-            CallError: 429 when too many calls wait already.
+            CallError: 429 when too many calls wait, and this call loses its place in the queue.
         """
         if not self._waiting and self._fits(size):
             self.reserved += size
@@ -241,7 +241,7 @@ class BodyReader:
         """Read the whole body and return it.
 
         Raises:
-            CallError: 429 when too many calls wait.
+            CallError: 429 when too many calls wait, and this call loses its place in the queue.
             IncompleteBodyError: 413 if the body is longer than the limit. 429 if its turn did not come before the
                 deadline. 408 if the body was not whole at the deadline.
             ClientGone: the client went away.

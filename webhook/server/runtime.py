@@ -41,7 +41,7 @@ _SWITCH_S: Final = 0.000_5
 read and write of a review would wait 5 ms.
 """
 _LOOK_S: Final = 0.2
-"""Seconds between two checks whether the cluster was read."""
+"""Seconds between two checks of readiness after the start."""
 _YOUNG_OBJECTS: Final = 150_000
 """New objects before the garbage collector runs; no review on the event loop creates as many."""
 
@@ -114,7 +114,7 @@ def serve(
     parts.readiness.phases = {"warm-up": lambda: "" if scheduler.is_warm.is_set() else "policies are being compiled"}
 
     async def warm() -> None:
-        # objects that were created until then are excluded from garbage collection
+        # objects that exist after the warm-up are excluded from garbage collection
         await warm_up(state, scheduler)
         await pages.load()
         gc.freeze()
@@ -142,7 +142,7 @@ def serve(
 
 
 def _title_of_rule(policies: PolicySet, rule: str) -> str:
-    # no title if the rule is the name of a policy
+    # "" if the rule is the name of a policy
     catalogues = (policy.catalogue for policy in policies.policies)
     return next((catalogue[rule].title for catalogue in catalogues if rule in catalogue), "")
 

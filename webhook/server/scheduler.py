@@ -164,7 +164,8 @@ _SHORT_S: Final = ROUND_S / 4
 """A round with less work continues after a poll of the sockets, because queueing a request costs a tenth of a
 review."""
 _SHORT_WORK_S: Final = ROUND_S / 2
-"""Work up to these seconds is short: a small review, or a review that copies the pages that it touches after a fork.
+"""Work up to this number of seconds is short: a small review, or a review that copies the pages that it touches after a
+fork.
 
 Short work has a second ROUND_S in each round, so long work of other tenants does not delay short work to the next
 round. Longer work is charged by the square of its time. In twice the time, twice as many reviews come, and each review

@@ -102,7 +102,9 @@ class SlowReviews:
         self._giving_up = asyncio.Lock()
 
     def read_head(self, body: bytes | LargeBody, address: str) -> Attributes | None:
-        """Return the head of a review from the beginning of its body, and charge its tenant for reading the body."""
+        """Return the head of a review from the beginning of its body; None if the beginning names no request. Charge
+        the tenant for reading the body.
+        """
         started_at = thread_time()
         beginnings = body.beginnings() if isinstance(body, LargeBody) else (body,)
         head = next(filter(None, map(decode_request_without_objects, beginnings)), None)
@@ -251,7 +253,9 @@ class NamespaceArrivals:
         return not self._is_wait_over(self._view(), attributes.namespace)
 
     async def wait_for(self, namespace: str, until: float) -> None:
-        """Wait until the view has a namespace; `until` is a moment of the monotonic clock."""
+        """Wait until the view has a namespace, at most until `until` (monotonic clock). If reviews wait for too many
+        other namespaces, return at once.
+        """
         arrival = self._waiting.get(namespace)
         if arrival is None:
             if len(self._waiting) >= _MOST_NAMESPACES:
@@ -259,12 +263,12 @@ class NamespaceArrivals:
             arrival = self._waiting[namespace] = _Arrival()
         arrival.until = max(arrival.until, until)
         if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look_until_nobody_waits())
+            self._looking = asyncio.create_task(self._look_until_no_review_waits())
         with suppress(TimeoutError):
             async with asyncio.timeout(until - monotonic()):
                 await arrival.wait()
 
-    async def _look_until_nobody_waits(self) -> None:
+    async def _look_until_no_review_waits(self) -> None:
         assert self._view is not None
         seen: object = None
         while self._waiting:

@@ -101,7 +101,7 @@ def _required_paths(schema: Any, names: frozenset[str]) -> Iterator[str]:
 
 
 def _names_in_rules(schema: Any) -> Iterator[str]:
-    """Yield the names in rules in CEL and in schemas beside the properties, at any depth."""
+    """Yield the words in rules in CEL, and the fields that `anyOf`, `oneOf`, `allOf` or `not` require, at any depth."""
     pending, left = [schema], _MOST_FIELDS
     while pending and left:
         left -= 1

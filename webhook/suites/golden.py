@@ -120,9 +120,9 @@ class Recorder(Struct, frozen=True):
         `number` counts reviews from 0. The cluster has recorded the looked-up objects.
 
         Raises:
-            InputError: a folder with the name exists, and was not recorded.
+            InputError: a folder with the name exists and was not recorded, or there is a link in its path.
         """
-        folder = self._emptied_folder(self.folder / _name(number, attributes))
+        folder = self._empty_folder(self.folder / _name(number, attributes))
         recorded = _redacted(attributes)
         objects = [without_confidential(obj) for obj in _objects_with_namespaces(cluster)]
         request = Request(
@@ -142,7 +142,7 @@ class Recorder(Struct, frozen=True):
         return f"{folder}: has another answer than the recorded review, because confidential values are left out"
 
     @staticmethod
-    def _emptied_folder(folder: Path) -> Path:
+    def _empty_folder(folder: Path) -> Path:
         """Delete the earlier recording in a folder, and return the folder.
 
         Links are refused, because a link in an audited folder may lead anywhere.
@@ -175,7 +175,7 @@ def _redacted(attributes: Attributes) -> Attributes:
 
 
 def _objects_with_namespaces(cluster: RecordingCluster) -> Iterator[JSON]:
-    """Assumed namespaces are left out."""
+    """Yield the recorded objects with their namespaces. Assumed Namespaces are left out."""
     for gvk, namespace, obj in cluster.recorded_objects():
         if gvk.kind == "Namespace" and not cluster.file_of_object(obj):
             continue

@@ -70,7 +70,7 @@ def _requests_of_valid_objects(policy: Policy, loaded: PolicySet) -> Iterator[Re
 
 
 def _requests_of_suite(policy: Policy, loaded: PolicySet, options: Options) -> Iterator[Request]:
-    """A suite that cannot be read is skipped."""
+    """Yield the requests of the cases in the policy's folder, up to the first case that cannot be read."""
     file = Path(policy.file).parent / "suite.yaml"
     if not policy.file or policy.file == "-" or not file.is_file():
         return

@@ -174,8 +174,8 @@ def _samples(policy: Policy, kind: GroupVersionKind, objects: ValidObjects) -> I
 
 
 def _samples_of_custom_kinds(policy: Policy, table: Table) -> Iterator[_Sample]:
-    """Yield two requests for each custom kind of the table that the rules name: one without optional metadata, and one
-    with labels and annotations that no policy asks for.
+    """Yield two requests for each operation and each custom kind of the table that the rules name. One request has no
+    optional metadata. The other request has labels and annotations that no policy reads.
     """
     operations = _operations(policy)
     for row in table.rows:

@@ -74,7 +74,7 @@ _TEMPLATE_TYPES: Final = ("core.v1.PodTemplateSpec", "core.v1.PodSpec")
 _REMOVED_FIELDS: Final = frozenset(
     (("core.v1.PodResourceClaim", "source"), ("core.v1.VolumeResourceRequirements", "claims"))
 )
-"""By type, the fields that were removed after Kubernetes 1.28 or 1.30. Clusters may still run these releases."""
+"""Pairs of a type and a field that was removed after Kubernetes 1.28 or 1.30. Clusters may still run these releases."""
 _OPEN_GROUPS: Final = frozenset(("serving.knative.dev", "serving.kserve.io"))
 """The groups of kinds that add fields to the fields of a PodSpec."""
 _DRA_GROUP: Final = "resource.k8s.io"
@@ -100,12 +100,12 @@ _RENAMED_FIELDS: Final = {
     ("DeploymentSpec", "updateStrategy"): "write strategy, as in every Deployment",
     ("Scheduling", "nodeClassifier"): "write the labels of the nodes in nodeSelector",
 }
-"""By type and unknown field, the known field with the same meaning."""
+"""By type and unknown field, the fix, which names the known field with the same meaning."""
 _FIX_OF_STRATEGY: Final = {
     ("strategy", "Recreate"): "remove the field, because an update deletes each pod before it creates the new pod",
     ("updateStrategy", "OnDelete"): "",
 }
-"""By type of an update strategy that only one kind has: the fix for other kinds, or "" for the usual fix."""
+"""By field and type of an update strategy that only one kind has: the fix for other kinds; "" if no fix is known."""
 
 
 def check_fields_of_object(subject: Subject) -> Iterator[Problem]:

@@ -312,7 +312,7 @@ def wrong_processes_problem(message: str, fix: str, shown: str) -> Problem:
 
 
 def validate_processes(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield a numProcPerNode that the plugin rejects."""
+    """Yield a numProcPerNode that the plugin rejects, or that starts no process."""
     per_node = job.trainer.num_proc_per_node
     if per_node is None or is_placeholder(str(per_node)):
         return

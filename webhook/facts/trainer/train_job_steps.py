@@ -131,7 +131,9 @@ def _trainer_step_problem(names: Sequence[str], reason: str) -> Problem:
 
 
 def fields_without_container(job: MergedTrainJob) -> list[str]:
-    """Return the fields of spec.trainer that reach no container, and numNodes if no job gets it."""
+    """Return the fields of spec.trainer that reach no container. If there are such fields and no job gets numNodes,
+    include numNodes.
+    """
     if container_named(find_trainer_job(job.replicated_jobs), "node") is not None:
         return []
     names = [

@@ -129,7 +129,7 @@ def _check_step_container(job: ReplicatedJob) -> Iterator[Problem]:
 
 
 def warn_of_missing_trainer_step(runtime: RuntimeSpec) -> Iterator[Problem]:
-    """Yield the problem of a runtime without a trainer step, for which spec.trainer has no effect.
+    """Yield the problem of a runtime without a trainer step. All or most fields of spec.trainer then have no effect.
 
     TrainJobs of an MPI runtime with commands in all its containers, such as a benchmark, need no spec.trainer.
     """
