@@ -83,7 +83,8 @@ def is_cel_policy(policy: JSON) -> bool:
 
 
 def rules_of_policy(policy: JSON, table: Table) -> Iterator[tuple[str, tuple[JSON, JSON]]]:
-    """Yield for each rule its name, a native policy, and the binding of the policy.
+    """Yield for each rule its name, a native policy, and the binding of the policy. The rules that Kyverno generates
+    for pod controllers are included.
 
     Raises:
         NotConverted: a part of the policy has no exact native form.

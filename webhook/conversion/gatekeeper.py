@@ -182,7 +182,7 @@ def _binding_spec(constraint: JSON, match: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rules(match: Mapping[str, Any], operations: Sequence[str], table: Table) -> Iterator[JSON]:
-    """A constraint without kinds applies to all kinds."""
+    """Yield the resource rules of a constraint. A constraint without kinds applies to all kinds."""
     scope = match.get("scope") if match.get("scope") in ("Cluster", "Namespaced") else "*"
     for index, each in enumerate(list_at(match, ("kinds",)) or [{}]):
         kinds = check_known_fields(each, ("apiGroups", "kinds"), (*_MATCH_PATH, "kinds", index))

@@ -59,7 +59,9 @@ class UndefinedField(Struct, frozen=True):
 
 
 def undefined_fields(policy: Policy) -> Iterator[UndefinedField]:
-    """Yield each field that expressions read or set and that no kind has."""
+    """Yield each field that expressions read or set and that no kind has. Yield nothing if the rules name an unknown
+    kind.
+    """
     kinds = tuple(named_kinds(policy))
     if None in kinds:
         return

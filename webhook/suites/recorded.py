@@ -198,7 +198,7 @@ class _ClusterWithOneListOfParams(FilesCluster):
         self._params = params
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
-        """Return the one object."""
+        """Return one object with all params for the kind of the params; for other kinds, return the objects."""
         if gvk.kind != self._params[0]["kind"]:
             return super().list(gvk, namespace, labels)
         return [{**self._params[0], "items": self._params}]

@@ -411,7 +411,8 @@ def _merge_train_job(subject: Subject, trainer: TrainerInstallation) -> MergedTr
 def find_runtime(reference: RuntimeRef, view: ClusterView, release: Release) -> ReferencedRuntime:
     """Return the runtime that a TrainJob names. The view notes a runtime that is missing.
 
-    If files do not contain the runtime, the runtime that this release of Trainer ships under that name is assumed.
+    If files do not contain a ClusterTrainingRuntime, the runtime that this release of Trainer ships under that name is
+    assumed.
     """
     is_namespaced, name = reference.kind == TrainingRuntime.gvk.kind, reference.name
     kind = TrainingRuntime if is_namespaced else ClusterTrainingRuntime

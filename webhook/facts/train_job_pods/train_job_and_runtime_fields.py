@@ -322,7 +322,8 @@ def _without_nulls_and_directives(value: JSON, deadline: Deadline) -> JSON:
 class _UnknownFieldFinder(Struct, frozen=True):
     """Finds unknown fields in one object.
 
-    `newest`: the field of the object that came with the newest release, and its path; None if the release is known.
+    `newest`: the field of the object that came with the newest release, and its path. None if a user named the release,
+    if an API server sent the object, or if every release has all fields.
     """
 
     release: Release
