@@ -201,7 +201,7 @@ def test_one_rule_is_printed(capsys):
     ("rule", "hint"),
     [
         pytest.param("gpu-portable/al", "did you mean `gpu-portable/all`?", id="misspelt"),
-        pytest.param("x", "`claimgate policies rules` prints all of them", id="like no other"),
+        pytest.param("x", "`claimgate policies rules` lists all rules", id="like no other"),
     ],
 )
 def test_a_rule_without_a_policy_is_reported(rule, hint, capsys):

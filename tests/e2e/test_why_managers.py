@@ -205,7 +205,7 @@ STORIES: list[list[tuple[JSON, str]]] = [
         ),
         (
             job("checked", "inspected", 1),
-            "waits: Kueue has quota for it, but admission check inspect has not let it pass yet",
+            "waits: Kueue has quota for it, but admission check inspect has not accepted it yet",
         ),
         (job("rejected", "inspected", 1), "failed: Kueue deactivated it because admission check inspect rejected it"),
         (job("deactivated", "main", 4), "does not start: spec.active of its Workload was set to false"),

@@ -85,7 +85,7 @@ def test_every_level_but_off_makes_a_decision():
 def test_unknown_rules_are_reported_with_the_nearest_rule():
     found = param(warn="group/rule group/rul", deny="x")
     assert list(mistakes_in_param(found, {"group/rule"})) == [
-        (("data", "deny"), "unknown rule `x`: `claimgate policies rules` prints all of them"),
+        (("data", "deny"), "unknown rule `x`: `claimgate policies rules` lists all rules"),
         (("data", "warn"), "unknown rule `group/rul`: did you mean `group/rule`?"),
     ]
 

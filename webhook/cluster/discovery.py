@@ -1,5 +1,5 @@
 """Finds the version and the path of a kind on an API server: the wanted version if the server has it, otherwise the
-preferred version.
+preferred version or another version.
 
 Source of the paths and documents: the API server's discovery (meta/v1 APIResourceList, APIGroup).
 """
@@ -79,7 +79,7 @@ class Discovery:
         raise KindNotServed(_NOT_OF_THIS_RELEASE if is_of_kubernetes else NOT_SERVED)
 
     def _versions(self, gvk: GroupVersionKind) -> Iterator[str]:
-        """Yield the wanted version, then the version that the API server prefers."""
+        """Yield the wanted version, then the version that the API server prefers, then all versions of the group."""
         yield gvk.version
         served = self._document(f"/apis/{gvk.group}") or {} if gvk.group else {}
         preferred = served.get("preferredVersion") or {}

@@ -167,12 +167,12 @@ class FileTree:
         return not self._units.is_patch(file) and not reason_not_applied(file)
 
     def is_read_by_kustomize(self, file: str) -> bool:
-        """Return whether a kustomization lists a file, so that kubectl does not read it."""
+        """Return whether only one outermost kustomization uses a file."""
         return self._units.is_read_by_kustomize(normalize_path(file))
 
     def cluster_view_of_file(self, file: str = "", request_namespace: str = "") -> ClusterViewFromFile:
-        """Return the view of the cluster for an object of a file. For the file "", return only the objects of
-        --context.
+        """Return the view of the cluster for an object of a file. Whole files are one view. Otherwise, the view of the
+        file "" has only the objects of --context.
 
         `request_namespace` is the namespace of the request, for an object with an unknown namespace.
         """
@@ -209,7 +209,7 @@ class FileTree:
         self._recorded.add(name)
 
     def notes_on_differing_objects(self) -> Iterator[str]:
-        """Yield a note for each object that files define differently, by name."""
+        """Yield a note for each object that files define differently and that has no recorded review, by name."""
         for name, files in sorted(self._differing.items()):
             if name in self._recorded:
                 continue
@@ -325,7 +325,7 @@ class ClusterViewFromFile:
         ] = {}
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return the object, or None if no file has it.
+        """Return the object; None if no file has it, and for the namespace of the request.
 
         Raises:
             UnknownNamespaceOrName: a candidate has an unknown namespace or name, or only kustomize makes the object.
@@ -352,6 +352,7 @@ class ClusterViewFromFile:
         """Return the objects with a known namespace, by namespace and name.
 
         Raises:
+            UnknownNamespaceOrName: kustomizations may rename one of the objects.
             DifferentDefinitions: files define one of the objects differently.
         """
         if (gvk.group, gvk.kind) == (CRD.group, CRD.kind):
@@ -365,6 +366,7 @@ class ClusterViewFromFile:
         """Return the objects of `list` for an index key.
 
         Raises:
+            UnknownNamespaceOrName: kustomizations may rename an object with this key.
             DifferentDefinitions: files define an object with this key differently.
         """
         by_key = self._indexed.get((gvk, namespace, index))
@@ -404,7 +406,7 @@ class ClusterViewFromFile:
         return by_place
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
-        """Return whether an object of the kind in the files has a namespace."""
+        """Return whether an object of the kind has a namespace; None if the files have no such object."""
         kind = gvk.group, gvk.kind
         objects = [each for layer in self._layers for named in layer.of_kind(kind).values() for each in named]
         return any(each.namespace for each in objects) if objects else None
@@ -418,7 +420,7 @@ class ClusterViewFromFile:
         return self
 
     def is_whole(self) -> bool:
-        """Return whether the user says that the files are whole."""
+        """Return whether the files have all objects of the cluster: the user says so, and all names are known."""
         return self._is_whole
 
     def file_of_object(self, obj: JSON) -> str:

@@ -61,7 +61,7 @@ class FilesCluster:
         return self._indexed[index_key].get(key, ())
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
-        """Return whether an object of the kind in the files has a namespace."""
+        """Return whether an object of the kind has a namespace; None if the files have no such object."""
         objects = self._objects.get((gvk.group, gvk.kind), {}).values()
         return any(at(obj, ("metadata", "namespace")) for obj in objects) if objects else None
 

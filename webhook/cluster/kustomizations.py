@@ -115,7 +115,7 @@ class Kustomization(Struct, frozen=True, kw_only=True):
 
 
 def read_kustomization(file: str, value: JSON) -> Kustomization | None:
-    """Return the kustomization of a document, or None."""
+    """Return the kustomization of a document; None if the file does not have the name of a kustomization."""
     if posixpath.basename(file) not in FILES or not isinstance(value, dict):
         return None
     folder = posixpath.dirname(file)

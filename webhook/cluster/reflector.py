@@ -153,8 +153,10 @@ class Reflector:
         return obj.read() if isinstance(obj, PackedObject) else obj
 
     def list(self, namespace: str | None) -> Sequence[JSON]:
-        """Return the objects of a namespace (None: of all). Raise LookupFailed, also if one of the objects is
-        unreadable.
+        """Return the objects of a namespace (None: of all).
+
+        Raises:
+            LookupFailed: nothing was listed yet, objects were dropped, or one of the objects is unreadable.
         """
         answering = self._answering_reflector
         listed_namespace = namespace if answering.is_namespaced else None
@@ -163,7 +165,11 @@ class Reflector:
         return objects
 
     def list_indexed(self, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects that an index has under a key, unsorted; `namespace` None means all."""
+        """Return the objects that an index has under a key, unsorted; `namespace` None means all.
+
+        Raises:
+            LookupFailed: as for `list`, or the view does not have the index.
+        """
         answering = self._answering_reflector
         if index != BY_NAME and index not in answering.interest.indexes:
             raise LookupFailed(f"{self.interest.gvk.kind} list: not indexed by {index.name}")

@@ -317,7 +317,10 @@ class ObjectStore:
             self._memory.add_bytes(self, self._owner(place), -size)
 
     def _measure(self, place: Place, obj: HeldObject) -> tuple[HeldObject, Sequence[_Key], int]:
-        """Return the object, its keys and its bytes. An equal stored object replaces the given object."""
+        """Return the object, its keys and its bytes. An equal stored object replaces the given object.
+
+        If the keys cannot be computed, an UnreadableObject replaces the object.
+        """
         kept = self.reuse_equal_object(place, obj)
         try:
             keys = self._keys(kept)

@@ -144,7 +144,10 @@ class WatchCluster:
         return {gvk: "; ".join(reasons) for gvk, reasons in failures.items()}
 
     def describe_failures(self) -> Sequence[str]:
-        """Return a line for each reason, with some of the kinds that are stale or were not listed."""
+        """Return a line for each reason, with some of the kinds that are stale or were not listed.
+
+        Kinds that were never installed are left out.
+        """
         failures: dict[str, _Failure] = {}
         for each in self._reflectors.values():
             is_failing = not each.is_synced or bool(each.failure and each.cause)
@@ -241,7 +244,7 @@ class WatchCluster:
         """Return the objects that an index has under a key in a namespace (None: in all), unsorted.
 
         Raises:
-            LookupFailed: as for `list`.
+            LookupFailed: as for `list`, or the view does not have the index.
         """
         for each in self._reflectors_of_kind(gvk):
             scope = each.interest.scope

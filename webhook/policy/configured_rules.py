@@ -44,7 +44,7 @@ def describe_unknown_id(rule: str, known_ids: Collection[str], word: str = "rule
 
 
 def _sentence_about_unknown_id(rule: str, close: str, word: str) -> str:
-    hint = f"did you mean `{close}`?" if close else "`claimgate policies rules` prints all of them"
+    hint = f"did you mean `{close}`?" if close else "`claimgate policies rules` lists all rules"
     return f"unknown {word} `{rule}`: {hint}"
 
 

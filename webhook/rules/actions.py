@@ -143,4 +143,4 @@ def mistakes_in_param(param: JSON, known: Collection[str]) -> Iterator[tuple[Fie
 
 def _hint_for_unknown_rule(rule: str, known: Sequence[str]) -> str:
     close = get_close_matches(rule, known, n=1)
-    return f"did you mean `{close[0]}`?" if close else "`claimgate policies rules` prints all of them"
+    return f"did you mean `{close[0]}`?" if close else "`claimgate policies rules` lists all rules"

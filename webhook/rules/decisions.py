@@ -76,7 +76,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
     @property
     def is_not_registered(self) -> bool:
-        """Return whether the policy is not registered for the kind and operation of the request."""
+        """Return whether an API server does not call the policy for the request."""
         return self.outcome == "not registered"
 
 

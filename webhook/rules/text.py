@@ -140,7 +140,7 @@ def texts_that_fit(texts: Sequence[str], longest: int) -> Sequence[str]:
 
 
 def itemized_text(texts: Sequence[str], left: int = 0, note: str = "") -> str:
-    """Return a list with a line for each text, like kubectl's lists. A single text stays unchanged.
+    """Return a list with a line for each text, like kubectl's lists. A single text stays unchanged if `left` is 0.
 
     `left` is the number of texts that are not listed. `note` is a remark about all problems.
     """

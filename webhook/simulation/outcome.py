@@ -109,7 +109,7 @@ class Simulation:
 
     @property
     def headline(self) -> str:
-        """Return the answer as a sentence about the job, with the open questions."""
+        """Return the answer as a sentence about the job. If the job waits or may start, add the open questions."""
         answer = ANSWERS[self.answer]
         if self.answer == "refused":
             return f"{answer} {_WHEN.get(self.operation, _WHEN['CREATE'])}"

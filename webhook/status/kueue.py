@@ -58,14 +58,14 @@ _REASONS: Final[Mapping[str, tuple[Standing, str, str]]] = {
     ),
     "Misconfigured": (
         "stuck",
-        "Kueue cannot use what it asks for",
+        "Kueue cannot use what the job requests",
         "fix what the message names, then create it again",
     ),
-    "WaitingForPreemptedWorkloads": ("waits", "Kueue stops other jobs for it", ""),
+    "WaitingForPreemptedWorkloads": ("waits", "Kueue stops other jobs to make room for it", ""),
     "WaitingForPodsReady": ("waits", "Kueue waits until the pods of an earlier job are ready", ""),
     "AdmissionGated": (
         "waits",
-        "another controller keeps it from admission by an admission gate",
+        "an admission gate of another controller blocks its admission",
         "ask the administrator of that controller",
     ),
     "PendingEvaluation": ("waits", "Kueue has not evaluated it yet", ""),
@@ -126,7 +126,7 @@ _NO_FLAVOR: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
 _EVICTED: Final[Mapping[str, str]] = {
     "Preempted": "Kueue preempted it for another job",
     "PodsReadyTimeout": "Kueue evicted it because its pods were not ready in time",
-    "AdmissionCheck": "Kueue evicted it because an admission check demanded it",
+    "AdmissionCheck": "Kueue evicted it because an admission check demanded the eviction",
     "ClusterQueueStopped": "Kueue evicted it because its ClusterQueue was stopped",
     "LocalQueueStopped": "Kueue evicted it because its LocalQueue was stopped",
     "NodeFailures": "Kueue evicted it because a node failed",
@@ -171,7 +171,7 @@ def _statement_about_deactivated_workload(workload: JSON, conditions: Mapping[st
     if reason in ("", "Deactivated"):
         deactivated = "spec.active of its Workload was set to false"
     elif "RequeuingLimitExceeded" in reason:
-        deactivated += " because its pods were not ready in time too often"
+        deactivated += " because its pods were repeatedly not ready in time"
     elif "MaximumExecutionTime" in reason:
         deactivated += " because it ran longer than its maximum execution time"
     elif "AdmissionCheck" in reason:
@@ -195,7 +195,9 @@ def _statement_about_admission_checks(workload: JSON) -> Statement:
         for check in checks:
             if check.get("state") == state:
                 name, message = text_at(check, ("name",)), text_at(check, ("message",)).strip()
-                verb = {"Rejected": "rejects it", "Retry": "asks to try it later"}.get(state, "has not let it pass yet")
+                verb = {"Rejected": "rejects it", "Retry": "demands another try later"}.get(
+                    state, "has not accepted it yet"
+                )
                 return Statement(
                     about=name_of(workload),
                     standing="stuck" if state == "Rejected" else "waits",
@@ -300,7 +302,7 @@ def _behind_others(workload: JSON, reading: ClusterReading) -> tuple[Standing, s
         local = text_at(workload, ("spec", "queueName"))
         if reading.get(_LOCAL_QUEUE, name_of(workload).namespace, local) is None and local:
             return "stuck", f"LocalQueue {local} does not exist, or may not be read", f"correct the label {QUEUE_LABEL}"
-        return "waits", "Kueue has not said why it waits", "check whether Kueue's controller runs"
+        return "waits", "Kueue has not said why the job waits", "check whether Kueue's controller runs"
     if not _is_active(queue):
         return _inactive_queue(workload, reading)
     if strategy == "StrictFIFO":
@@ -308,9 +310,9 @@ def _behind_others(workload: JSON, reading: ClusterReading) -> tuple[Standing, s
         return (
             "waits",
             reason,
-            "look at the jobs before it with `claimgate queues --live` and `kubectl get workloads -A`",
+            "look at the earlier jobs with `claimgate queues --live` and `kubectl get workloads -A`",
         )
-    return "waits", "Kueue has not said why it waits", "check whether Kueue's controller runs"
+    return "waits", "Kueue has not said why the job waits", "check whether Kueue's controller runs"
 
 
 def _inactive_queue(workload: JSON, reading: ClusterReading) -> tuple[Standing, str, str]:

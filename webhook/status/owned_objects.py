@@ -193,7 +193,7 @@ def _kinds_made_of(obj: JSON) -> Sequence[GroupVersionKind]:
 
 
 def _is_old_replica_set(obj: JSON) -> bool:
-    """Return whether an object is a ReplicaSet of an earlier template, which a Deployment keeps with 0 replicas."""
+    """Return whether an object is a ReplicaSet with 0 replicas, such as the ReplicaSet of an earlier template."""
     return group_kind(obj) == ("apps", "ReplicaSet") and number_at(obj, ("spec", "replicas")) == 0
 
 

@@ -51,7 +51,10 @@ _IMAGE: Final = "correct the name or tag of the image, or name a Secret for its 
 _WAITING: Final[Mapping[str, tuple[str, str]]] = {
     "ImagePullBackOff": ("cannot pull its image", _IMAGE),
     "ErrImagePull": ("cannot pull its image", _IMAGE),
-    "ErrImageNeverPull": ("may not pull its image, and the node lacks it", "set another imagePullPolicy"),
+    "ErrImageNeverPull": (
+        "may not pull its image, and the node does not have the image",
+        "set another imagePullPolicy",
+    ),
     "InvalidImageName": ("has an image name that cannot be read", "correct the name of the image"),
     "ImageInspectError": ("has an image that the node cannot read", "ask the administrator of the node"),
     "RegistryUnavailable": ("cannot reach the registry of its image", "wait, or use another registry"),
@@ -97,8 +100,8 @@ _DISRUPTED: Final[Mapping[str, str]] = {
     "TerminationByKubelet": "the kubelet ended it",
 }
 _FATAL_PROBES: Final[Mapping[str, str]] = {
-    "startup": "raise failureThreshold of the startupProbe, or correct the port and the path that it asks",
-    "liveness": "set a startupProbe that lasts until the model is loaded, or correct what the livenessProbe asks",
+    "startup": "raise failureThreshold of the startupProbe, or correct the port and the path that the probe calls",
+    "liveness": "set a startupProbe that lasts until the model is loaded, or correct what the livenessProbe calls",
 }
 """The probes with which the kubelet kills a container after a failure, each with the fix."""
 _NOT_MOUNTED: Final = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
@@ -107,7 +110,7 @@ _NOT_PREPARED: Final = ("FailedPrepareDynamicResources", "FailedCreatePodSandBox
 
 
 def read_pod(pod: JSON) -> Statement | None:
-    """Return why a pod does not run, from the pod alone; None if it runs or succeeded."""
+    """Return why a pod does not run, from the pod alone; None if the pod is ready or succeeded."""
     phase = text_at(pod, ("status", "phase"))
     if phase == "Succeeded":
         return None
@@ -197,7 +200,7 @@ def _statement_about_deleted_pod(pod: JSON) -> Statement:
 
 def _statement_about_lost_node(pod: JSON, reading: ClusterReading) -> Statement | None:
     """Return the statement that a deleted pod stays because the kubelet of its node does not answer; None if the
-    kubelet answers.
+    kubelet answers, or if the state of the node is not known.
     """
     name = text_at(pod, ("spec", "nodeName"))
     ready = conditions_of(reading.get(_NODE, "", name)).get("Ready") if name else None

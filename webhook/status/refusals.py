@@ -71,7 +71,9 @@ def why_refused(message: str) -> tuple[str, str]:
         return sentence, "ask for less, end other jobs of the namespace, or ask the administrator to raise the quota"
     if "failed quota: " in message:
         name = message.partition("failed quota: ")[2].partition(":")[0].strip()
-        sentence = f"its pods are not created, because ResourceQuota {name} demands requests or limits that they lack"
+        sentence = (
+            f"its pods are not created, because ResourceQuota {name} demands requests or limits that the pods lack"
+        )
         return sentence, "set what the message names for every container"
     if 'violates PodSecurity "' in message:
         level = message.partition('violates PodSecurity "')[2].partition('"')[0]

@@ -109,7 +109,7 @@ def read_train_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
     elif done := true_condition(conditions, "Complete"):
         yield _statement_about_complete_job(job, done)
     elif without_runtime := next(filter(_says_no_runtime, reading.events(job)), None):
-        fix = "name a runtime that exists in spec.runtimeRef, or create this one"
+        fix = "name a runtime that exists in spec.runtimeRef, or create this runtime"
         yield Statement(
             about=job_name,
             standing="stuck",

@@ -83,7 +83,7 @@ def rules_as_text(
 
 def _unknown(rule: str, known_rules: Iterable[str]) -> InputProblem:
     close = get_close_matches(rule, known_rules, n=1)
-    hint = did_you_mean(close[0] if close else "", "`claimgate policies rules` prints all of them")
+    hint = did_you_mean(close[0] if close else "", "`claimgate policies rules` lists all rules")
     return InputProblem(message=f"no policy states the rule `{rule}`: {hint}")
 
 
