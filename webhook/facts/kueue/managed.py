@@ -99,7 +99,7 @@ def _is_managed_by_name(queue: str, framework: str, subject: Subject) -> bool:
 
 
 def _has_managed_owner(subject: Subject) -> bool:
-    """Return whether the controlling owner of an object has an integrated kind, so that Kueue manages the owner."""
+    """Return whether the controlling owner of an object has an integrated kind. Kueue manages this owner instead."""
     frameworks = subject.once(read_kueue_configuration).frameworks
     owners = subject.metadata.controller_kinds
     return subject.once(is_made_by_controller) and any(FRAMEWORK_OF_KIND.get(owner) in frameworks for owner in owners)
@@ -129,7 +129,7 @@ def is_namespace_selection_known(subject: Subject) -> bool:
 
 
 def selects_namespace(selector: Mapping[str, JSON] | None, name: str, view: ClusterView) -> bool | None:
-    """Return whether a label selector selects a namespace; None if the namespace's labels are not known.
+    """Return whether a label selector selects a namespace; None if this depends on labels that are not known.
 
     If a namespace cannot be listed, only its name is known. An example is a namespace that is not in the files
     (cluster/layered.py).
@@ -179,7 +179,7 @@ class QueuePlace(Struct, frozen=True, kw_only=True):
         at: the printed path of the queue's name in the object; "" if the object names no queue.
         local_queue: the LocalQueue; an empty object, which is false, if the LocalQueue is not known.
         queues: all ClusterQueues and cohorts of the cluster.
-        queue: the ClusterQueue of the LocalQueue; None if it is not known.
+        queue: the ClusterQueue of the LocalQueue; None if the ClusterQueue is not known.
         tree, node: the quota tree with the cohorts, and the ClusterQueue in it; None if the ClusterQueue is not known,
             or if the cohorts form a cycle.
     """

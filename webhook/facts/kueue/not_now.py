@@ -251,7 +251,7 @@ def _cohort_cycle_problem(place: QueuePlace, queue: QueueFields) -> Problem:
 
 def advise_waiting_for_quota(fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest]) -> Iterator[Problem]:
     """Yield the problem of a job that waits for quota or for other jobs in its queue."""
-    before = _number_of_workloads_before(fitting) if fitting.queue.is_strict else 0
+    before = _number_of_other_waiting_workloads(fitting) if fitting.queue.is_strict else 0
     available = partial(fitting.tree.available_quota, fitting.node)
     if before > 0:
         yield _queue_order_problem(fitting, before)
@@ -290,8 +290,8 @@ def _source_of_usage(fitting: JobInClusterQueue) -> str:
     return f"while {counted(count, 'Workload')} {'has' if count == 1 else 'have'} reserved quota"
 
 
-def _number_of_workloads_before(fitting: JobInClusterQueue) -> int:
-    """Return how many other workloads wait in the same queue."""
+def _number_of_other_waiting_workloads(fitting: JobInClusterQueue) -> int:
+    """Return how many other Workloads wait in the same ClusterQueue; 0 if the number is not known."""
     view = fitting.place.view
     if fitting.place.queues.reserved is not None:
         return count_other_waiting_workloads(fitting.subject, fitting.queue.name, view)

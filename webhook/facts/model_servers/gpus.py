@@ -29,11 +29,12 @@ class ContainerGpus:
     """The GPUs of a container.
 
     Args:
-        count: the number of GPUs; None if the number is not known.
+        count: the number of GPUs; None if the container has no GPU, or if the number is not known.
         vendor: `nvidia`, `amd` or "".
         requested_zero: the GPU resource with a request of 0; "" if no request is 0.
         slices: the requested resources of MIG slices, with their amounts.
-        has_other: whether the container requests other devices, or GPUs in an amount that cannot be read.
+        has_other: whether the container requests other devices, slices or shares, or GPUs in an amount that cannot be
+            read.
         by_claims: whether claims give the container devices.
         shares: the number of shares of GPUs; 0 if the container has other devices, or if the number is not known.
     """
@@ -48,7 +49,7 @@ class ContainerGpus:
 
     @property
     def most(self) -> int | None:
-        """Return how many GPUs the container sees at most; None if the number is not known."""
+        """Return how many GPUs the container sees at most; None without a GPU, or if the number is not known."""
         return self.count if self.count is not None else self.shares or None
 
     @property

@@ -104,8 +104,8 @@ class RayGpus:
             such amount.
         limit: the GPU limit of the group with `hiding`; 0 without `hiding`.
         lowered: a clause about a group with `resources` or rayStartParams that set fewer GPUs than the limit.
-        unread: the name of a container with GPUs that is not the first of its pod, so that KubeRay ignores its limits.
-        detects: whether a group sets no number of GPUs, so that Ray counts the GPUs that its container sees.
+        unread: the name of a container with GPUs that is not the first of its pod. KubeRay ignores its limits.
+        detects: whether a group sets no number of GPUs. Ray then counts the GPUs that the container sees.
     """
 
     largest: int | None
