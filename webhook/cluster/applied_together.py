@@ -31,7 +31,7 @@ RENAMED_REFERENCES: Final = frozenset(
         ("storage.k8s.io", "StorageClass"),
     )
 )
-"""Kinds of objects for which kustomize also writes the new name into other objects that refer to them (api v0.20
+"""If kustomize renames an object of one of these kinds, kustomize also changes the references to the object (api v0.20
 internal/konfig/builtinpluginconsts/namereference.go).
 """
 NEVER_APPLIED: Final = frozenset(("vendor", "testdata", "node_modules", "third_party"))

@@ -45,7 +45,7 @@ class _TooDeep:
 TOO_DEEP: Final = _TooDeep()
 """Replaces a value that is nested too deeply to be decoded."""
 _PLACEHOLDER: Final = "NaN"
-"""The text of TOO_DEEP. JSON does not have this constant, so Python's decoder calls a function for it."""
+"""The text of TOO_DEEP. JSON does not have this constant, so Python's decoder calls a function for this constant."""
 
 
 def _float(text: str) -> float:

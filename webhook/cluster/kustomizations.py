@@ -47,7 +47,7 @@ _LABELLED: Final = frozenset(
 )
 """Kinds with pod templates that kustomize labels (api v0.20 internal/konfig/builtinpluginconsts/commonlabels.go)."""
 _NAMING_PATCH: Final = ("/metadata/name", "allowNameChange")
-"""Texts in a patch that changes a name. A strategic merge patch cannot change a name: it finds its object by name."""
+"""Texts in a patch that changes a name. A strategic merge patch cannot change a name: the name selects the object."""
 
 
 class PodLabels(Struct, frozen=True):

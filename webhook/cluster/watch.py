@@ -346,7 +346,7 @@ def _add_objects_watched_by_name(
 
 
 WAIT_S: Final = 10.0
-"""Seconds that a start waits for the first lists; then /readyz fails until they are complete."""
+"""Seconds that a start waits for the first lists; then /readyz fails until the lists are complete."""
 
 
 class WatchedCluster(Struct, frozen=True):

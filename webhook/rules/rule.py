@@ -77,7 +77,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     yields_to: tuple[str, ...] = ()
 
     def level_of_object(self, *, is_of_tests: bool) -> Level:
-        """Return the level for an object. In a folder of tests, it is the milder of both levels."""
+        """Return the level for an object. In a folder of tests, use the milder of `level` and `level_in_tests`."""
         milder = self.level_in_tests if is_of_tests else None
         return self.level if milder is None else max(self.level, milder, key=LEVELS.index)
 

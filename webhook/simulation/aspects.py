@@ -85,8 +85,8 @@ class OpenQuestion:
 
     Args:
         aspects: the affected aspects.
-        what: a sentence about the unknown thing, without a full stop. For nodes that were not compared, the sentence
-            begins with the word "nodes", which `what` lacks.
+        what: a sentence about the unknown thing, without a full stop. If `is_about_nodes_alone`, `what` lacks the first
+            word, "nodes".
         is_obstacle: whether something keeps the pods from all current nodes.
         is_wait: whether the job certainly waits, and only the end of the wait is not known.
         problem: the problem that the question is about, if a rule is certainly broken and no policy reported it;
@@ -101,7 +101,7 @@ class OpenQuestion:
 
     @property
     def is_about_nodes_alone(self) -> bool:
-        """Return whether nodes that were not compared are the only question."""
+        """Return whether the question is only that nodes were not compared."""
         return self.aspects == ("nodes",) and not self.is_obstacle
 
     @property

@@ -284,7 +284,7 @@ def _has_ratios(limits: LimitRange) -> bool:
 
 
 def _volume_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield a question about the first claim with a volume that is on none of the nodes that fit the pods. Volumes of a
+    """Yield a question about the first claim with a volume outside the nodes that fit the pods. Volumes of a
     live cluster are not read.
     """
     view = subject.cluster_view()
@@ -300,7 +300,7 @@ def _volume_questions(subject: Subject) -> Iterator[OpenQuestion]:
 
 
 def _is_on_other_nodes(volume: str, subject: Subject) -> bool:
-    """Return whether the required node affinity of a PersistentVolume selects none of the nodes that fit the pods."""
+    """Return whether the required node affinity of a PersistentVolume selects no node that fits the pods."""
     view = subject.cluster_view()
     required = get(view.get_without_noting(_PERSISTENT_VOLUME, "", volume), ("spec", "nodeAffinity", "required"))
     terms = NodeSelector.of(required).node_selector_terms if required else ()

@@ -174,7 +174,7 @@ _IN_BACKGROUND: Final = re.compile(r"(?<!&)&(?!&)")
 _OF_SEVERAL: Final = re.compile(r"\bray start\b|--(headless|nnodes|node[-_]rank|dist[-_]init[-_]addr)\b")
 """Texts in a command that starts one node of a server with several nodes. Only the first node accepts requests."""
 _HEADLESS: Final = re.compile(r"--headless\b")
-"""The flag of a node that answers no requests, even if it is the leader of its group."""
+"""The flag of a node that answers no requests. The node may be the leader of its group."""
 _PLAIN_TRITON: Final = re.compile(r"(\A|/)nvidia/tritonserver(:|@|\Z)")
 """The published image of Triton, which has no models."""
 _LOCAL_REPOSITORY: Final = re.compile(r"--model-(repository|store)[= ]/")

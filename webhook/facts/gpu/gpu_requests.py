@@ -134,7 +134,7 @@ _SIGNS_OF_GPUS: Final = frozenset((DEVICES, VISIBLE_DEVICES, RUNTIME_CLASS))
 _OTHER_VENDORS: Final = re.compile("rocm|amdgpu|intel")
 _DOMAINS_OF_GPUS: Final = ("nvidia.com", "amd.com", "intel.com")
 _MONITORS: Final = re.compile("(?i)export|monitor|metric|telegraf|xpum|collect|otel|prometheus|observ|scrape|stats")
-"""Texts in the image or name of a program that reads the state of every GPU and computes on none."""
+"""Texts in the image or name of a program that reads the state of every GPU and computes nothing on GPUs."""
 _SEES_NOTHING: Final = ("none", "void")
 _OTHERS_DECIDE: Final = frozenset(
     (
@@ -509,7 +509,7 @@ def _first_counted_device_name(container: DeviceContainer) -> str:
 
 
 def has_no_windows_field(pod: PodSpec) -> bool:
-    """Return whether a pod has no field that may bind it to Windows. Nearly every pod has none."""
+    """Return whether a pod has no field that may bind the pod to Windows. Most pods have no such field."""
     return _BINDING.isdisjoint(pod.json)
 
 

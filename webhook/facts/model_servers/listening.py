@@ -140,7 +140,7 @@ def port_of_server(member: ServerContainer) -> int | None:
 
 
 def ports_of_server(member: ServerContainer) -> Sequence[int]:
-    """Return the ports that a server listens on, the port for requests first; () if they are not known."""
+    """Return the ports that a server listens on, the port for requests first; () if the ports are not known."""
     if member.server.name == TRITON:
         return _ports_of_triton(member)
     port = port_of_server(member)

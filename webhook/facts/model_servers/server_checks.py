@@ -202,7 +202,7 @@ _LIBRARIES: Final = {"nvidia": ("CUDA", "NVIDIA"), "amd": ("ROCm", "AMD")}
 _EXAMPLES: Final = {VLLM: {"nvidia": "vllm/vllm-openai", "amd": "vllm/vllm-openai-rocm"}}
 """Images of a server for GPUs of each vendor."""
 _TEMPORARY: Final = ("/tmp", "/var/tmp", "/usr/tmp")  # noqa: S108 - folders inside a container
-"""Python's folders for temporary files. If none can be written, Python tries the working directory."""
+"""Python's folders for temporary files. If no folder can be written, Python tries the working directory."""
 _WORKING: Final = ("/vllm-workspace", "/sgl-workspace/sglang", "/app")
 """The working directories of published images."""
 _NAMES_FOLDER: Final = frozenset(("TMPDIR", "TEMP", "TMP", "VLLM_RPC_BASE_PATH"))

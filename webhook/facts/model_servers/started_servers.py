@@ -228,7 +228,7 @@ def _with_parameters_of_script(
 
 
 def _parameters_that_script_runs(words: Sequence[str], container: Container) -> Sequence[str]:
-    """Return the parameters of a script of `sh -c` that ends by running them, as `exec "$@"` does; otherwise ()."""
+    """Return the parameters of a `sh -c` script that ends with a command such as `exec "$@"`; otherwise ()."""
     call = read_shell_call(words)
     if call is None or call.is_file or len(call.rest) < 2:
         return ()
@@ -274,7 +274,7 @@ def release_of_vllm(container: Container) -> tuple[int, int, int] | None:
 
 
 def _server_of_image(container: Container) -> str:
-    """Return the server that the entrypoint of an image starts; "" if it is not known."""
+    """Return the server that the entrypoint of an image starts; "" if the server is not known."""
     container.charge_search(container.image)
     name = parse_image_name(container.image).short_name
     if _NIM_IMAGE.fullmatch(name):

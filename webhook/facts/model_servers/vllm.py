@@ -38,7 +38,7 @@ _EXCLUDING: Final = (
 """The meanings of flags that vLLM refuses together with some other flags."""
 _Release: TypeAlias = tuple[int, int, int]
 _PREFILL_WITH_DATA: Final[_Release] = (0, 32, 0)
-"""Releases before this one refuse prefill context ranks together with data parallel ranks."""
+"""Releases before this release refuse prefill context ranks together with data parallel ranks."""
 _FIRST_READ: Final[_Release] = (0, 6, 6)
 _LAST_READ: Final[_Release] = (0, 29, 0)
 """servers.yaml has all flags of the releases from the first to the last of these two."""

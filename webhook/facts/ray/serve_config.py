@@ -103,7 +103,10 @@ def _refusal(message: str, fix: str) -> Problem:
 
 
 def read_serve_config(subject: Subject) -> Mapping[str, Any] | None:
-    """Return serveConfigV2 as an object; None if it is not YAML with an object. Call it through `Subject.once`."""
+    """Return serveConfigV2 as an object; None if it is too long, a template, or not YAML with an object.
+
+    Call this function through `Subject.once`.
+    """
     try:
         return _parsed_config(subject)
     except InputError:

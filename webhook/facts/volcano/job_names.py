@@ -120,7 +120,7 @@ def warn_of_invalid_host_names(job: Job) -> Iterator[Problem]:
 
 
 def _pod_with_long_host_name(task: Task, job: Job) -> str:
-    """Return the name of a task's last pod if it is too long for a host name and no other rule reports it, else ""."""
+    """Return the name of a task's last pod if only this rule reports the name as too long for a host name, else ""."""
     last = f"{_longest_job_name(job)}-{task.name}-{max(task.replicas - 1, 0)}"
     is_refused = len(f"{_longest_job_name(job)}-{task.name}-{task.index}") > _LONGEST_HOST
     if len(last) <= _LONGEST_HOST or task.pod_spec.hostname or is_placeholder(task.name) or is_refused:

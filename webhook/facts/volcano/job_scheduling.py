@@ -231,7 +231,7 @@ def _may_policy_apply(policy: LifecyclePolicy, owner: Task | None, *, is_mixed: 
 
 
 def _starts_training(task: Task, subject: Subject) -> bool:
-    """Return whether a command of the task's pods starts a training, so that the pods should end."""
+    """Return whether a command of the task's pods starts a training. The pods of a training should end."""
     if not task.replicas:
         return False
     launches = (cached_launch_of_json(container.json, subject) for container in task.pod_spec.all_containers())
