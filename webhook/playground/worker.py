@@ -40,7 +40,8 @@ class Workers:
         """Run some work in a child process and return its answer as JSON.
 
         Raises:
-            CallError: 503 if too many questions wait, 504 for work that took too long, 500 for work without an answer.
+            CallError: 503 if too many questions wait, 504 for work that took too long, 500 if there is no answer or the
+                answer is too large.
         """
         if self._waiting >= _WAITING:
             raise CallError(503, "ServiceUnavailable", "too many evaluations wait: try again in a few seconds")
@@ -65,11 +66,11 @@ class Workers:
 
 
 def _answer_as_json(work: Callable[[], dict[str, Any]]) -> bytes:
-    """If the memory is used up, the answer is an error."""
+    """Return the result of some work as JSON; an error if the memory is used up, or the input is nested too deeply."""
     try:
         return json.dumps(work()).encode()
     except MemoryError:
-        return b'{"errors": [{"text": "", "line": 0, "message": "the evaluation needs more memory than it may take"}]}'
+        return b'{"errors": [{"text": "", "line": 0, "message": "the evaluation needs more memory than it may use"}]}'
     except RecursionError:
         return b'{"errors": [{"text": "", "line": 0, "message": "the input is nested too deeply"}]}'
 

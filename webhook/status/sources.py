@@ -90,7 +90,7 @@ class ClusterReading:
             return None
 
     def list(self, kind: GroupVersionKind, namespace: str, selector: str = "") -> Sequence[JSON]:
-        """Return the objects of a namespace ("" for all). A failed list is noted and is empty.
+        """Return the objects of a namespace ("" for all). A failure is noted, and only earlier objects are returned.
 
         `selector` has the labels of the wanted objects, such as `a=b,c=d`. Other objects may also be returned.
         """
@@ -100,7 +100,10 @@ class ClusterReading:
         return self._listed[key]
 
     def events(self, obj: JSON, *normal: str) -> Sequence[JSON]:
-        """Return the warnings about an object, and normal events with these reasons. The newest event comes first."""
+        """Return the warnings about an object, and normal events with these reasons. The newest event comes first.
+
+        If the events cannot be read, note this and return ().
+        """
         try:
             events = [
                 each

@@ -172,7 +172,9 @@ def _statement_about_suspended_job(job: JSON, path: tuple[str, ...]) -> Iterator
     field, queue = ".".join(path), text_at(job, ("metadata", "labels", QUEUE_LABEL))
     if queue:
         sentence = f"Kueue keeps it suspended in LocalQueue {queue}, and has made no Workload for it"
-        fix = "check whether Kueue's controller runs, and whether its PriorityClass and WorkloadPriorityClass exist"
+        fix = (
+            "check whether Kueue's controller runs, and whether the job's PriorityClass and WorkloadPriorityClass exist"
+        )
     else:
         sentence, fix = f"it is suspended by {field}", f"set {field} to false"
     yield Statement(
@@ -201,7 +203,7 @@ def read_deployment(deployment: JSON, reading: ClusterReading) -> Iterator[State
     progressing = conditions.get("Progressing")
     if progressing is not None and progressing.status == "False":
         sentence = "the rollout made no progress within progressDeadlineSeconds"
-        fix = "find out why its pods are not ready, and fix it"
+        fix = "find out why its pods are not ready, and fix the cause"
         yield Statement(
             about=deployment_name,
             standing="stuck",
