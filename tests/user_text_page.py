@@ -62,7 +62,7 @@ BOUNDED: Mapping[str, str] = {
     "of a path of the catalogue",
     "webhook.conversion.cluster_policy: re.sub(f'(object|oldObject)\\\\.{part}', f'\\\\1.{template_path}.{part}', text)": "a "
     "file that the user of `claimgate policies convert` names; made of constants, without a loop",
-    "webhook.conversion.pod_controllers: re.sub(f'(object|oldObject)\\\\.{part}{_OWN_NAMESPACE}', "
+    "webhook.conversion.pod_controllers: re.sub(f'(object|oldObject)\\\\.{part}{_NOT_NAMESPACE}', "
     "f'\\\\1.{template_path}.{part}', text)": "a file that the user of `claimgate policies convert` names; made of constants, "
     "without a loop",
     "webhook.conversion.pod_controllers: re.sub(f'\\\\b(object|oldObject|Object)\\\\.{part}', "
