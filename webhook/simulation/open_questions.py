@@ -158,8 +158,8 @@ def _absent_volume_questions(subject: Subject, reported_rules: Collection[str]) 
 
 
 def _pod_security_questions(subject: Subject, reported_rules: Collection[str]) -> Iterator[OpenQuestion]:
-    """Yield a question about the level of Pod Security that the namespace enforces, if the pods may break the level, and
-    no rule compared the level with the pods.
+    """Yield a question about the level of Pod Security that the namespace enforces, if the pods may break the level
+    and no rule compared the level with the pods.
 
     The rule about Pod Security skips some kinds, Pods with nodeName, and Pods with a controller. A site may also turn
     the rule off.

@@ -68,7 +68,7 @@ class LauncherCatalogue(Struct, frozen=True, kw_only=True):
     may expand to this name.
     """
     variables: frozenset[str] = frozenset()
-    """The names of variables. The value of each variable is noted when a program starts."""
+    """The names of the variables that LauncherStart records."""
 
 
 @cache
@@ -109,7 +109,7 @@ def _launcher_of_row(row: JSON) -> LauncherRow:
 
 
 class LauncherStart(Struct, frozen=True):
-    """A launcher in a command, and the words after the launcher.
+    """A launcher or a Python program in a command, and the words after it.
 
     Args:
         launcher: the launcher; None for a Python program without a launcher.
