@@ -596,7 +596,7 @@ def test_budgets_and_autoscalers_are_compared_with_servers_in_other_files(tmp_pa
     rows = map(json.loads, capsys.readouterr().out.splitlines())
     assert {each["message"] for each in rows if each.get("rule", "").startswith("update/")} == {
         (
-            "spec.minAvailable: `1` makes this PodDisruptionBudget forbid all evictions of StatefulSet `chat` (1 pod): replace minAvailable with "
+            "spec.minAvailable: `1` means that this PodDisruptionBudget allows no eviction of StatefulSet `chat` (1 pod): replace minAvailable with "
             "maxUnavailable: 1, or run at least 2 replicas"
         ),
         (

@@ -344,7 +344,7 @@ def check_budget(subject: Subject) -> Iterator[Problem]:
             and needs_of_pod(template.spec, view).devices
         ):
             pods = counted(replicas, "pod")
-            message = f"makes this PodDisruptionBudget forbid all evictions of {kind.kind} `{each.name}` ({pods})"
+            message = f"means that this PodDisruptionBudget allows no eviction of {kind.kind} `{each.name}` ({pods})"
             yield _problem_of_budget(spec, replicas, message)
 
 
