@@ -270,6 +270,23 @@ def test_an_unknown_kind_is_reported(version, kind, said, tmp_path, capsys):
     assert all(said in each["message"] for each in findings)
 
 
+@pytest.mark.parametrize(
+    ("rest", "is_object"),
+    [("metadata: {name: a}\n", True), ("metadata: {}\n", True), ("", False), ("spec: {steps: []}\n", False)],
+)
+def test_a_configuration_of_a_program_has_no_metadata(rest, is_object, tmp_path, capsys):
+    (tmp_path / "x.yaml").write_text(f"apiVersion: v1\nkind: LDAPSyncConfig\n{rest}")
+    assert run_command_line(["audit", *POLICIES, "-o", "json", str(tmp_path)]) == is_object
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [each["rule"] for each in findings] == ["manifest/unknown-kind"] * is_object
+
+
+def test_a_misspelled_kind_without_metadata_is_reported(tmp_path, capsys):
+    (tmp_path / "x.yaml").write_text("apiVersion: apps/v1\nkind: Deploymet\nspec: {}\n")
+    assert run_command_line(["audit", *POLICIES, "-o", "json", str(tmp_path)]) == 1
+    assert "write `Deployment`" in capsys.readouterr().out
+
+
 def test_policyreports_beside_text(tmp_path, capsys):
     kept = tmp_path / "report.yaml"
     assert audit(HERE / "objects", "-o", "text", "-o", f"policyreport={kept}") == 1

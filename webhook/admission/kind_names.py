@@ -1,7 +1,8 @@
 """Finds misspelled kinds, and groups and versions that do not exist. No policy for the right kind matches such objects.
 
 The API server refuses such objects: `no matches for kind "deployment" in version "apps/v1"`. Files of other programs,
-such as a kubeconfig, also have a kind and an apiVersion. These kinds are not mistakes.
+such as a kubeconfig, also have a kind and an apiVersion. These kinds are not mistakes. A kind that is not similar to a
+known one is of another program if the file has no metadata, because an object needs a name.
 """
 
 from __future__ import annotations
@@ -97,4 +98,6 @@ def kind_mistake(value: JSON, table: Table) -> KindMistake | None:
     is_foreign = not _VERSION.fullmatch(version.rpartition("/")[2]) or (
         not group and (not is_core or kind in _OF_PROGRAMS)
     )
-    return None if is_foreign else KindMistake(refused, "write the apiVersion that has this kind")
+    if is_foreign or not isinstance(value.get("metadata"), dict):
+        return None
+    return KindMistake(refused, "write the apiVersion that has this kind")
