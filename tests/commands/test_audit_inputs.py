@@ -440,6 +440,13 @@ def test_warnings_of_kustomize_are_not_reported_as_the_cause_of_a_failure(tmp_pa
     assert "`kubectl kustomize` failed: no file a.yaml" in capsys.readouterr().err
 
 
+def test_a_kustomization_of_flux_is_an_object_whatever_the_name_of_its_file(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))  # there is no kubectl, so rendering anything would be an error
+    flux = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps}\nspec: {path: ./apps}\n"
+    written(tmp_path, {"flux/kustomization.yml": flux, "flux/pod.yaml": POD.format("seen")})
+    assert denied(capsys, tmp_path, "--render") == ["seen"]
+
+
 def test_hidden_folders_are_not_rendered(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))  # there is no helm and kubectl, so rendering anything would be an error
     written(tmp_path / ".archive", CHART)
