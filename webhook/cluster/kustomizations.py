@@ -115,8 +115,10 @@ class Kustomization(Struct, frozen=True, kw_only=True):
 
 
 def read_kustomization(file: str, value: JSON) -> Kustomization | None:
-    """Return the kustomization of a document; None if the file does not have the name of a kustomization."""
-    if posixpath.basename(file) not in FILES or not isinstance(value, dict):
+    """Return the kustomization of a document; None if the file does not have the name of a kustomization, or if the
+    document is a Kustomization of Flux.
+    """
+    if posixpath.basename(file) not in FILES or not isinstance(value, dict) or group_kind(value) == FLUX:
         return None
     folder = posixpath.dirname(file)
     used_paths = tuple(
