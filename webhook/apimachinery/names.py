@@ -232,12 +232,12 @@ def _fault_of_qualified_name(key: str) -> NameFault:
     for domain in domains:
         fault = _fault_of_subdomain(domain)
         if fault is not None:
-            return _fault_beside_slash(fault, "before")
+            return _fault_of_side(fault, "before")
     fault = _fault_of_label_value(name)
-    return _fault_beside_slash(fault, "after") if domains else fault
+    return _fault_of_side(fault, "after") if domains else fault
 
 
-def _fault_beside_slash(fault: NameFault, side: str) -> NameFault:
+def _fault_of_side(fault: NameFault, side: str) -> NameFault:
     """Return a fault of a part of a qualified name, with the part: `side` is before or after the slash."""
     if fault.text.startswith("it contains"):
         return fault
