@@ -8,7 +8,7 @@
     │   └── PolicyError       every problem of the policies, collected
     ├── CallError             an unreadable call: carries its HTTP code      -> metav1.Status
     ├── CelError
-    │   ├── CompileError      every issue of one expression, collected       -> the policy's failurePolicy
+    │   ├── CompileError      the first ten issues of one expression         -> the policy's failurePolicy
     │   └── EvaluationError   a failed expression                            -> the policy's failurePolicy
     │       ├── NoSuchOverload    a function got values that none of its signatures accepts
     │       ├── UnreadPartError   a part of an object was not decoded (unread.py)
@@ -25,7 +25,7 @@
     │       ├── UnknownLabels               no file has the Namespace
     │       └── MistypedLabels              a label is not a string, so no API server accepts the object
     ├── PatchError            a patch that does not apply
-    ├── NotConverted          a policy of another project that has no exact native form       -> named, exit 1
+    ├── NotConverted          a policy of another project that has no exact native form       -> reported
     └── ProgramError          an external program that is absent, refused or beyond a bound    -> exit 2
     ReviewPaused              a review that starts again: outside the tree, so that nothing absorbs it
       InlineBudgetSpent       a review that starts again in a worker process

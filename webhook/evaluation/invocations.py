@@ -125,7 +125,9 @@ def invocations_of_policy(candidate: Candidate, context: RequestContext) -> Iter
     for each in candidate.bindings if targets else ():
         binding = each.binding
         try:
-            bound = targets if each.index is None else _matching_targets(each.index, targets, policy, context)
+            bound = (
+                targets if each.precomputed is None else _matching_targets(each.precomputed, targets, policy, context)
+            )
             params = context.params.static.get(binding) if bound else ()
             if params is None:
                 params = context.params.params_of_binding(policy, binding)
@@ -159,16 +161,16 @@ def _targets_of_policy(candidate: Candidate, context: RequestContext) -> Sequenc
         LookupFailed: the namespace is not known.
         BudgetExceeded: the time is up.
     """
-    objects, index, policy = context.objects, candidate.index, candidate.policy
+    objects, precomputed, policy = context.objects, candidate.precomputed, candidate.policy
     match: Match | None = None
-    if index.own is None:
+    if precomputed.own is None:
         labels, equal = context.namespace.labels_for(policy), context.policies.equivalents
-        match = match_request(index.criteria, context.attributes, labels, equal, objects.sent)
-    elif index.own and context.namespace.is_selected_by(index.criteria.namespaces, policy):
+        match = match_request(precomputed.criteria, context.attributes, labels, equal, objects.sent)
+    elif precomputed.own and context.namespace.is_selected_by(precomputed.criteria.namespaces, policy):
         match = objects.sent
     targets = [] if match is None else [objects.own_object_target(match)]
     if candidate.inner is not None:
-        targets += _matching_targets(index, objects.inner_targets(candidate.inner, policy), policy, context)
+        targets += _matching_targets(precomputed, objects.inner_targets(candidate.inner, policy), policy, context)
     for target in targets:
         if target.mismatches:
             return _without_mistyped_objects(targets, policy, context)
@@ -191,7 +193,7 @@ def _evaluates_mistyped_object(policy: Policy, target: EvaluationTarget, context
 
 
 def _matching_targets(
-    index: PrecomputedCriteriaMatch, targets: Sequence[EvaluationTarget], policy: Policy, context: RequestContext
+    precomputed: PrecomputedCriteriaMatch, targets: Sequence[EvaluationTarget], policy: Policy, context: RequestContext
 ) -> Sequence[EvaluationTarget]:
     """Return the targets that the criteria of a policy or a binding match.
 
@@ -201,15 +203,16 @@ def _matching_targets(
         BudgetExceeded: the time is up.
     """
     own_targets = context.objects.typed_own
-    if targets is own_targets and index.own is not None:
-        return own_targets if index.own and context.namespace.is_selected_by(index.criteria.namespaces, policy) else ()
-    criteria, namespace, equal = index.criteria, context.namespace, context.policies.equivalents
+    if targets is own_targets and precomputed.own is not None:
+        is_matched = precomputed.own and context.namespace.is_selected_by(precomputed.criteria.namespaces, policy)
+        return own_targets if is_matched else ()
+    criteria, namespace, equal = precomputed.criteria, context.namespace, context.policies.equivalents
     matching = []
     for target in targets if len(targets) == 1 else context.deadline.items_with_clock_checks(targets):
         attributes = target.criteria_attributes or target.attributes
-        does_match = index.own if target.podset is None else None
+        does_match = precomputed.own if target.podset is None else None
         if attributes.resource == attributes.request_resource == PODS:
-            does_match = index.pods
+            does_match = precomputed.pods
         if does_match is None:
             labels = namespace.labels_for(policy)
             does_match = match_request(criteria, attributes, labels, equal, target.match) is not None

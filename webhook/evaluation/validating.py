@@ -173,7 +173,7 @@ class Validator:
         self._budget = invocation.context.cost_budget(RUNTIME_BUDGET)
 
     def decisions(self) -> Sequence[Decision]:
-        """Return one decision for each rule, and one for the audit annotations.
+        """Return the decisions of each rule, then the decisions about audit annotations.
 
         Raises:
             EvaluationError: the cost budget is spent, or a fact cannot be computed.
@@ -197,7 +197,7 @@ class Validator:
                 for index, result in enumerate(results)
                 for decision in self._decisions_of_result(index, result, texts, admits)
             ]
-        return [*decisions, *self._audit_decision()] if body.audits else decisions
+        return [*decisions, *self._audit_decisions()] if body.audits else decisions
 
     def _decisions_when_all_hold(self) -> Sequence[Decision]:
         """Return the decisions after every rule has passed. A rule that needs a missing object is reported as not
@@ -225,18 +225,18 @@ class Validator:
         return values
 
     def _values_of_messages(
-        self, results: Sequence[bool | EvaluationError], rule_names: Mapping[str, Any], variables: int
+        self, results: Sequence[bool | EvaluationError], rule_names: Mapping[str, Any], variables_cost: int
     ) -> Sequence[object]:
         """Return the values of the messageExpressions of rules that do not hold.
 
-        `rule_names` has the names that the rules read. `variables` is the greatest cost of their variables in a
-        second evaluation. API servers evaluate the messages of all rules, and all rules fail if the messages exhaust
+        `rule_names` has the names that the rules read. `variables_cost` is the greatest cost of their variables in
+        a second evaluation. API servers evaluate the messages of all rules, and all rules fail if the messages exhaust
         the budget. So messages of rules that hold are also evaluated, until the budget certainly covers the remaining
         messages.
         """
         body, budget = self._policy.body(), self._budget
         rules, left = body.rules, body.messages
-        if not left or (False not in results and budget.covers(left, variables)):
+        if not left or (False not in results and budget.covers(left, variables_cost)):
             return ()
         names = build_activation(self._invocation, budget)
         if (problems := rule_names.get(PROBLEMS)) is not None:
@@ -246,7 +246,7 @@ class Validator:
             for index in sorted(range(len(rules)), key=lambda index: results[index] is not False):
                 if rules[index].message_expression is None:
                     continue
-                if results[index] is not False and budget.covers(left, variables):
+                if results[index] is not False and budget.covers(left, variables_cost):
                     break
                 texts[index] = self._value_of_message(rules[index], names)
                 left -= 1
@@ -277,7 +277,7 @@ class Validator:
             return self._decisions.unknown_decisions(index, rule) or (admits[index],)
         return self._decisions.denying_decisions(index, rule, text)
 
-    def _audit_decision(self) -> Iterator[Decision]:
+    def _audit_decisions(self) -> Iterator[Decision]:
         budget = self._context.cost_budget(RUNTIME_BUDGET)
         names = build_activation(self._invocation, budget)
         published, errors = annotation_values(self._policy.audits, names, budget, is_fail=self._policy.is_fail)

@@ -113,9 +113,9 @@ def _breaches(template: PodTemplate, level: str, minor: int) -> Iterator[Breach]
     yield from (Breach("the pod", demand) for demand in _demands_of_pod(template, minor, is_restricted=is_restricted))
     for container in _all_containers(spec):
         of = f"container {shown(container.name)}"
-        yield from (Breach(of, demand) for demand in _baseline_of_container(container, spec, minor, is_restricted))
+        yield from (Breach(of, demand) for demand in _demands_of_container(container, spec, minor, is_restricted))
         if is_restricted:
-            yield from (Breach(of, demand) for demand in _restricted_of_container(container, spec, minor))
+            yield from (Breach(of, demand) for demand in _demands_only_of_restricted(container, spec, minor))
     for volume in spec.volumes:
         if demand := _demand_of_volume(volume, is_restricted=is_restricted):
             yield Breach(f"volume {shown(volume.name)}", demand)
@@ -148,7 +148,7 @@ def _demands_of_pod(template: PodTemplate, minor: int, *, is_restricted: bool) -
 
 
 def _demands_of_old_seccomp(annotations: Entries[str], spec: PodSpec) -> Iterator[str]:
-    """Yield the demands on annotations in old releases. These releases do not have the field seccompProfile."""
+    """Yield the demands that seccomp annotations do not meet. Releases before 1.19 have no field seccompProfile."""
     names = (_SECCOMP_OF_POD, *(f"{_SECCOMP_OF_CONTAINER}{each.name}" for each in _all_containers(spec)))
     profiles = {name: annotations[name] for name in names if name in annotations}
     if wrong := _keys_of_other_profiles(profiles, "runtime/default", "docker/default"):
@@ -161,7 +161,7 @@ def _keys_of_other_profiles(profiles: Mapping[str, str], *allowed: str) -> list[
 
 
 def _demands_of_context(context: AnySecurityContext, minor: int) -> Iterator[str]:
-    """Yield the demands that apply to the security contexts of both pods and containers."""
+    """Yield the demands that a security context of a pod or container does not meet."""
     if context.windows_options.host_process:
         yield "securityContext.windowsOptions.hostProcess must not be true"
     if context.app_armor_profile and context.app_armor_profile.type not in _PROFILES:
@@ -181,7 +181,7 @@ def _demands_of_profile(context: AnySecurityContext, minor: int, *, needed: bool
         yield "securityContext.seccompProfile.type must be RuntimeDefault or Localhost"
 
 
-def _baseline_of_container(container: Container, spec: PodSpec, minor: int, is_restricted: bool) -> Iterator[str]:
+def _demands_of_container(container: Container, spec: PodSpec, minor: int, is_restricted: bool) -> Iterator[str]:
     context = container.security_context
     if context.privileged:
         yield "securityContext.privileged must not be true"
@@ -204,7 +204,7 @@ def _baseline_of_container(container: Container, spec: PodSpec, minor: int, is_r
         yield "probes and lifecycle must not name a host"
 
 
-def _restricted_of_container(container: Container, spec: PodSpec, minor: int) -> Iterator[str]:
+def _demands_only_of_restricted(container: Container, spec: PodSpec, minor: int) -> Iterator[str]:
     context = container.security_context
     if spec.os.name != "windows" or minor < 25:
         if minor >= 8 and context.allow_privilege_escalation is not False:

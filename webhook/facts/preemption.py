@@ -186,12 +186,15 @@ class TrainingOperatorJob(Object):
 
 
 class SpotNodeRow(Struct, frozen=True):
-    """One row of spot.yaml: the label and the taint of a cloud's spot nodes."""
+    """One row of spot.yaml: the label of a cloud's spot nodes, and who adds a taint with the same key and value.
+
+    `tainted_by` is `cloud` (on all spot nodes), `site` (administrators may add the taint) or `none`.
+    """
 
     cloud: str
     key: str
     value: str
-    taint: str
+    tainted_by: str
 
 
 @cache
@@ -257,7 +260,7 @@ def _are_all_nodes_tainted(nodes: SpotNodeRow, subject: Subject) -> bool:
     """Return whether all spot nodes of this row have the taint: the cloud always sets the taint, or all spot nodes in
     the view have the taint.
     """
-    return nodes.taint == "always" or nodes in subject.once(_spot_rows_with_all_nodes_tainted)
+    return nodes.tainted_by == "cloud" or nodes in subject.once(_spot_rows_with_all_nodes_tainted)
 
 
 def _spot_rows_with_all_nodes_tainted(subject: Subject) -> frozenset[SpotNodeRow]:
@@ -284,7 +287,7 @@ def _check_spot_toleration_without_selector(pods: DevicePods) -> Iterator[Proble
     spec = pods.spec
     if not spec.tolerations or _selects_spot_nodes_or_pool(spec):
         return
-    by_taint = {nodes.key: nodes for nodes in read_spot_nodes() if nodes.taint != "none"}
+    by_taint = {nodes.key: nodes for nodes in read_spot_nodes() if nodes.tainted_by != "none"}
     for toleration in spec.tolerations:
         nodes = by_taint.get(toleration.key)
         if nodes and toleration.value in ("", nodes.value):
@@ -300,7 +303,7 @@ def _check_spot_toleration_without_selector(pods: DevicePods) -> Iterator[Proble
 def _selects_spot_nodes_or_pool(spec: PodSpec) -> bool:
     """Return whether pods have node affinity, or select a node pool or nodes by price."""
     selected = {*spec.node_selector}
-    keys = {nodes.key for nodes in read_spot_nodes() if nodes.taint != "none"}
+    keys = {nodes.key for nodes in read_spot_nodes() if nodes.tainted_by != "none"}
     asks = not selected.isdisjoint(keys | NODE_POOLS) or any(
         map(_OF_PRICE.search, (*selected, *spec.node_selector.values()))
     )
@@ -308,8 +311,8 @@ def _selects_spot_nodes_or_pool(spec: PodSpec) -> bool:
 
 
 def check_checkpoint_outlives_spot_node(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    """Report a job on spot nodes that loses all files with the node. Two kinds of programs are not reported: a program
-    in the command itself, which is usually a test, and a program that only sleeps, which has no progress.
+    """Report a job on spot nodes that loses all files with the node. Two kinds of programs are not reported: code after
+    `python -c` or in a here-document, which is usually a test, and `sleep`, which has no progress.
     """
     is_inline = all(
         cached_launch_of_container(container, subject).is_inline or container.words[:1] == ("sleep",)
@@ -407,8 +410,8 @@ def _sleep_seconds_of_hook(hook: LifecycleHandler) -> int:
 
 
 def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
-    """Warn of a PriorityClass with preemptionPolicy Never, if Kueue preempts other workloads for workloads of this
-    ClusterQueue.
+    """Warn of a PriorityClass with preemptionPolicy Never if the ClusterQueue of the job enables preemption. Kueue
+    ignores the preemptionPolicy of a PriorityClass.
     """
     labels, pods = subject.metadata.labels, subject.once(read_device_workload).device_pods
     queue = labels.get(QUEUE_NAME)

@@ -24,10 +24,11 @@ PODS: Final = GroupVersionResource("", "v1", "pods")
 
 
 class InnerObjects(NamedTuple):
-    """Whether a policy is also evaluated on these objects inside the object of a request.
+    """The objects on which a policy is evaluated in addition to the object of a request. A field is true if the policy
+    is evaluated on its objects.
 
     Args:
-        has_resources: the object itself, if it has resources outside its pod templates.
+        has_resources: the object itself as a pod, if it has resources outside its pod templates.
         pods: the pod templates of the object.
         merged_pods: pods that are created from this object and other objects.
         patches: parts of this object that change pod templates of other objects.
@@ -54,16 +55,16 @@ class PrecomputedCriteriaMatch(Struct, frozen=True, eq=False):
 
 
 class CandidateBinding(Struct, frozen=True, eq=False):
-    """A binding that may apply. `index` is None if the binding applies to everything that its policy matches."""
+    """A binding that may apply. `precomputed` is None if the binding applies to everything that its policy matches."""
 
     binding: Binding
-    index: PrecomputedCriteriaMatch | None
+    precomputed: PrecomputedCriteriaMatch | None
 
 
 class Candidate(Struct, frozen=True, eq=False):
     """A policy that may concern a request, and its bindings.
 
-    `inner`: the objects inside the request's object on which the policy is also evaluated; None without such objects.
+    `inner`: the additional objects on which the policy is evaluated; None without such objects.
     `is_own_alone`: the policy always applies to the request's object, in every namespace, and to no other object.
     `match_conditions`: the matchConditions to evaluate; None if none of the policy's matchConditions could be false.
     `concerns` has words of the annotation `concerns`: the policy applies only to Pods and pod templates with one of
@@ -73,7 +74,7 @@ class Candidate(Struct, frozen=True, eq=False):
     """
 
     policy: Policy
-    index: PrecomputedCriteriaMatch
+    precomputed: PrecomputedCriteriaMatch
     bindings: tuple[CandidateBinding, ...]
     inner: InnerObjects | None
     is_own_alone: bool
@@ -87,36 +88,38 @@ def candidates_for_request(
 ) -> tuple[Candidate, ...]:
     """Return the policies that may concern requests with the resource and operation of this request.
 
-    Only policies about files apply to policies, bindings and webhook configurations.
+    If the request is about a policy, a binding or a webhook configuration, registered policies are left out.
     """
     if is_exempt(attributes):
         policies = (each for each in policies if not each.is_registered)
     pod = request_about_pods(attributes)
     possible = (_candidate_for_request(policy, attributes, pod, equal, registry) for policy in policies)
-    return tuple(each for each in possible if each.index.own is not False or each.inner is not None)
+    return tuple(each for each in possible if each.precomputed.own is not False or each.inner is not None)
 
 
 def _candidate_for_request(
     policy: Policy, attributes: Attributes, pod: Attributes, equal: ResourceEquivalences, registry: FactRegistry
 ) -> Candidate:
-    index = _precompute_criteria_match(policy.criteria, attributes, pod, equal)
+    precomputed = _precompute_criteria_match(policy.criteria, attributes, pod, equal)
     inner = _inner_objects_of_policy(policy) if _may_have_inner_objects(attributes) else None
-    bindings_with_index = (
+    bindings_with_matches = (
         CandidateBinding(
             each, None if each.criteria is None else _precompute_criteria_match(each.criteria, attributes, pod, equal)
         )
         for each in policy.bindings
     )
     bindings = tuple(
-        each for each in bindings_with_index if inner is not None or each.index is None or each.index.own is not False
+        each
+        for each in bindings_with_matches
+        if inner is not None or each.precomputed is None or each.precomputed.own is not False
     )
-    is_own_alone = index.own is True and not (inner is not None or policy.criteria.namespaces.requirements)
+    is_own_alone = precomputed.own is True and not (inner is not None or policy.criteria.namespaces.requirements)
     match_conditions = _conditions_to_evaluate(policy, attributes)
     concerns = frozenset(policy.concerns)
     if match_conditions is None or attributes.sub_resource or not concerns <= RESOURCE_CONCERNS:
         concerns = frozenset()
     pod_parts = _required_pod_parts(policy, attributes, registry)
-    return Candidate(policy, index, bindings, inner, is_own_alone, match_conditions, concerns, pod_parts)
+    return Candidate(policy, precomputed, bindings, inner, is_own_alone, match_conditions, concerns, pod_parts)
 
 
 def _may_have_inner_objects(attributes: Attributes) -> bool:

@@ -1,9 +1,9 @@
 """Loads a policy set from folders, files, mounted ConfigMaps or stdin, with Lists and several documents.
 
 All mistakes are reported together, each with file, line and column. If there is a mistake, nothing is loaded. In a
-folder, these are skipped: the folders `cases` and `context` with test inputs, suites of tests, and kustomizations.
-Objects of a policy's paramKind in the same files are its parameters. Policies of claimgate.dev are converted to the
-equivalent native policies.
+folder, these are skipped: the folders `cases` and `context` with test inputs, suites of tests, kustomizations, and
+claimgate.yaml. Objects of a policy's paramKind in the same files are its parameters. Policies of claimgate.dev are
+converted to the equivalent native policies.
 """
 
 from __future__ import annotations
@@ -358,11 +358,13 @@ class _PolicyLoader(Struct):
         kinds = {(p.param_kind.group, p.param_kind.kind) for _, p in self.policies.values() if p.param_kind}
         validating = self._policies_with_bindings(VALIDATING, VALIDATING_BINDING)
         mutating = self._policies_with_bindings(MUTATING, MUTATING_BINDING)
-        rules = ParamRuleChecker(
+        param_checker = ParamRuleChecker(
             (*validating, *mutating), self.options.registry, own_namespace=self.options.own_namespace
         )
         for source, other in self.others:
-            self.problems += [source.problem(path, text) for path, text in rules.mistakes_if_object_is_param(other)]
+            self.problems += [
+                source.problem(path, text) for path, text in param_checker.mistakes_if_object_is_param(other)
+            ]
         if self.problems:
             raise PolicyError(tuple(self.problems))
         return PolicySet(

@@ -153,7 +153,7 @@ _CASE: Final = "each case sets the option"
 _TEXT: Final = "the verb prints no answers"
 _PAGE: Final = "`claimgate explain RULE` has the page"
 _VERDICT: Final = "the severity does not change an answer"
-_STAYING: Final = "a baseline is for files that are audited again"
+_BASELINE: Final = "a baseline is for files that are audited again"
 LEFT_OUT: Final[Mapping[str, Mapping[Verb, str]]] = {
     "enforcement_action": {"test": "a case expects the action of the binding"},
     "api_server_text": {"audit": _TEXT, "simulate": _TEXT, "backtest": _TEXT, "test": "cases expect the default texts"},
@@ -210,9 +210,9 @@ REPORT_FLAGS: Final[Mapping[str, Mapping[Verb, str]]] = {
     },
     "--baseline": {
         "serve": "problems of stored objects only warn",
-        "replay": _STAYING,
-        "test": _STAYING,
-        "simulate": _STAYING,
+        "replay": _BASELINE,
+        "test": _BASELINE,
+        "simulate": _BASELINE,
         "backtest": "use `--against`",
     },
 }

@@ -65,7 +65,9 @@ def _file(value: str) -> Path:
 
 
 def path_list_type(metavar: str) -> ValueType:
-    """Return the type of a list of files or folders. The flag may be repeated, and a variable is separated as PATH."""
+    """Return the type of a list of files or folders. The flag may be repeated. The paths in an environment variable are
+    separated as in PATH.
+    """
     return ValueType(
         metavar=metavar, read=_paths, show=lambda value: os.pathsep.join(map(str, value)), many=True, form="path"
     )

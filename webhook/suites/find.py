@@ -100,8 +100,8 @@ def documents_of_own_suite(suite: Suite) -> Documents | None:
 
 
 def _entries_of_suite(suite: Suite, options: Options) -> Iterator[Entry]:
-    """Yield the cases in the format that the file name says. For suite.yaml, the kind decides, because gator also uses
-    this name.
+    """Return the cases of a suite. Files named .jsonl have recorded cases. In others, the kind of the first document
+    decides the format, because gator also uses the name suite.yaml.
     """
     if suite.file.suffix == ".jsonl":
         from webhook.suites import recorded

@@ -218,7 +218,7 @@ def _samples_of_definitions(policy: Policy, loaded: PolicySet) -> Iterator[_Samp
 
 
 def _with_fields(obj: JSON, head: JSON) -> JSON:
-    """Add the metadata of `head` and the fields that a server adds. The object may have unknown fields."""
+    """Return `obj` with the metadata of `head` and the metadata that a server sets. Unknown fields stay unknown."""
     metadata = head["metadata"] | SET_BY_SERVER
     if isinstance(obj, PartialObject):
         return obj.with_field("metadata", metadata)
@@ -281,8 +281,8 @@ def _names_read(policy: Policy) -> frozenset[str]:
 
 
 def _reads_metadata_alone(policy: Policy, source: str) -> bool:
-    """Return whether an expression and its variables read only the object's metadata. Another expression may fail only
-    because other fields are missing.
+    """Return whether an expression and its variables read only the object's metadata. If an expression reads more, its
+    error may come from fields that the sample lacks.
     """
     pending: list[Node] = [parse(source)]
     variables_read: set[str] = set()
@@ -362,7 +362,7 @@ def _cause_and_fix(source: str, error: str, sample: _Sample) -> str:
     if "missing path" in error or "missing value" in error:
         return f"{error}: write an ApplyConfiguration, which adds what is missing, or first add the parent"
     if "type conversion error" in error:
-        return f"{error}: read amounts with `quantity(…)`, and ask what a text is with `matches(…)` first"
+        return f"{error}: read amounts with `quantity(…)`, and check the form of other texts with `matches(…)` first"
     if "types.Null" in error:
         return f"{error}: a list is null there, so compare it with null first"
     if "may not mutate atomic" in error:

@@ -306,9 +306,9 @@ class CodeWriter(Struct):
                 if place.level == self.level:
                     place.refund += end - total
 
-    def note_cost_of_iteration(self, each: int) -> None:
+    def note_cost_of_iteration(self, cost: int) -> None:
         """Update `lightest` with the cost of one iteration of a loop."""
-        self.lightest = each if self.lightest is None else min(self.lightest, each)
+        self.lightest = cost if self.lightest is None else min(self.lightest, cost)
 
     def add_runtime_cost(self, value: ast.expr) -> None:
         """Add a cost that is computed at run time."""

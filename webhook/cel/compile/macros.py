@@ -95,15 +95,15 @@ class _LoopWriter:
         return term
 
     def _certainty_of_variable_classes(self) -> list[bool]:
-        # the class of an index is certain, and the class of an element of a constant list with only strings
+        # the class of an index is certain; the class of an element is certain only in a constant list of strings
         operand = self.node.operand
         constant = self.compiler.constants.get(id(operand))
         texts = type(constant) is list and all(type(each) is str for each in constant)
         places = self.compiler.checked.type_of(operand).name == "list"
         return [texts] if len(self.names) == 1 else [places, texts]
 
-    def write_loop(self, body: list[ast.stmt], each: int, result: int = 1) -> None:
-        """Write the loop. `each` is the cost of one iteration, and `result` the cost of the result."""
+    def write_loop(self, body: list[ast.stmt], iteration_cost: int, result: int = 1) -> None:
+        """Write the loop. `iteration_cost` is the cost of one iteration, and `result` the cost of the result."""
         writer, compiler = self.writer, self.compiler
         writer.moves += 1
         elements: ast.expr = self.iterable
@@ -114,9 +114,9 @@ class _LoopWriter:
             code.attribute_node(code.name_node(code.METER), "iterate_with_clock_checks"), code.name_node(self.remaining)
         )
         assignment = code.assignment_node(self.remaining, iterator)
-        if each and not writer.exact:
-            writer.note_cost_of_iteration(each)
-            writer.append_statement(code.add_cost_node(self._total_cost_code(each, result)))
+        if iteration_cost and not writer.exact:
+            writer.note_cost_of_iteration(iteration_cost)
+            writer.append_statement(code.add_cost_node(self._total_cost_code(iteration_cost, result)))
             is_long = code.comparison_node(
                 code.call_node(compiler.reference_to_object(len), self.range), ast.Gt(), code.constant_node(ITERATIONS)
             )
@@ -126,18 +126,18 @@ class _LoopWriter:
         else:
             writer.append_statement(code.add_cost_node(code.constant_node(result)))
             writer.append_statement(assignment)
-            if each:
-                writer.note_cost_of_iteration(each)
-                body[:0] = [code.add_cost_node(code.constant_node(each)), self.meter_check_statement("check")]
+            if iteration_cost:
+                writer.note_cost_of_iteration(iteration_cost)
+                body[:0] = [code.add_cost_node(code.constant_node(iteration_cost)), self.meter_check_statement("check")]
         writer.append_statement(code.for_node(self.names, code.name_node(self.remaining), body))
 
-    def _total_cost_code(self, each: int, result: int) -> ast.expr:
+    def _total_cost_code(self, iteration_cost: int, result: int) -> ast.expr:
         constant = self.compiler.constants.get(id(self.node.operand))
         if type(constant) is list:
-            return code.constant_node(len(constant) * each + result)
+            return code.constant_node(len(constant) * iteration_cost + result)
         count = code.call_node(self.compiler.reference_to_object(len), self.range)
         return code.binary_operation_node(
-            code.binary_operation_node(count, ast.Mult(), code.constant_node(each)),
+            code.binary_operation_node(count, ast.Mult(), code.constant_node(iteration_cost)),
             ast.Add(),
             code.constant_node(result),
         )
@@ -149,7 +149,7 @@ class _LoopWriter:
         bound = code.call_node(code.attribute_node(code.name_node(code.METER), method), *arguments)
         return code.if_node(is_over_limit, [code.assignment_node(code.LIMIT, bound), *more])
 
-    def early_end_cost_statements(self, each: int, condition: int) -> list[ast.stmt]:
+    def early_end_cost_statements(self, iteration_cost: int, condition: int) -> list[ast.stmt]:
         """Return statements that correct the cost of a loop that ends early.
 
         cel-go still evaluates the condition of the loop for the next element.
@@ -166,12 +166,12 @@ class _LoopWriter:
         # all elements were counted in advance; the cost of the remaining elements is subtracted, except one condition
         left = self.writer.new_variable_name()
         hint = code.call_node(code.attribute_node(remaining, "__length_hint__"))
-        counted = code.binary_operation_node(code.name_node(left), ast.Mult(), code.constant_node(each))
+        counted = code.binary_operation_node(code.name_node(left), ast.Mult(), code.constant_node(iteration_cost))
         rest = code.binary_operation_node(counted, ast.Sub(), code.constant_node(condition))
-        near = code.binary_operation_node(code.name_node(code.COST), ast.Add(), code.name_node(code.STEP))
-        is_far = code.comparison_node(code.name_node(code.LIMIT), ast.Gt(), near)
-        draw_near = code.if_node(is_far, [code.assignment_node(code.LIMIT, near)])
-        return [code.if_node(code.walrus_node(left, hint), [code.subtract_cost_node(rest), draw_near])]
+        next_limit = code.binary_operation_node(code.name_node(code.COST), ast.Add(), code.name_node(code.STEP))
+        is_limit_higher = code.comparison_node(code.name_node(code.LIMIT), ast.Gt(), next_limit)
+        lower_limit = code.if_node(is_limit_higher, [code.assignment_node(code.LIMIT, next_limit)])
+        return [code.if_node(code.walrus_node(left, hint), [code.subtract_cost_node(rest), lower_limit])]
 
     def body_context(self) -> _LoopBodyContext:
         return _LoopBodyContext(self)
@@ -184,7 +184,7 @@ class _LoopBodyContext:
         self.loop = loop
         self.statements: list[ast.stmt] = []
         self.after: list[ast.stmt] = []
-        self.each = 0
+        self.iteration_cost = 0
 
     def __enter__(self) -> Self:
         writer = self.loop.writer
@@ -196,7 +196,7 @@ class _LoopBodyContext:
 
     def __exit__(self, *_: object) -> None:
         writer = self.loop.writer
-        self.each = writer.total
+        self.iteration_cost = writer.total
         heavy = writer.heavy != self._outer[2]
         writer.body, writer.total = self._outer[0], self._outer[1]
         writer.depth -= 2
@@ -223,10 +223,10 @@ def _quantifier_code(compiler: ExpressionCompiler, node: Macro, *, decides: bool
         term = loop.code_in_loop(node.arguments[0])
         raises = bool(body.statements) or term.raises or not is_surely_bool(term)
         value = term.code if is_surely_bool(term) else compiler.reusable_code(term).code
-    each = body.each
+    iteration_cost = body.iteration_cost
     leave = [
         code.assignment_node(result, code.constant_node(decides)),
-        *loop.early_end_cost_statements(each, condition),
+        *loop.early_end_cost_statements(iteration_cost, condition),
         code.break_node(),
     ]
     tests: list[ast.stmt]
@@ -247,7 +247,7 @@ def _quantifier_code(compiler: ExpressionCompiler, node: Macro, *, decides: bool
         writer.append_statement(code.assignment_node(error, code.constant_node(None)))
     statements += body.after
     writer.append_statement(code.assignment_node(result, code.constant_node(not decides)))
-    loop.write_loop(statements, each)
+    loop.write_loop(statements, iteration_cost)
     if raises:
         pending = code.is_not_comparison_node(code.name_node(error), code.constant_node(None))
         undecided = code.is_comparison_node(code.name_node(result), code.constant_node(not decides))
@@ -293,7 +293,7 @@ def _write_full_loop(
     error = writer.new_variable_name()
     writer.append_statement(code.assignment_node(error, code.constant_node(None)))
     statements = [operand_try_statement(compiler, body.statements, error), *body.after]
-    loop.write_loop(statements, body.each, result)
+    loop.write_loop(statements, body.iteration_cost, result)
     if chosen_cost is not None:
         writer.add_runtime_cost(chosen_cost)
     failed = code.is_not_comparison_node(code.name_node(error), code.constant_node(None))

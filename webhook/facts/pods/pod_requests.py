@@ -96,7 +96,9 @@ def amounts_in_thousandths(given: Mapping[str, JSON]) -> Amounts:
 
 
 class RequestsOfContainer(Struct, frozen=True):
-    """The requests and limits of a container with the defaults of the namespace; an unset request equals the limit."""
+    """The requests and limits of a container with the defaults of the namespace. A request with neither a value nor a
+    default equals the limit.
+    """
 
     container: Container
     requests: Amounts
@@ -139,7 +141,7 @@ def quota_requests_of_pod(pod: PodSpec, of_containers: Iterable[RequestsOfContai
         if not listed.container.is_init:
             running.update(listed.requests)
             continue
-        # resources that only sidecars request are summed after the loop
+        # for resources that only earlier sidecars request, `running` has the sum after the loop
         for name, value in listed.requests.items():
             peak[name] = max(peak.get(name, 0), sidecars[name] + value)
         if listed.container.is_sidecar:

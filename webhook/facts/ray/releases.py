@@ -53,7 +53,7 @@ DELETION_GATE: Final = RAY.rule(
 UPGRADE_GATE: Final = RAY.rule(
     "ray/incremental-upgrade-gate",
     title="The RayService sets an incremental upgrade, but the feature gate is off",
-    why="KubeRay up to 1.6 treats this type as no upgrade, and never starts the changed cluster.",
+    why="KubeRay up to 1.6 treats an incremental upgrade as no upgrade, and never starts the changed cluster.",
     source="ray-project/kuberay@feeaf72fa ray-operator/pkg/features/features.go",
     refused_by="nothing; the cluster is not upgraded",
     fails="silent",
@@ -127,8 +127,8 @@ _DELETION_FIELDS: Final = {"deletionPolicy": ((1, 3), (1, 4)), "deletionStrategy
 the newest KubeRay has the field.
 """
 _SUSPENDS_GROUPS: Final[Release] = (1, 3)
-_DELETION_IS_ON: Final[Release] = (1, 6)
-_UPGRADE_IS_ON: Final[Release] = (1, 7)
+_DELETION_ON_SINCE: Final[Release] = (1, 6)
+_UPGRADE_ON_SINCE: Final[Release] = (1, 7)
 """The releases since which the gates _DELETION and _UPGRADE are on by default."""
 
 
@@ -141,15 +141,17 @@ class KubeRay:
     release: Release
     gates: str
 
-    def has_gate(self, name: str, is_on: Release) -> bool:
-        """Return whether a feature gate is on. `is_on` is the first release in which the gate is on by default; `gates`
-        overrides the default.
+    def has_gate(self, name: str, on_since: Release) -> bool:
+        """Return whether a feature gate is on. `on_since` is the first release in which the gate is on by default;
+        `gates` overrides the default.
         """
-        return f"{name}=true" in self.gates or (self.release >= is_on and f"{name}=false" not in self.gates)
+        return f"{name}=true" in self.gates or (self.release >= on_since and f"{name}=false" not in self.gates)
 
 
 def check_ray_releases(subject: Subject) -> Iterator[Problem]:
-    """Report fields and settings that the installed KubeRay does not accept."""
+    """Report a rayVersion that is too old for a setting or differs from the release of the image. If the release of
+    KubeRay is known, also report fields and settings that this release does not support.
+    """
     cluster = _cluster_spec(subject)
     yield from _check_token(cluster)
     yield from _check_priority(cluster)
@@ -163,7 +165,7 @@ def check_ray_releases(subject: Subject) -> Iterator[Problem]:
         yield from _check_deletion(job, installed)
     elif subject.group_kind[1] == RayService.gvk.kind:
         yield from _check_fields(service, _OF_SERVICE, installed)
-        if service.upgrade_strategy.type == _INCREMENTAL and not installed.has_gate(_UPGRADE, _UPGRADE_IS_ON):
+        if service.upgrade_strategy.type == _INCREMENTAL and not installed.has_gate(_UPGRADE, _UPGRADE_ON_SINCE):
             message = (
                 f"KubeRay {release_as_text(installed.release)} has {_UPGRADE} off, so KubeRay treats {_INCREMENTAL} as "
                 "no upgrade, and a changed rayClusterConfig never reaches a cluster"
@@ -185,13 +187,13 @@ def _check_deletion(job: RayJobSpec, installed: KubeRay) -> Iterator[Problem]:
             message = f"KubeRay has `{name}` only up to {release_as_text(last)}, so the CustomResourceDefinition of "
             message += f"{release_as_text(installed.release)} drops the field"
             yield _problem_of_field(job.path(name), message, "set deletionStrategy")
-        elif not installed.has_gate(_DELETION, _DELETION_IS_ON):
+        elif not installed.has_gate(_DELETION, _DELETION_ON_SINCE):
             instead = "set spec.shutdownAfterJobFinishes instead"
             yield _problem_of_deletion_gate(job.path(name), f"`{name}`", instead, installed, remains=last is None)
 
 
 def _check_suspended_groups(cluster: RayClusterSpec, installed: KubeRay) -> Iterator[Problem]:
-    is_off = installed.release >= _SUSPENDS_GROUPS and not installed.has_gate(_DELETION, _DELETION_IS_ON)
+    is_off = installed.release >= _SUSPENDS_GROUPS and not installed.has_gate(_DELETION, _DELETION_ON_SINCE)
     for group in cluster.worker_group_specs if is_off else ():
         if group.json.get("suspend") is True:
             instead = "remove suspend"
@@ -207,7 +209,7 @@ def _problem_of_deletion_gate(
     """
     release = release_as_text(installed.release)
     message = f"KubeRay {release} has {_DELETION} off, so KubeRay rejects {what} and creates no pods"
-    upgrade = " or to upgrade to 1.6" if remains and installed.release < _DELETION_IS_ON else ""
+    upgrade = " or to upgrade to 1.6" if remains and installed.release < _DELETION_ON_SINCE else ""
     fix = f"{instead}, or ask the administrator of KubeRay to turn the gate on{upgrade}"
     return DELETION_GATE.problem(path, message, fix)
 

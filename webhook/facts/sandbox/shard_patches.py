@@ -92,14 +92,17 @@ PATCH_NULL: Final = SANDBOX_ADVICE.rule(
 )
 PATCH_DIRECTIVE: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-directive",
-    title="`$patch` in a shard patch of the BatchSandbox does not remove fields",
+    title="`$patch` in a shard patch of the BatchSandbox leaves removed fields in the pod",
     why="The controller decodes the patched pod over the pod of the template, so removed values stay.",
     function="scaleBatchSandbox",
 )
 PATCH_ORDER: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-order",
     title="A shard patch of the BatchSandbox lists new containers first",
-    why="The controller merges lists by index, so a new item gets fields of the template's item at the same index.",
+    why=(
+        "After the patch, the controller decodes the patched pod over the pod of the template, and merges lists by "
+        "index. So a new container gets fields of the template's container at the same index."
+    ),
     function="scaleBatchSandbox",
 )
 PATCH_CONTAINER: Final = SANDBOX_ADVICE.rule(
