@@ -129,6 +129,7 @@ class ServicePort(Typed):
 
     name = Text()
     port = OptionalNumber()
+    protocol = Text()
     target_port = Raw()
 
     @property

@@ -20,6 +20,7 @@ from webhook.facts.shapes.selectors import (
     WORKLOADS_OF_AUDITS,
     check_labels_of_template,
     check_port_numbers,
+    check_ports_are_distinct,
     check_ports_of_services,
     check_selector_of_job,
 )
@@ -45,6 +46,7 @@ CHECKS: Final = (
     Check(group="manifest-shape", run=check_fields_of_object),
     Check(group="manifest-shape", run=check_pods_of_workload, kinds=WORKLOADS),
     Check(group="manifest-shape", run=check_port_numbers, kinds=frozenset((("", "Service"),))),
+    Check(group="manifest-shape", run=check_ports_are_distinct, kinds=frozenset((("", "Service"),))),
     Check(
         group="manifest-shape",
         run=check_ports_of_services,

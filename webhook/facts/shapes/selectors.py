@@ -12,8 +12,10 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
+from msgspec import structs
+
 from webhook.apimachinery.attributes import JSON
-from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.cluster.interest import Index, interest_in_fields
 from webhook.facts.kinds import CRON_JOB, JOB
 from webhook.facts.pods.node_selection import labels_meet_requirement
@@ -23,7 +25,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
-from webhook.typed.cluster_objects import Deployment, Service, StatefulSet
+from webhook.typed.cluster_objects import Deployment, Service, ServicePort, StatefulSet
 from webhook.typed.fields import Part, Truth
 from webhook.typed.objects import Object
 from webhook.typed.pods import LabelSelector, PodTemplate, SelectorRequirement
@@ -72,10 +74,25 @@ SERVICE_PORT: Final = MANIFEST_SHAPE.rule(
     function="validateServicePort",
     level="warn",
 )
+AMBIGUOUS_PORT: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/ambiguous-port",
+    title="Ports of a Service repeat a number or a name, or have no name",
+    why=(
+        "The API server refuses the Service. Each port needs a number that no other port of its protocol has. If there "
+        "are several ports, each port needs its own name."
+    ),
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    function="ValidateService, validateServicePort",
+    level="warn",
+)
 SELECTING_KINDS: Final = frozenset(
     (("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job"))
 )
 _LAST_PORT: Final = 65535
+_DEFAULT_PROTOCOL: Final = "TCP"
+_DIRECTIVE: Final = "$patch"
+"""The field of a strategic merge patch that says how an entry of a list changes."""
+_REFUSED_SERVICE: Final = "the API server refuses the Service"
 _LABELS_OF_TEMPLATE: Final = ("spec", "template", "metadata", "labels")
 _SELECTOR_FIELDS: Final = frozenset(("matchLabels", "matchExpressions"))
 _OPERATORS: Final = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
@@ -241,6 +258,40 @@ def check_port_numbers(subject: Subject) -> Iterator[Problem]:
             else:
                 yield SERVICE_PORT.problem(port.path("port"), f"is 0 or not set, but {message}", fix)
             return
+
+
+def check_ports_are_distinct(subject: Subject) -> Iterator[Problem]:
+    """Report ports of a Service that repeat an earlier port or name, and ports that need a name.
+
+    A Service without a selector may be a patch. A patch need not name its ports.
+    """
+    spec = subject.typed(Service).spec
+    if not subject.attributes.is_plain or any(_DIRECTIVE in port.json for port in spec.ports):
+        return
+    numbers: dict[tuple[int, str], ServicePort] = {}
+    names: dict[str, ServicePort] = {}
+    unnamed: list[ServicePort] = []
+    for port in spec.ports:
+        protocol = port.protocol or _DEFAULT_PROTOCOL
+        same_number = same_name = port
+        if port.port and not is_placeholder(protocol) and not port.is_omitted("protocol"):
+            same_number = numbers.setdefault((port.port, protocol), port)
+        if port.name and not is_placeholder(port.name):
+            same_name = names.setdefault(port.name, port)
+        if same_number is not port:
+            message = f"is also the {protocol} port of {path_as_text(same_number.at)}, so {_REFUSED_SERVICE}"
+            yield AMBIGUOUS_PORT.problem(port.path("port"), message, "change the number, or remove the port", port.port)
+        elif same_name is not port:
+            message = f"is also the name of {path_as_text(same_name.at)}, so {_REFUSED_SERVICE}"
+            yield AMBIGUOUS_PORT.problem(port.path("name"), message, "give each port its own name", port.name)
+        elif not port.name and not port.is_omitted("name"):
+            unnamed.append(port)
+    if unnamed and len(spec.ports) > 1 and spec.selector:
+        message = f"is not set, but each of several ports needs a name, so {_REFUSED_SERVICE}"
+        problem = AMBIGUOUS_PORT.problem(
+            unnamed[0].path("name"), message, "name the port, for example http", needs="name"
+        )
+        yield structs.replace(problem, also=tuple(path_as_text(port.path("name")) for port in unnamed[1:]))
 
 
 def _unmet_requirements(
