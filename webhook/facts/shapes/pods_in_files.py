@@ -154,6 +154,15 @@ MISSING_PROGRAM: Final = MANIFEST_SHAPE.rule(
     level="warn",
     fails="start",
 )
+CONTAINER_NAME: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/container-name",
+    title="Two containers of a pod have the same name",
+    why="The API server refuses the object, because names are unique over all containers and init containers of a pod.",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    function="validateContainers, validateInitContainers",
+    level="warn",
+)
+"""In templates of custom kinds, `pod-template/name` reports two containers with one name."""
 _TO_FILL_IN: Final = re.compile(
     r"(?i:your|user|name|example|registry|account|project|image|repo|replace|change)|(^|/)[A-Z]+([_-][A-Z]+)*(/|$)"
 )
@@ -247,6 +256,7 @@ def check_pod_in_file(subject: Subject) -> Iterator[Problem]:
     if template_of is None or is_builtin(template_of):
         yield from _volumes_without_writer(subject)
         yield from _mounts_at_one_path(subject)
+        yield from _containers_with_one_name(pod)
     if template_of is None:
         yield from _problems_of_mounts(pod, ())
 
@@ -550,3 +560,18 @@ def _mounts_at_one_path(subject: Subject) -> Iterator[Problem]:
                 message = "is also the path of a mount before this one in the container, which the API server refuses"
                 fix = "mount each volume at a different path"
                 yield MOUNT_PATH.problem(mount.path("mountPath"), message, fix, mount.mount_path)
+
+
+def _containers_with_one_name(pod: PodSpec) -> Iterator[Problem]:
+    """Yield a problem for each container with the name of a container before. Two containers without an image are a
+    patch, and are not reported.
+    """
+    first_of_name: dict[str, Container] = {}
+    for container in pod.all_containers():
+        if not container.name or is_placeholder(container.name):
+            continue
+        first = first_of_name.setdefault(container.name, container)
+        if first is not container and (first.image or container.image):
+            message = "is already the name of another container of the pod, so the API server refuses the object"
+            fix = "give each container its own name, or remove one of the two containers"
+            yield CONTAINER_NAME.problem(container.path("name"), message, fix, container.name)
