@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.facts.kinds import CRON_JOB, JOB, TRAIN_JOB, TRAINING_RUNTIMES
-from webhook.facts.shapes.manifest_shape import check_fields_of_object, check_fields_of_pod
+from webhook.facts.shapes.manifest_shape import (
+    SECRET,
+    check_data_of_secret,
+    check_fields_of_object,
+    check_fields_of_pod,
+)
 from webhook.facts.shapes.object_shape import (
     POD_KIND,
     check_field_types_of_object,
@@ -44,6 +49,7 @@ CHECKS: Final = (
     Check(group="manifest-shape", run=check_fields_of_pod, kinds=POD_KIND),
     Check(group="manifest-shape", run=check_pod_in_file, kinds=POD_KIND),
     Check(group="manifest-shape", run=check_fields_of_object),
+    Check(group="manifest-shape", run=check_data_of_secret, kinds=SECRET),
     Check(group="manifest-shape", run=check_pods_of_workload, kinds=WORKLOADS),
     Check(group="manifest-shape", run=check_port_numbers, kinds=frozenset((("", "Service"),))),
     Check(group="manifest-shape", run=check_ports_are_distinct, kinds=frozenset((("", "Service"),))),

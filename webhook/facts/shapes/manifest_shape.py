@@ -11,6 +11,7 @@ Source: k8s.io/apimachinery v0.36 pkg/runtime/serializer/json/json.go (strict de
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -33,6 +34,7 @@ from webhook.schema.undeclared import StrictReader, UndeclaredField, UndeclaredF
 from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted, did_you_mean, either
 from webhook.typed.collections import Items
+from webhook.yamltext.placeholders import is_placeholder
 
 MANIFEST_SHAPE: Final = RuleGroup(
     "manifest-shape",
@@ -67,6 +69,27 @@ WRONG_TYPE: Final = MANIFEST_SHAPE.rule(
     why="The API server cannot read the object, and refuses it before all other checks.",
     level="warn",
 )
+SECRET_DATA: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/secret-data",
+    title="A value in data of a Secret is not base64",
+    why=(
+        "The API server decodes each value in data as base64 with padding. If a value is not base64, it refuses the "
+        "Secret."
+    ),
+    source="k8s.io/api v0.36 core/v1/types.go; the package encoding/json of Go",
+    level="warn",
+)
+SECRET: Final = frozenset((("", "Secret"),))
+_BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+_LINE_ENDS: Final = str.maketrans("", "", "\r\n")
+"""Removes the characters that Go skips in base64."""
+_ENCRYPTED: Final = ("ENC[", "ref+", "vault:", "op://")
+"""The beginnings of texts that SOPS, vals, Bank-Vaults or 1Password replaces."""
+_TO_FILL_IN: Final = re.compile(
+    r"(?i:your|replace|change|base_?-?64|encode|example|placeholder|todo|insert|enter|redacted|dummy|fill|secret|here)"
+    r"|[A-Z]{2}[_-][A-Z]|^[.*xX-]+$|[<>(){}\[\]]"
+)
+"""Matches a text that a person or a script replaces. A password may match, too. Then its mistake is not reported."""
 _KUBERNETES: Final = "Kubernetes 1.36"
 """The release of the types in the package `schema`."""
 _AMOUNT_TYPE: Final = "core.v1.ResourceRequirements"
@@ -79,7 +102,8 @@ _OPEN_GROUPS: Final = frozenset(("serving.knative.dev", "serving.kserve.io"))
 """The groups of kinds that add fields to the fields of a PodSpec."""
 _DRA_GROUP: Final = "resource.k8s.io"
 """The group of claims and classes. Rules such as `resource-claims/unknown-field` report its unknown fields."""
-_UNCHECKED_FIELDS: Final = ("status", "sops")
+_SOPS: Final = "sops"
+_UNCHECKED_FIELDS: Final = ("status", _SOPS)
 """Fields that are not checked. Controllers write the status, and SOPS removes `sops` when it decrypts the object."""
 _SPEC: Final = ("spec",)
 _MAP_FIELDS: Final = frozenset(("data", "stringData", "labels", "annotations"))
@@ -156,6 +180,27 @@ def _defined_type(subject: Subject) -> _DefinedType | None:
         lambda: type_of_defined_kind(definition, version, subject.deadline),
     )
     return None if declared is None else _DefinedType(declared, view.name_with_file(CRD, name))
+
+
+def check_data_of_secret(subject: Subject) -> Iterator[Problem]:
+    """Report values in data of a Secret that are not base64. No problem shows a value. Texts that a program or a person
+    replaces are not reported, and neither are Secrets that SOPS decrypts.
+    """
+    if subject.attributes.is_plain and _SOPS not in subject.object and _SOPS not in (subject.written or ()):
+        yield from _join_values_of_maps(_values_without_base64(subject))
+
+
+def _values_without_base64(subject: Subject) -> Iterator[Problem]:
+    data = subject.object.get("data") or {}
+    for key, value in Items([*data.items()], subject.deadline):
+        if not isinstance(value, str):
+            continue
+        subject.deadline.spend_text(value)
+        if _BASE64.fullmatch(value.translate(_LINE_ENDS)) or is_placeholder(value):
+            continue
+        if not value.startswith(_ENCRYPTED) and not _TO_FILL_IN.search(value):
+            message = "is not base64, so the API server refuses the Secret"
+            yield SECRET_DATA.problem(("data", key), message, "write the text in stringData, or encode the value")
 
 
 def _join_values_of_maps(problems: Iterable[Problem]) -> Iterator[Problem]:
