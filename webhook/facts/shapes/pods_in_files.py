@@ -163,6 +163,17 @@ CONTAINER_NAME: Final = MANIFEST_SHAPE.rule(
     level="warn",
 )
 """In templates of custom kinds, `pod-template/name` reports two containers with one name."""
+NO_IMAGE: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/no-image",
+    title="A container of a workload has no image",
+    why="The API server refuses the workload, because each container in its pod template needs an image.",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    function="validateContainerCommon",
+    level="warn",
+)
+"""In other kinds, rules such as `training-job/image-required` report a missing image."""
+_IMAGE_TRIGGERS: Final = "image.openshift.io/triggers"
+"""The annotation that lets OpenShift set the images of a workload."""
 _TO_FILL_IN: Final = re.compile(
     r"(?i:your|user|name|example|registry|account|project|image|repo|replace|change)|(^|/)[A-Z]+([_-][A-Z]+)*(/|$)"
 )
@@ -225,6 +236,8 @@ WORKLOADS: Final = frozenset(
 """Kinds with a pod template that the API server checks. Controllers of other kinds may add volumes to templates."""
 _KINDS_OF_ENDING_PODS: Final = frozenset((JOB, CRON_JOB))
 _ALWAYS: Final = "Always"
+_POLICIES_OF_JOBS: Final = ("OnFailure", "Never")
+"""The values of restartPolicy in a whole Job. A patch of a Job rarely sets restartPolicy."""
 _VOLUMES: Final = "volumes"
 _NO_VOLUME: Final = "is not the name of a volume of the pod"
 
@@ -270,6 +283,7 @@ def check_pods_of_workload(subject: Subject) -> Iterator[Problem]:
         pod = job.template.spec
         yield from (*_problems_of_mounts(pod, ()), *_problems_of_restart_policy(subject, pod))
         yield from _problems_of_completion_index(job)
+        yield from _containers_without_image(subject, pod, is_whole=bool(subject.object["spec"].get("schedule")))
         return
     spec = subject.typed(_Workload).spec
     pod = spec.template.spec
@@ -277,6 +291,9 @@ def check_pods_of_workload(subject: Subject) -> Iterator[Problem]:
     yield from _problems_of_restart_policy(subject, pod)
     if subject.group_kind == JOB:
         yield from _problems_of_completion_index(subject.typed(Job).spec)
+        yield from _containers_without_image(subject, pod, is_whole=pod.restart_policy in _POLICIES_OF_JOBS)
+    else:
+        yield from _containers_without_image(subject, pod, is_whole=spec.has("selector"))
 
 
 def _problems_of_mounts(pod: PodSpec, claims: Collection[str]) -> Iterator[Problem]:
@@ -575,3 +592,19 @@ def _containers_with_one_name(pod: PodSpec) -> Iterator[Problem]:
             message = "is already the name of another container of the pod, so the API server refuses the object"
             fix = "give each container its own name, or remove one of the two containers"
             yield CONTAINER_NAME.problem(container.path("name"), message, fix, container.name)
+
+
+def _containers_without_image(subject: Subject, pod: PodSpec, *, is_whole: bool) -> Iterator[Problem]:
+    """Yield a problem for each container without an image, if the workload is whole and another container has an image.
+    Otherwise the file may have a patch, which names only the fields that it changes.
+
+    `manifest-shape/container-name` reports a container with the name of a container that has an image.
+    """
+    containers = Items([*pod.all_containers()], subject.deadline)
+    names = {container.name for container in containers if container.image}
+    if not is_whole or not names or _IMAGE_TRIGGERS in subject.metadata.annotations:
+        return
+    for container in containers:
+        if not (container.image or container.is_omitted("image")) and container.name not in names:
+            message = f"has no value, so the API server refuses the {subject.group_kind[1]}"
+            yield NO_IMAGE.problem(container.path("image"), message, "set the image of the container", needs="image")
