@@ -87,7 +87,7 @@ _ENCRYPTED: Final = ("ENC[", "ref+", "vault:", "op://")
 """The beginnings of texts that SOPS, vals, Bank-Vaults or 1Password replaces."""
 _TO_FILL_IN: Final = re.compile(
     r"(?i:your|replace|change|base_?-?64|encode|example|placeholder|todo|insert|enter|redacted|dummy|fill|secret|here)"
-    r"|[A-Z]{2}[_-][A-Z]|^[.*xX-]+$|[<>(){}\[\]]"
+    r"|[A-Z]{2}[_-][A-Z]|^[.*xX=-]+$|[<>(){}\[\]]"
 )
 """Matches a text that a person or a script replaces. A password may match, too. Then its mistake is not reported."""
 _KUBERNETES: Final = "Kubernetes 1.36"
