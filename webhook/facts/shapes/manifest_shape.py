@@ -34,6 +34,8 @@ from webhook.schema.undeclared import StrictReader, UndeclaredField, UndeclaredF
 from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted, did_you_mean, either
 from webhook.typed.collections import Items
+from webhook.typed.fields import Labels
+from webhook.typed.objects import Object
 from webhook.yamltext.placeholders import is_placeholder
 
 MANIFEST_SHAPE: Final = RuleGroup(
@@ -182,20 +184,23 @@ def _defined_type(subject: Subject) -> _DefinedType | None:
     return None if declared is None else _DefinedType(declared, view.name_with_file(CRD, name))
 
 
+class _Secret(Object):
+    """core/v1 Secret."""
+
+    data = Labels()
+
+
 def check_data_of_secret(subject: Subject) -> Iterator[Problem]:
     """Report values in data of a Secret that are not base64. No problem shows a value. Texts that a program or a person
     replaces are not reported, and neither are Secrets that SOPS decrypts.
     """
     if subject.attributes.is_plain and _SOPS not in subject.object and _SOPS not in (subject.written or ()):
-        yield from _join_values_of_maps(_values_without_base64(subject))
+        yield from _join_values_of_maps(_values_without_base64(subject.typed(_Secret)))
 
 
-def _values_without_base64(subject: Subject) -> Iterator[Problem]:
-    data = subject.object.get("data") or {}
-    for key, value in Items([*data.items()], subject.deadline):
-        if not isinstance(value, str):
-            continue
-        subject.deadline.spend_text(value)
+def _values_without_base64(secret: _Secret) -> Iterator[Problem]:
+    for key, value in secret.data.items():
+        secret.charge_search(value)
         if _BASE64.fullmatch(value.translate(_LINE_ENDS)) or is_placeholder(value):
             continue
         if not value.startswith(_ENCRYPTED) and not _TO_FILL_IN.search(value):
