@@ -328,7 +328,9 @@ def test_hidden_manifests_are_counted_as_not_read(tree, capsys):
     code, out, err = audit(capsys, tree)
     assert code == 0
     assert "not read: 2 links, hidden and other files" in out
-    assert f"note: 2 files or folders are not read, first {tree}/.first.yaml: the name of the file or of a folder" in err
+    assert (
+        f"note: 2 files or folders are not read, first {tree}/.first.yaml: the name of the file or of a folder" in err
+    )
     assert audit(capsys, tree, "--fail-on=warn,undecided")[0] == 3
     assert audit(capsys, tree, "--fail-on=warn,undecided", "--exclude", ".hidden", "--exclude", ".first.yaml")[0] == 0
 
