@@ -279,11 +279,12 @@ def check_pods_of_workload(subject: Subject) -> Iterator[Problem]:
     if not subject.attributes.is_plain:
         return
     if subject.group_kind == CRON_JOB:
-        job = subject.typed(CronJob).spec.job_template.spec
+        spec_of_cron_job = subject.typed(CronJob).spec
+        job = spec_of_cron_job.job_template.spec
         pod = job.template.spec
         yield from (*_problems_of_mounts(pod, ()), *_problems_of_restart_policy(subject, pod))
         yield from _problems_of_completion_index(job)
-        yield from _containers_without_image(subject, pod, is_whole=bool(subject.object["spec"].get("schedule")))
+        yield from _containers_without_image(subject, pod, is_whole=spec_of_cron_job.has("schedule"))
         return
     spec = subject.typed(_Workload).spec
     pod = spec.template.spec
