@@ -334,9 +334,9 @@ def node_local_class_of_claim(claim: VolumeClaimSpec, view: ClusterView) -> str:
 def may_be_network_file_system(claim: VolumeClaimSpec, view: ClusterView) -> bool:
     """Return whether several nodes may mount a ReadWriteOnce claim, because its volume is a network file system.
 
-    The volume that the claim names decides, then the provisioner of the class. If both are not known, the volume that
-    the claim names may be a network file system. For other claims, the volumes of the class decide, and without
-    volumes its name, for example `nfs-client`.
+    The volume that the claim names decides, then the provisioner of the class. If both are not known, and volumes may
+    exist that are not known, the volume that the claim names may be a network file system. For other claims, the
+    volumes of the class decide, and without volumes its name, for example `nfs-client`.
     """
     volumes = view.copy_without_missing_objects()
     bound = volumes.find(PersistentVolume, claim.volume_name, namespaced=False) if claim.volume_name else None
@@ -346,7 +346,7 @@ def may_be_network_file_system(claim: VolumeClaimSpec, view: ClusterView) -> boo
     provisioner = view.find(StorageClass, name, namespaced=False).provisioner if name else ""
     if provisioner:
         return _makes_network_file_systems(provisioner)
-    if claim.volume_name:
+    if claim.volume_name and not volumes.is_whole(PersistentVolume.gvk):
         return True
     if name and (of_class := _volumes_of_class(name, view)):
         return all(_is_on_network(each) for each in of_class)
