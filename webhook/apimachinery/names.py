@@ -241,11 +241,12 @@ def _fault_of_side(fault: NameFault, side: str) -> NameFault:
     """Return a fault of a part of a qualified name, with the part: `side` is before or after the slash."""
     if fault.text.startswith("it contains"):
         return fault
-    verbs = fault.fix.removesuffix(_WITH_LETTER_OR_DIGIT)
-    fix = f"{verbs} the part {side} the slash{_WITH_LETTER_OR_DIGIT}" if verbs != fault.fix else fault.fix
-    if verbs == fault.fix and fix:
-        fix = f"{fix} {side} the slash"
-    return NameFault(f"{side} the slash, {fault.text}", fix)
+    place, fix = f"{side} the slash", fault.fix
+    if fix.endswith(_WITH_LETTER_OR_DIGIT):
+        fix = f"{fix.removesuffix(_WITH_LETTER_OR_DIGIT)} the part {place}{_WITH_LETTER_OR_DIGIT}"
+    elif fix:
+        fix = f"{fix} {place}"
+    return NameFault(f"{place}, {fault.text}", fix)
 
 
 def _fault_of_label_value(value: str) -> NameFault:
