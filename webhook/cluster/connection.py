@@ -166,6 +166,11 @@ def connect_to_cluster(kubeconfig: Path | None = None, context: str | None = Non
         raise ConfigurationError(
             f"{_reason_of_unusable_kubeconfig(kubeconfig, error)}; name one with --kubeconfig"
         ) from None
+    if not configuration.verify_ssl:
+        import urllib3
+
+        # the user chose this with insecure-skip-tls-verify; urllib3 would warn of each request
+        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     return _HttpConnection(configuration, connection_pool(configuration))
 
 
