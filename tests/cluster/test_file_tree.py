@@ -129,8 +129,10 @@ SPACES = [
     ("a/q.yaml", local("unsaid", to="unsaid")),
     ("a/q.yaml", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": {"a": "b"}}}),
 ]
-ELSEWHERE = "LocalQueue {}: the object in a/q.yaml names no namespace"
-OF_ANOTHER = "LocalQueue {}: the object in a/q.yaml is in namespace {}, and the reviewed object has no namespace"
+ELSEWHERE = "LocalQueue {}: the object in a/q.yaml has no namespace: set metadata.namespace"
+OF_ANOTHER = (
+    "LocalQueue {}: the object in a/q.yaml is in namespace {}, and the reviewed object has none: set metadata.namespace"
+)
 
 
 @pytest.mark.parametrize(
@@ -307,7 +309,7 @@ def test_kustomizations_that_include_each_other_end():
 def test_a_kustomization_without_names_keeps_a_namespace_unknown():
     of = tree(*BASE)
     assert seen(of, "base/job.yaml", LOCAL, "default", "q", "default") == "base"
-    assert "the object in base/queue.yaml names no namespace" in seen(of, "base/job.yaml", LOCAL, "default", "q")
+    assert "the object in base/queue.yaml has no namespace" in seen(of, "base/job.yaml", LOCAL, "default", "q")
 
 
 def test_templates_of_one_chart_are_applied_together(tmp_path):

@@ -43,6 +43,17 @@ def test_a_job_waits_for_quota_in_use(tmp_path, capsys):
     assert against(told) == {"quota": ["kueue-not-now/waiting-for-quota"]}
 
 
+def test_a_queue_that_was_not_looked_up_is_not_marked_as_fine(tmp_path, capsys):
+    job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, labels: {kueue.x-k8s.io/queue-name: training}}\n"
+    job += "spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: x}]}}}\n"
+    (tmp_path / "job.yaml").write_text(job)
+    assert run_command_line(["simulate", str(tmp_path / "job.yaml"), "--context", str(EXAMPLES / "cluster")]) == 3
+    said = capsys.readouterr().out
+    assert "○ queue      LocalQueue training; its ClusterQueue is not known" in said
+    assert "in namespace research, and the reviewed object has none: set metadata.namespace" in said
+    assert "fix: add the files" not in said
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -122,6 +122,19 @@ def test_the_json_answer_has_state_and_reasons(tmp_path, capsys):
     assert (told["made"], told["answer"], told["queue"]["clusterQueue"]) == ({"Workload": 1}, "nothing-found", "cq")
 
 
+def test_a_wait_that_no_object_of_the_queue_tells_is_a_finding(tmp_path, capsys):
+    others = [each for each in QUOTA["objects"] if not owners_of(each)]
+    assert len(others) < len(QUOTA["objects"])
+    _, said = ask({**QUOTA, "objects": others}, tmp_path, capsys, "-o", "json")
+    [told] = json.loads(said.out)
+    rules = [each["rule"] for each in told["aspects"]["quota"]]
+    assert (told["made"], told["answer"], rules) == ({}, "waits", ["kueue-not-now/waiting-for-quota"])
+
+
+def owners_of(obj):
+    return obj["metadata"].get("ownerReferences")
+
+
 def test_texts_from_the_cluster_cannot_control_the_terminal(tmp_path, capsys):
     [pod] = GATED["objects"]
     hostile = {**pod["spec"], "schedulingGates": [{"name": "a\x1b[2Jb\n::error::c"}]}

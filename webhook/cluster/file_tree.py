@@ -458,8 +458,9 @@ class ClusterViewFromFile:
         for each in named:
             namespace = self._namespace_of_object(each)
             if (namespace is UNSAID) != (requested is UNSAID):
-                other_namespace = f"is in namespace {namespace}, and the reviewed object has no namespace"
-                reason = "names no namespace" if namespace is UNSAID else other_namespace
+                other_namespace = f"is in namespace {namespace}, and the reviewed object has none"
+                reason = "has no namespace" if namespace is UNSAID else other_namespace
+                reason += ": set metadata.namespace"
                 raise UnknownNamespaceOrName(f"{lookup}: the object in {each.file} {reason}")
 
     def _objects_by_place(

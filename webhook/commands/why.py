@@ -36,6 +36,8 @@ from webhook.yamltext.source_line import Place
 
 _CLUSTER: Final = "the cluster"
 """The source of an object that is in no file."""
+_MADE_BY_QUEUES: Final = frozenset(("Workload", "PodGroup"))
+"""Objects that Kueue and Volcano make for a job. Their conditions say whether the job waits for others."""
 _WRITTEN_BY_SERVER: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
 """Metadata that an object does not have when it is created."""
 _WRITTEN_INTO_JOBS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
@@ -139,8 +141,11 @@ def _answer(name: str, namespace: str, cluster: _ReadCluster, assembled: assembl
     source = cluster.view.file_of_object(root) or _CLUSTER
     job = _job_of_tree(tree, assembled)
     is_over = explanation.state in ("running", "done")
-    simulated = None if job is None or is_over else _simulation(job, source, cluster.view, assembled)
-    return Why(explanation=explanation, next=simulated, source=source)
+    if job is None or is_over:
+        return Why(explanation=explanation, next=None, source=source)
+    simulated = _simulation(job, source, cluster.view, assembled)
+    is_queued = not _MADE_BY_QUEUES.isdisjoint(explanation.made)
+    return Why(explanation=explanation, next=without_waiting(simulated) if is_queued else simulated, source=source)
 
 
 def _job_of_tree(tree: OwnedObjects, assembled: assembly.ReviewAssembly) -> JSON | None:
@@ -150,16 +155,14 @@ def _job_of_tree(tree: OwnedObjects, assembled: assembly.ReviewAssembly) -> JSON
 
 
 def _simulation(job: JSON, source: str, view: Cluster, assembled: assembly.ReviewAssembly) -> Simulation:
-    """Simulate a job as if it were created now, without findings about other jobs that the job waits for."""
+    """Simulate a job as if it were created now."""
     try:
         attributes = fixtures.attributes_of_fixture(_as_sent(job), assembled.table.row)
     except CallError as error:
         raise ConfigurationError(f"why: {error.message}") from None
     place = Place(file=source)
     located = ObjectPlace(place, lambda _path, _words: place)
-    return without_waiting(
-        simulate_job(attributes, located, RecordingCluster(view), assembled.policies, assembled.options)
-    )
+    return simulate_job(attributes, located, RecordingCluster(view), assembled.policies, assembled.options)
 
 
 def _as_sent(stored: JSON) -> JSON:

@@ -20,7 +20,7 @@ from webhook.cluster.layered import AssumedNamespace
 from webhook.cluster.packed import charge_for_objects, places_of_objects
 from webhook.cluster.site_params import OWN_NAMESPACE
 from webhook.deadline import Deadline
-from webhook.errors import DifferentDefinitions, LookupFailed
+from webhook.errors import AmbiguousObject, DifferentDefinitions, LookupFailed
 from webhook.facts.fact import Missing
 from webhook.rules.problem import MissingObject
 from webhook.text.similar_names import nearest_name
@@ -117,9 +117,7 @@ class ClusterView(Struct):
             result = self._look_up_object(gvk, namespace, name)
         except LookupFailed as failure:
             self._seen.failed.add(gvk)
-            self.note_missing(
-                MissingObject(kind=gvk.kind, namespace=namespace, name=name, why=f"not looked up: {failure}")
-            )
+            self.note_missing(_object_not_looked_up(gvk, namespace, name, failure))
             return None
         if result is None:
             self.note_missing(MissingObject(kind=gvk.kind, namespace=namespace, name=name))
@@ -162,9 +160,7 @@ class ClusterView(Struct):
             return self.cluster.list(gvk, namespace)
         except LookupFailed as failure:
             self._seen.failed.add(gvk)
-            self.note_missing(
-                MissingObject(kind=gvk.kind, name="", namespace=namespace or "", why=f"not looked up: {failure}")
-            )
+            self.note_missing(_object_not_looked_up(gvk, namespace or "", "", failure))
             return ()
 
     def get_without_noting(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
@@ -348,3 +344,10 @@ class ClusterView(Struct):
     def remember(self, key: object, value: JSON) -> None:
         """Store a value for the other facts of this request. The value must depend only on objects of the cluster."""
         self._seen.results[key] = value
+
+
+def _object_not_looked_up(gvk: GroupVersionKind, namespace: str, name: str, failure: LookupFailed) -> MissingObject:
+    """If files have the object, and only do not say which one it is, another file would not help."""
+    why = f"not looked up: {failure}"
+    is_absent = not isinstance(failure, AmbiguousObject)
+    return MissingObject(kind=gvk.kind, namespace=namespace, name=name, why=why, is_absent=is_absent)

@@ -84,7 +84,8 @@ def _statement_about_aspect(simulation: Simulation, aspect: Aspect) -> tuple[str
     if open_about := simulation.unknowns_about(aspect):
         return aspect, f"not known: {_first_names_as_text(open_about)}", False
     if question is None:
-        return aspect, _sentence_about_fine_aspect(simulation, aspect), True
+        is_known = aspect != "queue" or not simulation.request.queue or bool(simulation.request.cluster_queue)
+        return aspect, _sentence_about_fine_aspect(simulation, aspect), is_known
     if aspect != question.aspects[0]:
         return aspect, "", False
     if len(question.aspects) > len(ASPECTS) // 2:
@@ -134,7 +135,8 @@ def _queue(simulation: Simulation) -> str:
     request = simulation.request
     if request.queue:
         parts = (("LocalQueue", request.queue), ("ClusterQueue", request.cluster_queue), ("cohort", request.cohort))
-        return ", ".join(f"{kind} {name}" for kind, name in parts if name)
+        named = ", ".join(f"{kind} {name}" for kind, name in parts if name)
+        return named if request.cluster_queue else f"{named}; its ClusterQueue is not known"
     if request.volcano_queue:
         return f"Volcano's queue {request.volcano_queue}"
     return "none: pods go to the scheduler at once"

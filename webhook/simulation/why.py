@@ -1,8 +1,8 @@
 """Explains why a job of a cluster does not run: with the statements of controllers, and the findings of rules about
 its next start.
 
-Findings about waiting for other jobs, and questions about admission checks, are left out: the queue itself reports such
-a wait of an existing job.
+If a queue has made an object for the job, this object reports waits. Findings about waiting for other jobs, and
+questions about admission checks, are left out then.
 """
 
 from __future__ import annotations
