@@ -79,6 +79,8 @@ def test_a_single_dollar_sign_names_no_variable(text: str, expected: bool) -> No
         ("Numbers", False),
         ("ref+op://kubernetes/a", True),
         ("a ref+op", False),
+        ("ENC[AES256_GCM,data:x,iv:y,tag:z,type:int]", True),
+        ("a ENC[", False),
     ],
 )
 def test_a_word_that_is_replaced_by_a_number_is_a_placeholder(text: str, expected: bool) -> None:

@@ -37,8 +37,8 @@ _CHOICE: Final = re.compile(r"[A-Za-z]\w{0,99}(?: ?\| ?[A-Za-z]\w{0,99})+")
 """Matches the allowed values, as a file that documents all fields has them: `Always | Never`."""
 _KIND_OF_VALUE: Final = re.compile(r"[A-Z][A-Za-z_]{0,99}(?:I[dD]|N(?:ame|AME)|Arn|ARN|U(?:rl|ri|RL|RI)|Address)")
 """Matches a word for a kind of value, such as `FileSystemId`. No field has such a word as its final value."""
-_OF_VALS: Final = "ref+"
-"""The beginning of a reference to a secret that vals replaces: `ref+vault://...`."""
+_OF_SECRETS: Final = ("ref+", "ENC[")
+"""The beginnings of texts that vals replaces, such as `ref+vault://...`, or that SOPS decrypts to any type."""
 _WORDS: Final = ("PLACEHOLDER", "REPLACEME", "CHANGEME", "placeholder_", "_placeholder")
 _DOTS: Final = frozenset(("...", "…"))
 _SIGN: Final = re.compile("|".join(map(re.escape, ("$", "{{", *(sign for sign, _ in _BLANKS), *_WORDS, *_DOTS))))
@@ -59,11 +59,12 @@ def is_placeholder_for_non_text(text: str) -> bool:
     """Return whether a text in place of a number or boolean is a placeholder.
 
     In addition to the texts of `is_placeholder`, the following are placeholders: `NUM_NODES`, `PORT` and `(port)` for
-    sed, `ref+vault://a` for vals, and the type `Boolean`. In a field for text, such a word may be the final value.
+    sed, `ref+vault://a` for vals, `ENC[AES256_GCM,type:int]` for SOPS, and the type `Boolean`. In a field for text, such
+    a word may be the final value.
     """
     is_capitals = _CONSTANT.fullmatch(text) is not None or _CAPITALS.fullmatch(text) is not None
     is_word = is_capitals or _IN_PARENTHESES.fullmatch(text) is not None or _TYPE.fullmatch(text) is not None
-    return is_word or text.startswith(_OF_VALS) or is_placeholder(text)
+    return is_word or text.startswith(_OF_SECRETS) or is_placeholder(text)
 
 
 def is_placeholder_for_name(text: str) -> bool:
