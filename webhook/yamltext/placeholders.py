@@ -59,8 +59,8 @@ def is_placeholder_for_non_text(text: str) -> bool:
     """Return whether a text in place of a number or boolean is a placeholder.
 
     In addition to the texts of `is_placeholder`, the following are placeholders: `NUM_NODES`, `PORT` and `(port)` for
-    sed, `ref+vault://a` for vals, `ENC[AES256_GCM,type:int]` for SOPS, and the type `Boolean`. In a field for text, such
-    a word may be the final value.
+    sed, `ref+vault://a` for vals, `ENC[AES256_GCM,type:int]` for SOPS, and the type `Boolean`. In a field for text,
+    such a word may be the final value.
     """
     is_capitals = _CONSTANT.fullmatch(text) is not None or _CAPITALS.fullmatch(text) is not None
     is_word = is_capitals or _IN_PARENTHESES.fullmatch(text) is not None or _TYPE.fullmatch(text) is not None
