@@ -471,6 +471,7 @@ def _problems_of_missing_programs(pod: PodSpec) -> Iterator[Problem]:
         paths = [mount.mount_path.rstrip("/") for mount in container.volume_mounts] if absent else []
         if not absent or "PATH" in container.environment.names or not {*_PROGRAM_FOLDERS}.isdisjoint(paths):
             continue
+        absent = absent.difference(map(_name_of_program, paths))  # a volume may be one program
         hook = container.lifecycle.post_start.exec
         places = [
             *(container.path("command", index) for index in range(len(container.command))),
