@@ -2,8 +2,9 @@
 
 Checkpoints on an emptyDir, in the container itself or on the disk of one node are lost. The name of a path or a
 volume, or an option such as --checkpoint-dir, shows where checkpoints are written. A volume that another container also
-mounts is not reported, because the other container may copy the checkpoints. The kubelet expands variables only in
-subPathExpr. If a variable of subPathExpr is not set, the container does not start.
+mounts is not reported, because the other container may copy the checkpoints. Nothing is reported either if the command
+itself copies the folder, or only loads checkpoints. The kubelet expands variables only in subPathExpr. If a variable of
+subPathExpr is not set, the container does not start.
 
 Source: https://kubernetes.io/docs/concepts/storage/volumes/#emptydir and
 https://kubernetes.io/docs/concepts/storage/volumes/#using-subpath-expanded-environment.
@@ -44,6 +45,20 @@ SUB_PATH: Final = STORAGE.rule(
 )
 _NAMED: Final = re.compile(r"(?i)checkpoint|(?<![a-z])ckpts?(?![a-z])")
 _OPTION: Final = re.compile(r"--(?:checkpoint|ckpt|save)[-_](?:dir|directory|path|folder)(?:[= ]['\"]?(/[\w./-]+))?")
+_SAVES: Final = "--save"
+"""The beginning of an option that always names a folder to write. A program may also load from --checkpoint-dir."""
+_LOADS: Final = re.compile(
+    r"(?i)(?:eval|infer|generat|predict|convert|serve|sampl|chat|demo|export|completion)[\w-]{0,40}\.py\b"
+    r"|trtllm-build|--tokenizer[-_]path"
+)
+"""Matches a program that loads checkpoints, such as `trtllm-build`, or the option of Llama's examples, which load."""
+_TRAINS: Final = re.compile(r"(?i)(?:train|tun)[\w-]{0,40}\.py\b")
+_COPIES: Final = re.compile(
+    r"\b(?:aws s3|s3cmd|s5cmd|gsutil|gcloud storage|rclone|azcopy|az storage|mc (?:cp|mirror)|ossutil|rsync|scp"
+    r"|(?:huggingface-cli|hf) upload) [^\n;&|]*"
+)
+"""Matches a program that copies files to other storage, with its arguments."""
+_CONTINUED: Final = "\\\n"
 _IN_ALL_NAMES: Final = "ckp"
 """Every name for checkpoints contains this text."""
 _VARIABLE: Final = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
@@ -108,7 +123,8 @@ def _check_checkpoint_volume(mounting: Sequence[VolumeMountInObject]) -> Iterato
     if mount is None:
         return
     if volume.value.source == "emptyDir" and len(mounting) == 1:
-        yield _checkpoint_lost_problem(mount.path, mount.target, is_mounted=True)
+        if not _is_copied(mount.container, mount.target):
+            yield _checkpoint_lost_problem(mount.path, mount.target, is_mounted=True)
     elif volume.value.source == "hostPath" and number_of_pods_with(mounting) > 1 and not mount.is_read_only:
         yield node_local_problem(mount.path, folder=mount.target)
     elif volume.is_read_only and not mount.is_read_only:
@@ -118,7 +134,7 @@ def _check_checkpoint_volume(mounting: Sequence[VolumeMountInObject]) -> Iterato
 def _check_checkpoint_option(pods: DevicePods, container: Container, subject: Subject) -> Iterator[Problem]:
     """Warn of a folder for checkpoints in the command, if no volume is mounted at the folder."""
     folder = _checkpoint_folder_of_option(container)
-    if not folder:
+    if not folder or _is_copied(container, folder):
         return
     mounting = subject.once(_mounts_by_container).get((pods.podset.path, container.at), ())
     if any(PurePosixPath(folder).is_relative_to(mount.target) for mount in mounting):
@@ -136,12 +152,23 @@ def _checkpoint_lost_problem(path: FieldPath | str, folder: str, *, is_mounted: 
 
 
 def _checkpoint_folder_of_option(container: Container) -> str:
-    """Return the folder that an option for checkpoints names, in the next word or inside a script."""
+    """Return the folder to which a command writes checkpoints, by the value of an option."""
     for word, following in pairwise((*container.words, "")):
         if "-" in word and "--" in word and (option := _OPTION.search(word)) is not None:
             folder = option[1] or (following if option[0] == word else "")
+            if not option[0].startswith(_SAVES) and container.runs(_LOADS) and not container.runs(_TRAINS):
+                return ""
             return folder if folder.startswith("/") and "$" not in folder else ""
     return ""
+
+
+def _is_copied(container: Container, folder: str) -> bool:
+    """Return whether the command copies a folder, a part of the folder, or a folder around it."""
+    if not container.runs(_COPIES):
+        return False
+    copies = _COPIES.findall(container.command_line.replace(_CONTINUED, " "))
+    paths = [PurePosixPath(word.strip("'\"")) for copy in copies for word in copy.split() if "/" in word]
+    return any(path.is_relative_to(folder) or PurePosixPath(folder).is_relative_to(path) for path in paths)
 
 
 def advise_sub_paths(subject: Subject) -> Iterator[Problem]:
