@@ -847,6 +847,12 @@ OLD_CLUSTER = """apiVersion: kubeadm.k8s.io/v1beta2
 kind: ClusterConfiguration
 kubernetesVersion: RELEASE
 """
+OLD_CLUSTER_OF_KIND = """kind: Cluster
+apiVersion: kind.x-k8s.io/v1alpha4
+nodes:
+- role: control-plane
+  image: kindest/node:RELEASE@sha256:6cc3
+"""
 OLD_BUDGET = """apiVersion: policy/v1beta1
 kind: PodDisruptionBudget
 metadata: {name: web, namespace: team}
@@ -855,7 +861,10 @@ spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
 
 
 @pytest.mark.parametrize(("release", "is_told"), [("v1.24.3", False), ("v1.25.0", True)])
-def test_a_removed_version_is_compared_with_the_cluster_that_other_files_create(release, is_told, tmp_path, capsys):
-    written(tmp_path, {"nodes/kubeadm.yaml": OLD_CLUSTER.replace("RELEASE", release), "apps/budget.yaml": OLD_BUDGET})
+@pytest.mark.parametrize("cluster", [OLD_CLUSTER, OLD_CLUSTER_OF_KIND])
+def test_a_removed_version_is_compared_with_the_cluster_that_other_files_create(
+    cluster, release, is_told, tmp_path, capsys
+):
+    written(tmp_path, {"nodes/cluster.yaml": cluster.replace("RELEASE", release), "apps/budget.yaml": OLD_BUDGET})
     run_command_line(["audit", str(tmp_path)])
     assert ("served-version/removed" in capsys.readouterr().out) is is_told

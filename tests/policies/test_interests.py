@@ -30,8 +30,13 @@ SIGNS_IN_FILES = {
 """Objects of files that show that nodes may be added. A live view uses the labels of nodes instead."""
 CLUSTERS_IN_FILES = {
     ("eksctl.io", "ClusterConfig"),
+    ("k3d.io", "Simple"),
+    ("kind.sigs.k8s.io", "Cluster"),
+    ("kind.x-k8s.io", "Cluster"),
     ("kops.k8s.io", "Cluster"),
     ("kubeadm.k8s.io", "ClusterConfiguration"),
+    ("kubeadm.k8s.io", "MasterConfiguration"),
+    ("kubekey.kubesphere.io", "Cluster"),
     ("provisioning.cattle.io", "Cluster"),
 }
 """Objects of files that create a cluster with a release of Kubernetes. A live view is a view of one cluster."""

@@ -83,7 +83,14 @@ def group_kind(obj: Mapping[str, JSON]) -> tuple[str, str]:
 
 Kind: TypeAlias = tuple[str, str]
 NAMELESS: Final = frozenset(
-    (("config.kueue.x-k8s.io", "Configuration"), ("kubeadm.k8s.io", "ClusterConfiguration")),
+    (
+        ("config.kueue.x-k8s.io", "Configuration"),
+        ("k3d.io", "Simple"),
+        ("kind.sigs.k8s.io", "Cluster"),
+        ("kind.x-k8s.io", "Cluster"),
+        ("kubeadm.k8s.io", "ClusterConfiguration"),
+        ("kubeadm.k8s.io", "MasterConfiguration"),
+    )
 )
 """Kinds of configuration files, which no API server serves. Objects of these kinds need no name."""
 IN_OTHER_FILES: Final = NAMELESS | {
@@ -95,6 +102,7 @@ IN_OTHER_FILES: Final = NAMELESS | {
     ("controlplane.cluster.x-k8s.io", "KubeadmControlPlane"),
     ("eksctl.io", "ClusterConfig"),
     ("kops.k8s.io", "Cluster"),
+    ("kubekey.kubesphere.io", "Cluster"),
     ("provisioning.cattle.io", "Cluster"),
 }
 """Kinds of objects that a platform team installs once, and of objects that create a cluster. If any file of a tree

@@ -17,7 +17,8 @@ from typing import Final
 from msgspec import Struct, structs
 
 from webhook.apimachinery.attributes import GroupVersionKind
-from webhook.apimachinery.paths import get
+from webhook.apimachinery.images import parse_image_name
+from webhook.apimachinery.paths import FieldPath, get
 from webhook.apimachinery.releases import Release, parse_release
 from webhook.cluster.interest import Interest
 from webhook.facts.subject import Check, Subject
@@ -48,8 +49,13 @@ REMOVED: Final = SERVED_VERSION.rule(
 
 FILE: Final = Path(__file__).with_name("removed_versions.yaml")
 _KUBERNETES: Final = "Kubernetes "
-_RELEASE_FIELDS: Final[Mapping[GroupVersionKind, tuple[str, ...]]] = {
+_RELEASE_FIELDS: Final[Mapping[GroupVersionKind, FieldPath]] = {
     GroupVersionKind("kubeadm.k8s.io", "v1beta4", "ClusterConfiguration"): ("kubernetesVersion",),
+    GroupVersionKind("kubeadm.k8s.io", "v1alpha2", "MasterConfiguration"): ("kubernetesVersion",),
+    GroupVersionKind("kind.x-k8s.io", "v1alpha4", "Cluster"): ("nodes", 0, "image"),
+    GroupVersionKind("kind.sigs.k8s.io", "v1alpha3", "Cluster"): ("nodes", 0, "image"),
+    GroupVersionKind("k3d.io", "v1alpha5", "Simple"): ("image",),
+    GroupVersionKind("kubekey.kubesphere.io", "v1alpha2", "Cluster"): ("spec", "kubernetes", "version"),
     GroupVersionKind("controlplane.cluster.x-k8s.io", "v1beta1", "KubeadmControlPlane"): ("spec", "version"),
     GroupVersionKind("controlplane.cluster.x-k8s.io", "v1beta2", "AWSManagedControlPlane"): ("spec", "version"),
     GroupVersionKind("cluster.x-k8s.io", "v1beta1", "Cluster"): ("spec", "topology", "version"),
@@ -57,8 +63,9 @@ _RELEASE_FIELDS: Final[Mapping[GroupVersionKind, tuple[str, ...]]] = {
     GroupVersionKind("eksctl.io", "v1alpha5", "ClusterConfig"): ("metadata", "version"),
     GroupVersionKind("provisioning.cattle.io", "v1", "Cluster"): ("spec", "kubernetesVersion"),
 }
-"""The fields with the release of Kubernetes, in objects that create a cluster. Sources: the API types of kubeadm,
-Cluster API, its provider for AWS, kops, eksctl and Rancher; the fields are the same in all versions of these APIs.
+"""The fields with the release of Kubernetes, in objects that create a cluster. The tag of an image begins with the
+release. Sources: the API types of kubeadm, kind, k3d, KubeKey, Cluster API, its provider for AWS, kops, eksctl and
+Rancher; the fields are the same in all versions of these APIs.
 """
 
 
@@ -150,7 +157,8 @@ def _releases_of_files(subject: Subject) -> Iterator[Release]:
     for kind, path in _RELEASE_FIELDS.items():
         others = view.cluster.objects_in_other_files(kind)
         for obj in Items((*view.list_json(kind), *others), subject.deadline):
-            release = parse_release(str(get(obj, path)))
+            written = str(get(obj, path))
+            release = parse_release(parse_image_name(written).tag if path[-1] == "image" else written)
             if release is not None:
                 yield release
 
@@ -159,6 +167,9 @@ CHECKS: Final = (
     Check(
         group="served-version",
         run=check_version_is_still_served,
-        lookups_of_audits=tuple(Interest(kind, frozenset((".".join(path),))) for kind, path in _RELEASE_FIELDS.items()),
+        lookups_of_audits=tuple(
+            Interest(kind, frozenset((".".join(each for each in path if isinstance(each, str)),)))
+            for kind, path in _RELEASE_FIELDS.items()
+        ),
     ),
 )

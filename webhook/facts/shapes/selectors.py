@@ -25,7 +25,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
-from webhook.typed.cluster_objects import Deployment, Service, ServicePort, StatefulSet
+from webhook.typed.cluster_objects import DaemonSet, Deployment, Service, ServicePort, StatefulSet
 from webhook.typed.fields import Part, Truth
 from webhook.typed.objects import Object
 from webhook.typed.pods import LabelSelector, PodTemplate, SelectorRequirement
@@ -114,7 +114,9 @@ def _label_of_selector(service: JSON) -> Sequence[str]:
 
 BY_LABEL: Final = Index("a label that it selects", _label_of_selector)
 SERVICES: Final = interest_in_fields(Service.gvk, "spec.selector", "spec.ports", "spec.clusterIP", indexes=(BY_LABEL,))
-WORKLOADS_OF_AUDITS: Final = tuple(interest_in_fields(each.gvk, "spec.template") for each in (Deployment, StatefulSet))
+WORKLOADS_OF_AUDITS: Final = tuple(
+    interest_in_fields(each.gvk, "spec.template") for each in (Deployment, StatefulSet, DaemonSet)
+)
 _UID_LABELS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _NAME_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
 _ANY_UID: Final = "(uid)"
@@ -234,6 +236,7 @@ def _reaches_other_pods(service: Service, target: str, view: ClusterView) -> boo
     templates = chain(
         (each.spec.template for each in view.typed_here(Deployment)),
         (each.spec.template for each in view.typed_here(StatefulSet)),
+        (each.spec.template for each in view.typed_here(DaemonSet)),
     )
     return any(
         port.name == target
