@@ -188,6 +188,8 @@ _USUAL_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 _SETS_PATH: Final = re.compile(r"\bPATH=|profile\b|\.bashrc\b|--login\b|sh -[a-z]{0,3}l")
 """Matches a command that sets PATH, or a shell that reads a profile, which can set PATH."""
 _SHELL: Final = re.compile(r"/(?:[\w.]+/){0,4}(?:ba|da|a|z)?sh")
+_OF_ENVIRONMENT: Final = re.compile(r"conda|miniforge|mamba|venv|/envs?/")
+"""Matches the folder of an environment of Python, which has its own interpreter."""
 _INDEX: Final = "JOB_COMPLETION_INDEX"
 _READS_INDEX: Final = re.compile(rf"(?<![$\\])\$(?:{_INDEX}\b|\{{{_INDEX}\}}|\({_INDEX}\))")
 """Matches `$JOB_COMPLETION_INDEX`, `${JOB_COMPLETION_INDEX}` and `$(JOB_COMPLETION_INDEX)`."""
@@ -417,7 +419,7 @@ def _problems_of_path_variables(pod: PodSpec) -> Iterator[Problem]:
                 fix = "write the folders of the image too, or export the variable in a shell in command"
                 yield LIBRARY_PATH.problem(variable.path("value"), message, fix, own)
             elif not _finds_programs(container, others):
-                message = "stays a text because Kubernetes does not replace it, so PATH has no folder of the image"
+                message = "stays a text because Kubernetes does not replace it, so PATH lacks folders such as /usr/bin"
                 fix = f"write the PATH of the image instead, often {_USUAL_PATH}"
                 yield PATH_VARIABLE.problem(variable.path("value"), message, fix, own)
 
@@ -528,12 +530,15 @@ def _refers_to(part: str, name: str) -> bool:
 
 def _finds_programs(container: Container, folders: Sequence[str]) -> bool:
     """Return whether a container may find its programs without the image's PATH. The folders may contain the usual
-    programs or a variable, the command may set PATH, or the command may name a program by its full path.
+    programs or a variable, the command may set PATH, or the command may name a program by its full path. A program such
+    as `python` may be in the folder of its environment, for example /opt/conda/bin.
     """
     if any(folder.rstrip("/") in _USUAL_FOLDERS or "$" in folder for folder in folders) or container.runs(_SETS_PATH):
         return True
     program = container.command[0] if container.command else ""
-    return program.startswith("/") and not _SHELL.fullmatch(program)
+    if program and not program.startswith("/"):
+        return not _SHELL.fullmatch(f"/{program}") and any(map(_OF_ENVIRONMENT.search, folders))
+    return bool(program) and not _SHELL.fullmatch(program)
 
 
 def _problems_of_home_folders(pod: PodSpec) -> Iterator[Problem]:
