@@ -4,7 +4,11 @@ Labels of a Namespace name the level, and perhaps the release. Without a release
 release of the API server. This release is not known here. So a demand is reported only if both the oldest and the
 newest supported release have the demand.
 
-Source: k8s.io/pod-security-admission v0.36 policy/check_*.go, policy/registry.go and api/helpers.go.
+OpenShift sets fields of each pod by its SecurityContextConstraints before Pod Security reads the pod. Its default,
+restricted-v2, gives pods what `restricted` demands.
+
+Source: k8s.io/pod-security-admission v0.36 policy/check_*.go, policy/registry.go and api/helpers.go;
+openshift/cluster-kube-apiserver-operator bindata/bootkube/scc-manifests for restricted-v2.
 """
 
 from __future__ import annotations
@@ -14,11 +18,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from webhook.apimachinery import releases
+from webhook.apimachinery.attributes import JSON
 from webhook.facts.subject import Subject
 from webhook.text.wording import shown, some_of
 from webhook.typed.collections import Entries
 from webhook.typed.objects import Namespace
 from webhook.typed.pods import AnySecurityContext, Container, LifecycleHandler, PodSpec, PodTemplate, Probe
+from webhook.typed.view import Typed
 from webhook.typed.volumes import Volume
 
 _LABEL: Final = "pod-security.kubernetes.io/enforce"
@@ -27,6 +33,8 @@ _RELEASE: Final = re.compile(r"v1\.(0|[1-9][0-9]{0,2})")
 _OLDEST: Final = releases.OLDEST[1]
 _NEWEST: Final = releases.DEFAULT[1]
 """The oldest and the newest minor release of Kubernetes for an API server of unknown release."""
+_OPENSHIFT: Final = "openshift.io/"
+"""A text in the keys of labels and annotations that OpenShift reads or sets."""
 _MOST_NAMES: Final = 3
 _NEVER: Final = 1000
 _CAPABILITIES: Final = frozenset(
@@ -79,10 +87,16 @@ class Breach(NamedTuple):
 class Enforced(NamedTuple):
     """What a Namespace enforces: a level, and the minor releases that may apply. Only demands that all these releases
     have are reported.
+
+    Args:
+        level: baseline or restricted.
+        releases: the minor releases.
+        on_openshift: whether the Namespace has labels or annotations of OpenShift, which sets fields of the pods.
     """
 
     level: str
     releases: tuple[int, ...]
+    on_openshift: bool = False
 
 
 def enforced_level(subject: Subject) -> Enforced | None:
@@ -90,21 +104,46 @@ def enforced_level(subject: Subject) -> Enforced | None:
     namespace = subject.cluster_view().find_namespace(subject.namespace)
     if namespace is None:
         return None
-    labels = Namespace.of(namespace).metadata.labels
+    metadata = Namespace.of(namespace).metadata
+    labels, on_openshift = metadata.labels, _OPENSHIFT in metadata.keys
     level = labels.get(_LABEL)
     if level not in ("baseline", "restricted"):
         return None
     release = labels.get(_RELEASE_LABEL, "")
     if release in ("", "latest"):
-        return Enforced(level, (_OLDEST, _NEWEST))
+        return Enforced(level, (_OLDEST, _NEWEST), on_openshift)
     match = _RELEASE.fullmatch(release)
-    return Enforced(level, (min(int(match[1]), _NEWEST),)) if match else None
+    return Enforced(level, (min(int(match[1]), _NEWEST),), on_openshift) if match else None
 
 
 def breaches_of_pods(template: PodTemplate, enforced: Enforced) -> list[Breach]:
     """Return the demands that the pods do not meet and that all releases of `enforced` have, without repetitions."""
+    if enforced.on_openshift:
+        template = _with_fields_of_openshift(template)
     first, *others = (dict.fromkeys(_breaches(template, enforced.level, each)) for each in enforced.releases)
     return [breach for breach in first if all(breach in other for other in others)]
+
+
+def _with_fields_of_openshift(template: PodTemplate) -> PodTemplate:
+    """Return a template with the fields that restricted-v2 sets in its pods."""
+    spec = template.spec
+    of_pod = {"seccompProfile": {"type": "RuntimeDefault"}, "runAsNonRoot": True} | _set_fields(spec.security_context)
+    filled = {**spec.json, "securityContext": of_pod}
+    lists = {"initContainers": spec.init_containers, "containers": spec.containers}
+    for name, containers in lists.items():
+        if containers:
+            filled[name] = [{**each.json, "securityContext": _filled_context(each)} for each in containers]
+    return PodTemplate.of({**template.json, "spec": filled}, template.at, template.reading)
+
+
+def _filled_context(container: Container) -> Mapping[str, JSON]:
+    context = container.security_context
+    capabilities = {**_set_fields(context.capabilities), "drop": ["ALL"]}
+    return {"allowPrivilegeEscalation": False} | _set_fields(context) | {"capabilities": capabilities}
+
+
+def _set_fields(value: Typed) -> dict[str, JSON]:
+    return {name: field for name, field in value.json.items() if field is not None}
 
 
 def _breaches(template: PodTemplate, level: str, minor: int) -> Iterator[Breach]:
