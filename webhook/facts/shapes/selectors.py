@@ -252,9 +252,11 @@ def check_port_numbers(subject: Subject) -> Iterator[Problem]:
     without a number, which the API server reads as 0. A Service with 0 for both ports is not reported, because a
     program fills in the ports.
     """
+    mistyped = {each.at for each in subject.mismatches}  # manifest-shape/wrong-type reports these
     for port in subject.typed(Service).spec.ports if subject.attributes.is_plain else ():
         is_blank = port.port == 0 and port.target_port == 0
-        if not 0 < (port.port or 0) <= _LAST_PORT and not is_blank and not port.is_omitted("port"):
+        is_unknown = port.is_omitted("port") or port.path("port") in mistyped
+        if not 0 < (port.port or 0) <= _LAST_PORT and not is_blank and not is_unknown:
             message, fix = f"must be a number from 1 to {_LAST_PORT}", "set the number of the port"
             if port.port:
                 yield SERVICE_PORT.problem(port.path("port"), message, fix, port.port)
