@@ -806,6 +806,43 @@ def test_a_field_that_a_kustomization_may_add_is_not_missing(
     assert why in told
 
 
+FLUX_OBJECT = """apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: web, namespace: flux-system}
+spec: {path: PATH, patches: [{patch: PATCH, target: {kind: KIND}}]}
+"""
+ARGO_OBJECT = """apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: web, namespace: argocd}
+spec: {source: {path: PATH, kustomize: {patches: [{patch: PATCH, target: {kind: KIND}}]}}}
+"""
+ADDED_VOLUME = '"[{op: add, path: /spec/volumes, value: [{name: v, emptyDir: {}}]}]"'
+
+
+@pytest.mark.parametrize("delivery", [FLUX_OBJECT, ARGO_OBJECT])
+@pytest.mark.parametrize(
+    ("path", "kind", "patch", "is_reported"),
+    [
+        ("./apps/web", "Pod", ADDED_VOLUME, False),
+        ("apps", "Pod", ADDED_VOLUME, False),
+        ("./", "Pod", ADDED_VOLUME, False),
+        ("./apps/other", "Pod", ADDED_VOLUME, True),
+        ("./apps/web", "Job", ADDED_VOLUME, True),
+        ("./apps/web", "Pod", '"[{op: add, path: /spec/tty, value: true}]"', True),
+    ],
+)
+def test_a_field_that_flux_or_argo_cd_may_add_is_not_missing(
+    delivery, path, kind, patch, is_reported, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    text = delivery.replace("PATH", path).replace("KIND", kind).replace("PATCH", patch)
+    written(tmp_path, {"clusters/web.yaml": text, "apps/web/pod.yaml": MOUNTS})
+    run_command_line(["audit", "."])
+    told = " ".join(capsys.readouterr().out.split())
+    assert ("manifest-shape/volume-exists" in told) == is_reported
+    assert ("clusters/web.yaml has patches that may add `volumes`" in told) != is_reported
+
+
 @pytest.mark.parametrize(
     ("settings", "is_reported"),
     [

@@ -85,15 +85,16 @@ NOBODY: Final = UserInfo()
 
 
 MERGING_POLICY: Final = "policy"
+OF_KUSTOMIZE: Final = ("patch", "component", "transformer", "kustomization")
 
 
 class UnmergedPatch(NamedTuple):
-    """What may add fields to an object of a file: a part of a kustomization, or a policy that merges this object into
-    an object of the cluster. Only `--render` merges parts of kustomizations.
+    """What may add fields to an object of a file: a part of a kustomization, an object of Flux or Argo CD with patches,
+    or a policy that merges this object into an object of the cluster. Only `--render` merges parts of kustomizations.
 
     Attributes:
-        what: `patch`, `component`, `transformer` or `kustomization` for a part of a kustomization, and MERGING_POLICY
-            for a policy.
+        what: one of OF_KUSTOMIZE for a part of a kustomization, MERGING_POLICY for a policy, and the kind of an object
+            of Flux or Argo CD.
         file: the file with the part or the policy.
         fields: the names of the fields, and the keys of maps; None if the part was not read.
     """

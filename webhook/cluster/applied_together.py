@@ -18,6 +18,7 @@ from webhook.cluster.kustomizations import (
     TargetedPatch,
     kustomizations_of_documents,
     patches_of_documents,
+    read_delivery_patches,
     read_flux_target,
     read_merged_paths,
 )
@@ -55,6 +56,11 @@ class FilesAppliedTogether:
         for values in documents.values():
             for target in filter(None, map(read_flux_target, values)):
                 self._flux_namespaces.setdefault(target[0], set()).add(target[1])
+        self._delivery_patches: Final[dict[str, list[TargetedPatch]]] = {}
+        for file, values in documents.items():
+            for read in filter(None, (read_delivery_patches(file, value) for value in values)):
+                if read[1]:
+                    self._delivery_patches.setdefault(read[0], []).extend(read[1])
         self._merged: Final = {
             path: UnmergedPatch(MERGING_POLICY, file, _MERGED_FIELDS)
             for file, values in documents.items()
@@ -113,12 +119,20 @@ class FilesAppliedTogether:
         return self._pod_labels[file]
 
     def unmerged_patches(self, file: str, obj: JSON) -> tuple[UnmergedPatch, ...]:
-        """Return what kustomizations and policies may add to an object of a file."""
+        """Return what kustomizations, Flux, Argo CD and policies may add to an object of a file."""
         kind, name = get(obj, ("kind",)), get(obj, ("metadata", "name"))
         folders = self._kustomizations.folders_that_add_to_file(file)
         additions = (each for folder in folders for each in self._additions_of_folder(folder))
-        patches = tuple(each.patch for each in additions if each.may_change(kind, name))
+        of_delivery = self._patches_of_delivery(file) if self._delivery_patches else ()
+        patches = tuple(each.patch for each in (*additions, *of_delivery) if each.may_change(kind, name))
         return (*patches, *self._policies_that_merge(file)) if self._merged else patches
+
+    def _patches_of_delivery(self, file: str) -> Iterator[TargetedPatch]:
+        """Yield the patches of the objects of Flux and Argo CD that may apply a file."""
+        unit, path = self._units[file]
+        folder, root = (path, path) if unit == "kustomization" else (posixpath.dirname(file), "")
+        for at in (".", *self._folders_of_delivery(folder, root)):
+            yield from self._delivery_patches.get(at, ())
 
     def _policies_that_merge(self, path: str) -> Iterator[UnmergedPatch]:
         while path:
@@ -150,14 +164,21 @@ class FilesAppliedTogether:
         namespace is unknown if several objects of Flux set different namespaces.
         """
         namespaces: set[str] = set()
+        for at in self._folders_of_delivery(folder, root) if self._flux_namespaces else ():
+            namespaces |= self._flux_namespaces.get(at, set())
+        return UNKNOWN if len(namespaces) > 1 else NameChanges(namespace=next(iter(namespaces), ""))
+
+    def _folders_of_delivery(self, folder: str, root: str) -> Iterator[str]:
+        """Yield the paths with which an object of Flux or Argo CD may name a folder or a folder above. The root of the
+        repository is not known, so a path may begin at any step.
+        """
         at = folder
-        while self._flux_namespaces and at not in ("", "/", "."):
+        while at not in ("", "/", "."):
             if at == root or not self._kustomizations.has_kustomization(at):
                 steps = at.split("/")
                 for length in range(1, len(steps) + 1):
-                    namespaces |= self._flux_namespaces.get("/".join(steps[-length:]), set())
+                    yield "/".join(steps[-length:])
             at = posixpath.dirname(at)
-        return UNKNOWN if len(namespaces) > 1 else NameChanges(namespace=next(iter(namespaces), ""))
 
     def _names_before_renaming(self, documents: Mapping[str, list[JSON]]) -> Iterator[tuple[Kind, str]]:
         for file, values in documents.items():

@@ -26,6 +26,8 @@ FILES: Final = frozenset(("kustomization.yaml", "kustomization.yml", "Kustomizat
 FLUX: Final = ("kustomize.toolkit.fluxcd.io", "Kustomization")
 """The kind of objects with which Flux applies a folder of a repository."""
 POLICY_GENERATOR: Final = ("policy.open-cluster-management.io", "PolicyGenerator")
+ARGO: Final = ("argoproj.io", "Application")
+"""The kind of objects with which Argo CD applies a folder of a repository."""
 _MERGING: Final = ("", "musthave")
 """The values of complianceType with which a policy merges an object into an object of the cluster; "" is the default
 (open-cluster-management-io/policy-generator-plugin v1.17 docs/policygenerator-reference.yaml).
@@ -214,6 +216,26 @@ def read_flux_target(value: JSON) -> tuple[str, str] | None:
     )
     folder = posixpath.normpath(path.lstrip("/") or ".")
     return (folder, namespace) if namespace and folder != "." else None
+
+
+def read_delivery_patches(file: str, value: JSON) -> tuple[str, tuple[TargetedPatch, ...]] | None:
+    """Return the folder that an object of Flux or Argo CD applies, as written, and the patches that it adds; None for
+    other objects. Source: fluxcd/kustomize-controller api/v1 KustomizationSpec and argoproj/argo-cd v3
+    ApplicationSourceKustomize (patches).
+    """
+    kind = group_kind(value) if isinstance(value, dict) else ("", "")
+    if kind not in (FLUX, ARGO):
+        return None
+    spec = _map_or_empty(value.get("spec"))
+    source = spec if kind == FLUX else _map_or_empty(spec.get("source"))
+    settings = spec if kind == FLUX else _map_or_empty(source.get("kustomize"))
+    path = _text_or_empty(source.get("path"))
+    patches = tuple(
+        replace(each, patch=each.patch._replace(what=kind[1]))
+        for each in _additions(file, "", settings)
+        if each.patch.fields is not None
+    )
+    return posixpath.normpath(path.lstrip("/") or "."), patches
 
 
 def read_merged_paths(file: str, value: JSON) -> Iterator[str]:

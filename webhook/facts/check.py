@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from webhook.apimachinery.attributes import JSON, MERGING_POLICY
+from webhook.apimachinery.attributes import JSON, MERGING_POLICY, OF_KUSTOMIZE
 from webhook.apimachinery.paths import get, parse_path
 from webhook.deadline import STEP
 from webhook.errors import ClaimgateError, EvaluationError, PatchError, ReviewPaused
@@ -114,8 +114,10 @@ def _consider_unmerged_patches(problem: Problem, subject: Subject) -> Problem:
         why = "is in no file, so the fields that it adds are not known"
     elif first.what == MERGING_POLICY:
         why = f"merges the object into an object of the cluster, which may have `{name}`"
-    else:
+    elif first.what in OF_KUSTOMIZE:
         why = f"may add `{name}`, and `claimgate audit --render` merges it"
+    else:
+        why = f"has patches that may add `{name}`"
     missing = MissingObject(kind=first.what, name=first.file, why=why, is_absent=False)
     return structs.replace(problem, missing=(missing,))
 
