@@ -151,14 +151,18 @@ CLAIM_LOOKUPS: Final = (
     ),
     interest_in_fields(StorageClass.gvk, "provisioner", "metadata.annotations"),
 )
-_SOURCES_ON_NETWORK: Final = ("azureFile", "cephfs", "glusterfs", "nfs")
-"""Fields of a PersistentVolume for network file systems. Nodes mount such a volume without attaching the volume."""
+_HOST_PATH: Final = "hostPath"
+_NOT_ATTACHED: Final = ("azureFile", "cephfs", "glusterfs", _HOST_PATH, "nfs")
+"""Fields of a PersistentVolume for network file systems and folders of nodes. Nodes mount such a volume without
+attaching the volume.
+"""
 VOLUME_LOOKUPS: Final = (
     interest_in_fields(
         PersistentVolume.gvk,
         "spec.csi.driver",
         "spec.storageClassName",
-        *(f"spec.{name}" for name in _SOURCES_ON_NETWORK),
+        "spec.nodeAffinity",
+        *(f"spec.{name}" for name in _NOT_ATTACHED),
     ),
 )
 """The look-ups of audits. A server does not look up volumes, of which a cluster has many."""
@@ -331,8 +335,9 @@ def node_local_class_of_claim(claim: VolumeClaimSpec, view: ClusterView) -> str:
     return name if name and view.find(StorageClass, name, namespaced=False).provisioner in _provisioners("node") else ""
 
 
-def may_be_network_file_system(claim: VolumeClaimSpec, view: ClusterView) -> bool:
-    """Return whether several nodes may mount a ReadWriteOnce claim, because its volume is a network file system.
+def may_be_mounted_on_several_nodes(claim: VolumeClaimSpec, view: ClusterView) -> bool:
+    """Return whether several nodes may mount a ReadWriteOnce claim, because its volume is not attached to a node. Such
+    a volume is a network file system, or a hostPath, which each node has.
 
     The volume that the claim names decides, then the provisioner of the class. If both are not known, and volumes may
     exist that are not known, the volume that the claim names may be a network file system. For other claims, the
@@ -341,20 +346,22 @@ def may_be_network_file_system(claim: VolumeClaimSpec, view: ClusterView) -> boo
     volumes = view.copy_without_missing_objects()
     bound = volumes.find(PersistentVolume, claim.volume_name, namespaced=False) if claim.volume_name else None
     if bound:
-        return _is_on_network(bound.spec)
+        return _is_never_attached(bound.spec)
     name = claim.storage_class_name
     provisioner = view.find(StorageClass, name, namespaced=False).provisioner if name else ""
     if provisioner:
         return _makes_network_file_systems(provisioner)
     if claim.volume_name and not volumes.is_whole(PersistentVolume.gvk):
         return True
-    if name and (of_class := _volumes_of_class(name, view)):
-        return all(_is_on_network(each) for each in of_class)
+    if of_class := _volumes_of_class(name, view):
+        return all(_is_never_attached(each) for each in of_class)
     return not _provisioners("network_names").isdisjoint(name.replace("_", "-").replace(".", "-").split("-"))
 
 
-def _is_on_network(volume: PersistentVolumeSpec) -> bool:
-    return any(map(volume.has, _SOURCES_ON_NETWORK)) or _makes_network_file_systems(volume.csi.driver)
+def _is_never_attached(volume: PersistentVolumeSpec) -> bool:
+    if volume.has(_HOST_PATH) and volume.has("nodeAffinity"):
+        return False  # only this node has the volume
+    return any(map(volume.has, _NOT_ATTACHED)) or _makes_network_file_systems(volume.csi.driver)
 
 
 def _makes_network_file_systems(provisioner: str) -> bool:
@@ -397,7 +404,7 @@ def validate_access_modes(
         yield node_local_problem(path, f"{who} of {view.name_with_file(StorageClass.gvk, node)}", pods)
     elif (
         modes == {"ReadWriteOnce"} or (modes == {"ReadWriteOnce", "ReadOnlyMany"} and writing)
-    ) and not may_be_network_file_system(claim, view):
+    ) and not may_be_mounted_on_several_nodes(claim, view):
         message = f"{who}{_IS_ONCE}, so the {pods} pods that use it must all run on one node"
         fix = "use a ReadWriteMany claim, or keep all pods on one node"
         yield READ_WRITE_ONCE.problem(path, message, fix, is_conditional=True)  # the pods may all run on one node
@@ -461,7 +468,7 @@ def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
 def _mode_for_one_pod(claim: VolumeClaimSpec, view: ClusterView) -> str:
     """Return the access mode of a claim that only one pod, or only pods of one node, can mount; "" for other claims."""
     modes = {*claim.access_modes}
-    if modes not in _ALONE or (modes == {"ReadWriteOnce"} and may_be_network_file_system(claim, view)):
+    if modes not in _ALONE or (modes == {"ReadWriteOnce"} and may_be_mounted_on_several_nodes(claim, view)):
         return ""
     return modes.pop()
 
