@@ -31,8 +31,8 @@ from webhook.typed.view import ReadingContext
 T = TypeVar("T")
 Whole = TypeVar("Whole", bound=Object)
 _UNKNOWN: Final = object()
-NAMESPACES = interest_in_fields(NAMESPACE, "metadata.labels")
-"""The parts of namespaces that facts read."""
+NAMESPACES = interest_in_fields(NAMESPACE, "metadata.labels", 'metadata.annotations["openshift.io/sa.scc.uid-range"]')
+"""The parts of namespaces that facts read. OpenShift sets the annotation in each namespace."""
 _MOST_COMPARED: Final = 20_000
 """The most names that one request compares with unknown names to suggest similar names. These comparisons take some
 hundredths of a second.
