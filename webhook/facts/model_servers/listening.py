@@ -73,6 +73,8 @@ API_PORT_VARIABLE: Final = MODEL_SERVER.rule(
 )
 _READS_PORT_VARIABLE: Final = (0, 4, 3)
 """The first release of vLLM that reads VLLM_PORT (PyPI vllm 0.4.3 vllm/envs.py)."""
+_SETS_PORT_VARIABLE: Final = re.compile(r"\bVLLM_PORT=|(?:\bunset\b|\s-u)[^\n;&|]{0,200}?\bVLLM_PORT\b")
+"""A part of a command that sets or unsets VLLM_PORT before the command starts vLLM."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +260,7 @@ def _check_port_variable(member: ServerContainer, view: ClusterView) -> Iterator
                 member.path, message, "remove VLLM_PORT, or set another port", words=("VLLM_PORT",)
             )
         return
-    if member.spec.json.get("enableServiceLinks") is False or container.env_from:
+    if member.spec.json.get("enableServiceLinks") is False or container.env_from or container.runs(_SETS_PORT_VARIABLE):
         return
     release = release_of_vllm(container)
     if release is not None and release < _READS_PORT_VARIABLE:
