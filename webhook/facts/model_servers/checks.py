@@ -81,7 +81,7 @@ def _check_servers(subject: Subject) -> Iterator[Problem]:
         if not is_ray_node or candidate.container.mentions(_RAY_START):
             # if the command of a Ray node lacks `ray start`, KubeRay joins its words to one line of a bash script, and
             # bash may split the words again
-            yield from words.check_words_of_command(candidate.container, server, path, subject.attributes.name)
+            yield from words.check_words_of_command(candidate.container, server, path, subject.object)
         yield from words.check_client_before_server(candidate.container, candidate.spec, path)
         if subject.group_kind in _WHOLE_ENVIRONMENT:
             yield from words.check_undefined_variables(candidate.container, server, path)

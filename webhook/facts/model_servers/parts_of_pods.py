@@ -165,7 +165,7 @@ def _problems_of_part(
     if not may_start_server(container):
         return
     server = started_server(container)
-    yield from check_words_of_command(container, server, at, subject.attributes.name)
+    yield from check_words_of_command(container, server, at, subject.object)
     if server is None:
         return
     podset = PodSet(name="", path=at, template={}, elsewhere=True)

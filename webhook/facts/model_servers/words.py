@@ -7,11 +7,13 @@ An item of `args` is one word. Only a shell expands `$NAME`; the kubelet expands
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise, takewhile
 from typing import Final
 
+from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
+from webhook.deadline import Deadline
 from webhook.facts.command_lines.shell import read_shell_call
 from webhook.facts.model_servers.refused_arguments import problem_of_refused_arguments
 from webhook.facts.model_servers.server_candidates import MODEL_SERVER
@@ -84,6 +86,13 @@ CLIENT_BEFORE_SERVER: Final = MODEL_SERVER.rule(
 )
 _SHELL_VARIABLE: Final = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*(?:[:#%/+=?-][^{}]*)?\}")
 _VARIABLE_INSIDE: Final = re.compile(r"(?<!\$)\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLACEHOLDER: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)|\A\$([A-Za-z_][A-Za-z0-9_]*)\Z")
+"""A variable in a field where no shell runs. Tools such as envsubst and Flux replace it before a file is applied."""
+_WITH_SCRIPTS: Final = frozenset(("command", "args", "annotations"))
+"""Fields with scripts, in which a variable does not show a template."""
+_OF_RUNTIME: Final = frozenset(("HOSTNAME", "HOME", "PATH", "PWD", "USER"))
+"""Variables that the container runtime, the image or a shell sets."""
 _ESCAPED: Final = re.compile(r"\$\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 """A variable that the kubelet does not expand, because $$ is its escape for $."""
 _KUBELET_VARIABLE: Final = re.compile(r"(?<!\$)\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
@@ -131,12 +140,12 @@ _OFF: Final = frozenset(("false", "0", "no", "off"))
 
 
 def check_words_of_command(
-    container: Container, server: StartedServer | None, path: FieldPath, name: str
+    container: Container, server: StartedServer | None, path: FieldPath, obj: JSON
 ) -> Iterator[Problem]:
     """Report words that are read differently than intended, in a container with a model server.
 
-    `name` is the name of the object. If the name or the image contains `$`, the file is a template, and
-    variables are not reported.
+    If a field of the object `obj` has a variable where no shell runs, the file is a template, and variables are not
+    reported.
     """
     yield from _check_first_word(container, path)
     yield from _check_words_after_script(container, path)
@@ -153,8 +162,8 @@ def check_words_of_command(
         if not flag.strip("-"):
             flag, fix = word, f"write {flag}{_shortened(value.lstrip())}"
         yield _problem_of_joined_words(path, message, fix, flag)
-    if not (server.is_in_script or "$" in container.image or "$" in name):
-        yield from _check_unexpanded(container, path)
+    if not server.is_in_script:
+        yield from _check_unexpanded(container, path, obj)
     is_known = server.name == VLLM and not server.is_in_script and has_known_flags(release_of_vllm(container))
     for flag, fix in server.arguments.mistaken.items():
         message = f"{server.name} does not know the flag {flag}"
@@ -248,8 +257,12 @@ def _check_repeated_entrypoint(container: Container, server: StartedServer, path
         yield COMMAND_TWICE.problem(path, message, fix)
 
 
-def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem]:
-    """Report the first shell variable that the server would get as text, and the number of further variables."""
+def _check_unexpanded(container: Container, path: FieldPath, obj: JSON) -> Iterator[Problem]:
+    """Report the first shell variable that the server would get as text, and the number of further variables.
+
+    If the container lacks the variable, a tool such as envsubst or Flux may replace the text before the file is
+    applied.
+    """
     if not (container.mentions("$") or container.mentions("`")):
         return
     unexpanded: list[tuple[str, str]] = []
@@ -270,15 +283,51 @@ def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem
             return
         if is_substitution or names_variable or _SHELL_VARIABLE.fullmatch(value):
             unexpanded.append((flag, value))
-    if not unexpanded:
+    if not unexpanded or _is_template(obj, names, container.reading.deadline):
         return
     (flag, value), others = unexpanded[0], len(unexpanded) - 1
     inside = _VARIABLE_INSIDE.search(value)
     fix = f"write $({inside[1] or inside[2]})" if inside else "run the command in a shell"
+    may_be_replaced = _may_be_replaced(value, names) and not container.env_from
+    if may_be_replaced and inside:
+        fix = f"{fix}, and set {inside[1] or inside[2]} in env"
     to = f" to {_shortened(flag)}" if flag.startswith("-") else ""
     more = f" and to {counted(others, 'other flag')}" if others else ""
-    message = f"passes the text `{_shortened(value)}`{to}{more}, because no shell expands the variable"
-    yield _not_expanded_problem(path, message, fix, value)
+    unless = ", unless a tool such as envsubst does" if may_be_replaced else ""
+    message = f"passes the text `{_shortened(value)}`{to}{more}, because no shell expands the variable{unless}"
+    yield NOT_EXPANDED.problem(path, message, fix, words=(value,), is_conditional=may_be_replaced)
+
+
+def _may_be_replaced(value: str, names: Collection[str]) -> bool:
+    """Return whether a tool may replace a text before the manifest is applied: a variable that the container lacks, and
+    that no controller sets.
+    """
+    variable = _SHELL_VARIABLE.fullmatch(value)
+    if variable is None:
+        return False
+    name = _NAME.search(value)
+    return name is not None and name[0] not in names and not (_OF_OTHERS.search(name[0]) or name[0] in _OF_RUNTIME)
+
+
+def _is_template(obj: JSON, names: Collection[str], deadline: Deadline) -> bool:
+    """Return whether a field outside of commands and annotations has a variable, as in `replicas: ${REPLICAS}`.
+
+    A variable of the container, with one of these names, does not show a template.
+    """
+    stack = [obj]
+    while stack:
+        value = stack.pop()
+        deadline.spend(1)
+        if isinstance(value, dict):
+            stack += [each for key, each in value.items() if key not in _WITH_SCRIPTS]
+        elif isinstance(value, list):
+            stack += value
+        elif isinstance(value, str) and "$" in value:
+            deadline.spend_text(value)
+            variable = _PLACEHOLDER.search(value)
+            if variable is not None and (variable[1] or variable[2]) not in names:
+                return True
+    return False
 
 
 def check_undefined_variables(container: Container, server: StartedServer | None, path: FieldPath) -> Iterator[Problem]:
