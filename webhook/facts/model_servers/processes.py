@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from msgspec.structs import replace
+
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.model_servers.gpus import ContainerGpus
 from webhook.facts.model_servers.server_candidates import MODEL_SERVER
@@ -120,6 +122,7 @@ class ServerAtPath:
         processes: the processes of the server.
         gpus: the GPUs of the container.
         flags: the flags that set the number of processes, as written.
+        may_see_others: whether the container may see GPUs of its node that it does not request.
     """
 
     server: str
@@ -127,6 +130,7 @@ class ServerAtPath:
     processes: ServerProcesses
     gpus: ContainerGpus
     flags: tuple[str, ...] = ()
+    may_see_others: bool = False
 
 
 def check_processes_against_gpus(at: ServerAtPath) -> Iterator[Problem]:
@@ -151,16 +155,18 @@ def _problem_of_lacking_gpus(at: ServerAtPath, here: int, gpus: int) -> Problem:
     if at.gpus.count is None:
         has = f"the container has {counted(gpus, 'share')} of GPUs and sees at most {counted(gpus, 'GPU')}"
     request = f"request {counted(here, 'GPU')}"
+    outcome = processes.outcome + (" unless it sees other GPUs of its node" if at.may_see_others else "")
     if processes.data_ranks > 1:
         ranks = counted(processes.data_ranks, "data parallel rank")
         each = here // processes.data_ranks
         needs = f" and need {counted(here, 'GPU')}" if each > 1 else ""
-        message = f"{ranks} of {at.server} start in this pod{needs}, but {has}, so {at.server} {processes.outcome}"
+        message = f"{ranks} of {at.server} start in this pod{needs}, but {has}, so {at.server} {outcome}"
         local = f"--data-parallel-size-local {max(1, gpus // each)}"
         fix = f"{request}, or set {local} and --data-parallel-address, and add pods"
-        if processes.is_advice:
-            return problem_of_parallel_size(at.path, message, fix, at.flags, is_advice=True)
-        return DATA_PARALLEL_SIZE_ABOVE_GPUS.problem(at.path, message, fix, words=at.flags)
+        if not processes.is_advice:
+            rule, is_conditional = DATA_PARALLEL_SIZE_ABOVE_GPUS, at.may_see_others
+            return rule.problem(at.path, message, fix, words=at.flags, is_conditional=is_conditional)
+        return problem_of_parallel_size(at.path, message, fix, at.flags, is_advice=True)
     sizes = f" ({processes.sizes})" if processes.sizes else ""
     starts = f"{at.server} starts {counted(here * processes.nodes, processes.noun, processes.plural)}{sizes}"
     lower = processes.lower.format(gpus)
@@ -168,8 +174,9 @@ def _problem_of_lacking_gpus(at: ServerAtPath, here: int, gpus: int) -> Problem:
         starts = f"{starts}, {here} on each of {processes.nodes} nodes"
         lower = f"set parallel sizes whose product is {gpus * processes.nodes}"
     fix = f"{lower}, or {request}" if lower else request
-    message = f"{starts}, but {has}, so {at.server} {processes.outcome}"
-    return problem_of_parallel_size(at.path, message, fix, at.flags, is_advice=processes.is_advice)
+    message = f"{starts}, but {has}, so {at.server} {outcome}"
+    problem = problem_of_parallel_size(at.path, message, fix, at.flags, is_advice=processes.is_advice)
+    return replace(problem, is_conditional=at.may_see_others)
 
 
 def problem_of_parallel_size(

@@ -492,6 +492,7 @@ def check_server(member: ServerContainer) -> Iterator[Problem]:
         processes=member.processes,
         gpus=member.gpus,
         flags=member.size_flags,
+        may_see_others=may_see_other_gpus(member.container),
     )
     yield from processes.check_processes_against_gpus(at)
     yield from processes.check_slices_and_absent_gpus(at)
