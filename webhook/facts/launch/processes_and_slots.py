@@ -34,7 +34,7 @@ PROCESSES_AND_GPUS: Final = LAUNCH.rule(
     "launch/processes-and-gpus",
     title="The command starts more or fewer processes than the pod has GPUs",
     why=(
-        "GPUs without a process stay idle, and processes without a GPU fail or share a GPU. By default, torchrun "
+        "GPUs that no program uses stay idle, and processes without a GPU fail or share a GPU. By default, torchrun "
         "starts one process."
     ),
     function="determine_local_world_size",
@@ -79,6 +79,9 @@ _TRAINER_OPTION: Final = re.compile(
 )
 _OF_LIGHTNING: Final = re.compile(r"(?:^|\s)--(?:accelerator|strategy|devices)(?:=|\s)")
 _ALL_GPUS: Final = re.compile(r"\s--gpu[_-]ids[= ]all(?=\s|$)")
+_OTHER_USER: Final = re.compile(
+    r"(?i)vllm|sglang|tritonserver|CUDA_VISIBLE_DEVICES|cuda:[0-9]|device[_-]map|parallelize"
+)
 _LONGEST: Final = 128 * 1024
 """Linux's MAX_ARG_STRLEN, in characters."""
 _VARIABLE: Final = re.compile(r"\$[{(]?([A-Z][A-Z0-9_]*)[})]?")
@@ -100,12 +103,24 @@ def check_processes_match_gpus(container: LaunchedContainer, *, operator_sets_nu
     if started == 1 and (container.has_ports or _gives_all_gpus(container)):
         return  # a server, and accelerate with all GPUs, divide the model of one process among the GPUs
     processes_text = f"{counted(started, 'process', 'processes')} on {counted(container.gpus, 'GPU')}"
-    outcome = "processes without a GPU fail or share a GPU" if started > container.gpus else "some GPUs stay idle"
+    outcome = "processes without a GPU fail or share a GPU"
+    if started < container.gpus:
+        if _names_other_user_of_gpus(container):
+            return
+        outcome = "some GPUs stay idle unless another program uses them"
     fix = f"set {option}={container.gpus}"
     if container.launch.by == "accelerate":
         fix = f"set {option} to {container.gpus} for each machine"
     message = f"{container.launch.by} starts {processes_text}, so {outcome}"
     yield PROCESSES_AND_GPUS.problem(container.path, message, fix, words=(option, container.launch.by))
+
+
+def _names_other_user_of_gpus(container: LaunchedContainer) -> bool:
+    """Return whether a command names an inference server or GPUs by their numbers. The training then leaves GPUs to the
+    server, as GRPO with vLLM does.
+    """
+    text = " ".join(container.words)
+    return len(text) <= _LONGEST and _OTHER_USER.search(text) is not None
 
 
 def _gives_all_gpus(container: LaunchedContainer) -> bool:

@@ -232,7 +232,9 @@ def _path_of_processes_field(job: TrainingJobOfKind) -> FieldPath:
 
 
 def _describe_outcome(processes: int, gpus: int) -> str:
-    return "processes without a GPU fail or share a GPU" if processes > gpus else "some GPUs stay idle"
+    if processes > gpus:
+        return "processes without a GPU fail or share a GPU"
+    return "some GPUs stay idle unless another program uses them"
 
 
 def _is_torchrun_without_gpu(role: RoleOfJob) -> bool:
