@@ -144,6 +144,8 @@ _SMALL: Final = 3.0
 _LARGE: Final = 30.0
 _LOCAL: Final = re.compile(r"--model(-path|-id)?[= ]+/|\bserve +/")
 """A model on a volume. Most disks read a model in half the time of a network."""
+_LISTENS_FIRST: Final = re.compile(r"(^|[ /])llama-server\b")
+"""A server that accepts connections while it loads the model, and answers HTTP requests with status 503 until then."""
 _SIZE: Final = re.compile(r"(?i)(?<![a-z0-9.])([0-9]{1,4}(?:\.[0-9]{1,3})?)([bm])(?![a-z0-9])")
 _SEVERAL: Final = 2
 _FOR_PEOPLE: Final = frozenset((22, 8888))
@@ -154,9 +156,9 @@ _METRICS_PORT: Final = re.compile("(?i)(?:metrics|prometheus|prom)[-_]port[= ]([
 """A variable or flag with the number of a port for Prometheus: `WORKER_METRICS_PORT=9091`, `--metrics-port 9091`."""
 _NOTEBOOK: Final = re.compile("jupyter|notebook|code-server|rstudio")
 _SERVES_MODEL: Final = re.compile(
-    "(?i)model|llm|infer|serving|(?<!api-)triton(?!-client)|predict|embed|rerank|generat(?!ed)|chat|diffusion|whisper|llama"
-    "|mistral|qwen|gemma"
-    "|deepseek|gpt|bert|torchserve|tensorrt|hugging|\\bhf[-_]|sglang|lmdeploy|comfyui|\\bnim\\b|\\btgi\\b|\\btei\\b"
+    "(?i)model|llm|infer|serving|(?<!api-)triton(?!-client)|predict|embed(?!ded)|rerank|generat(?!ed)|chat|diffusion|whisper|llama"
+    "|mistral|qwen|gemma|deepseek|gpt|roberta|(?<![a-z])(distil|de|camem|s)?bert(?![a-z])|torchserve|tensorrt|hugging"
+    "|\\bhf[-_]|sglang|lmdeploy|comfyui|\\bnim\\b|\\btgi\\b|\\btei\\b"
 )
 """Texts in the name, image, command or environment of a model server. fastapi-triton is only a client of a server, and
 a folder for generated files is not about a model.
@@ -218,7 +220,8 @@ def _check_probe_that_kills(container: Container, pods: DevicePods) -> Iterator[
     if seconds is None:
         return
     at = pods.locate(probe.at)
-    if seconds < _LARGE_LONG_S and seconds < _seconds_to_load_model(container):
+    accepts_connections = probe.tcp_socket and container.runs(_LISTENS_FIRST)
+    if seconds < _LARGE_LONG_S and not accepts_connections and seconds < _seconds_to_load_model(container):
         yield _problem_of_probe_that_kills(at, seconds, has_startup_probe=has_startup_probe)
     elif seconds < _SHORT_S and not has_startup_probe:
         fix = "add a startupProbe if the start may take longer"
@@ -330,6 +333,8 @@ def _seconds_to_load_model(container: Container) -> int:
     """Return the seconds that a model server needs to load the model; 0 for another program, and for a small model."""
     servers = read_model_server_patterns()
     if not (container.is_found_in(servers.images, (container.image,)) or container.runs(servers.commands)):
+        return 0
+    if _loads_model_later(container):
         return 0
     texts = (container.command_line, *(value for value in container.environment.by_name().values() if value))
     needed = _seconds_of_sizes(texts, container)
