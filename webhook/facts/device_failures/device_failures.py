@@ -49,10 +49,10 @@ TOLERATES_EVERYTHING: Final = DEVICE_FAILURES.rule(
 )
 LOST_NODE: Final = DEVICE_FAILURES.rule(
     "device-failures/lost-node",
-    title="Pods with devices stay on a lost node for ever",
+    title="Kubernetes never evicts pods with devices from a lost node",
     why=(
-        "A toleration of not-ready or unreachable without tolerationSeconds keeps the pod on a lost node until a "
-        "person deletes the pod."
+        "A toleration of not-ready or unreachable without tolerationSeconds keeps the pod on the node until the pod or "
+        "the node is deleted."
     ),
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#taint-based-evictions",
 )
@@ -92,7 +92,11 @@ IMAGE_PULL: Final = DEVICE_FAILURES.rule(
 )
 NAME_TAINTS: Final = "write one toleration, with a key, for each taint that the pods should tolerate"
 _EVICTING: Final = ("", "NoExecute")
-_NODE_FAILURES: Final = frozenset(("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"))
+_NODE_FAILURES: Final = {
+    "node.kubernetes.io/not-ready": "a node that is not ready",
+    "node.kubernetes.io/unreachable": "a lost node",
+}
+"""The taints of nodes that fail, and the nodes in words. These taints have no value."""
 
 
 def advise_tolerations(subject: Subject) -> Iterator[Problem]:
@@ -109,13 +113,15 @@ def _check_lasting_toleration(toleration: Toleration, pods: DevicePods) -> Itera
         message = "tolerates every taint, so the pods stay on nodes that are gone or have failed devices"
         yield TOLERATES_EVERYTHING.problem(at, message, NAME_TAINTS)
     elif key in _NODE_FAILURES:
-        message = f"tolerates `{key}` without tolerationSeconds, so a pod on a lost node is never replaced"
+        node = _NODE_FAILURES[key]
+        message = f"tolerates `{key}` without tolerationSeconds, so Kubernetes never evicts a pod from {node}"
         effect = "" if toleration.effect else "effect NoExecute and "
         yield LOST_NODE.problem(at, message, f"set {effect}tolerationSeconds, for example to 300")
 
 
 def _tolerates_without_time_limit(toleration: Toleration) -> bool:
-    matches_all = toleration.operator == "Exists" or bool(toleration.key)
+    is_valued = toleration.key in _NODE_FAILURES and toleration.operator != "Exists" and bool(toleration.value)
+    matches_all = (toleration.operator == "Exists" or bool(toleration.key)) and not is_valued
     return matches_all and toleration.effect in _EVICTING and toleration.toleration_seconds is None
 
 
