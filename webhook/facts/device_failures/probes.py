@@ -156,9 +156,9 @@ _METRICS_PORT: Final = re.compile("(?i)(?:metrics|prometheus|prom)[-_]port[= ]([
 """A variable or flag with the number of a port for Prometheus: `WORKER_METRICS_PORT=9091`, `--metrics-port 9091`."""
 _NOTEBOOK: Final = re.compile("jupyter|notebook|code-server|rstudio")
 _SERVES_MODEL: Final = re.compile(
-    "(?i)model|llm|infer|serving|(?<!api-)triton(?!-client)|predict|embed(?!ded)|rerank|generat(?!ed)|chat|diffusion|whisper|llama"
-    "|mistral|qwen|gemma|deepseek|gpt|roberta|(?<![a-z])(distil|de|camem|s)?bert(?![a-z])|torchserve|tensorrt|hugging"
-    "|\\bhf[-_]|sglang|lmdeploy|comfyui|\\bnim\\b|\\btgi\\b|\\btei\\b"
+    "(?i)model|llm|infer|serving|(?<!api-)triton(?!-client)|predict|embed(?!ded)|rerank|generat(?!ed)|chat|diffusion"
+    "|whisper|llama|mistral|qwen|gemma|deepseek|gpt|roberta|(?<![a-z])(distil|de|camem|s)?bert(?![a-z])|torchserve"
+    "|tensorrt|hugging|\\bhf[-_]|sglang|lmdeploy|comfyui|\\bnim\\b|\\btgi\\b|\\btei\\b"
 )
 """Texts in the name, image, command or environment of a model server. fastapi-triton is only a client of a server, and
 a folder for generated files is not about a model.
