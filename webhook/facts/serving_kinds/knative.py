@@ -91,8 +91,11 @@ KNATIVE_FIELD: Final = SERVING_KIND.rule(
 )
 KNATIVE_FIELD_OFF_BY_DEFAULT: Final = SERVING_KIND.rule(
     "serving-kind/knative-default",
-    title="The pod sets a field that Knative refuses unless its feature is on",
-    why="The Knative feature for this field is off by default. claimgate does not know the ConfigMap that turns it on.",
+    title="The pod sets a field that Knative refuses by default",
+    why=(
+        "The Knative feature for this field is off by default, or the timeout is above the default maximum. claimgate "
+        "does not know the ConfigMap that changes the default."
+    ),
     refused_by="Knative's webhook",
     source="knative/serving@98e5ef90 pkg/apis/config/features.go",
     level="advice",
@@ -161,6 +164,8 @@ _ON: Final = frozenset(("enabled", "allowed"))
 _NEVER: Final = "terminationGracePeriodSeconds"
 _LONGEST_S: Final = 600
 _KNATIVE: Final = ("serving.knative.dev", "Service")
+_OF_CLOUD_RUN: Final = ("run.googleapis.com/", "cloud.googleapis.com/")
+"""The beginnings of the keys of Cloud Run's annotations, labels and node selectors."""
 
 
 def check_knative_fields(subject: Subject) -> Iterator[Problem]:
@@ -170,6 +175,8 @@ def check_knative_fields(subject: Subject) -> Iterator[Problem]:
     if subject.group_kind == _KNATIVE:
         at = ("spec", "template", "spec")
         spec = get(subject.object, at)
+        if _is_of_cloud_run(spec, subject):
+            return
         yield from _check_pod_spec(spec, at, subject)
         seconds = spec.get("timeoutSeconds") if isinstance(spec, dict) else None
         yield from _check_timeout(seconds, (*at, "timeoutSeconds"), subject)
@@ -183,11 +190,27 @@ def check_knative_fields(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_timeout(timeout: Any, path: FieldPath, subject: Subject) -> Iterator[Problem]:
-    longest = _longest_timeout(subject)
-    if isinstance(timeout, int) and timeout > longest:
+    longest, is_known = _longest_timeout(subject)
+    if not isinstance(timeout, int) or timeout <= longest:
+        return
+    fix = f"set at most {longest}, or ask the administrator to raise max-revision-timeout-seconds in {_DEFAULTS}"
+    if is_known:
         message = f"is above max-revision-timeout-seconds, which is {longest}, so Knative refuses the value"
-        fix = f"set at most {longest}, or ask the administrator to raise max-revision-timeout-seconds in {_DEFAULTS}"
         yield _problem_of_field(path, message, fix, timeout)
+    else:
+        message = f"is refused by Knative while max-revision-timeout-seconds is {longest}, which is the default"
+        yield KNATIVE_FIELD_OFF_BY_DEFAULT.problem(path, message, fix, timeout)
+
+
+def _is_of_cloud_run(spec: Any, subject: Subject) -> bool:
+    """Return whether a Service is for Google's Cloud Run, which reads the API of Knative and has other limits."""
+    metadata = Object.of(get(subject.object, ("spec", "template")), (), subject.reading_context).metadata
+    selector = spec.get("nodeSelector") if isinstance(spec, dict) else None
+    keys = (
+        *(subject.metadata.annotations, subject.metadata.labels, metadata.annotations, metadata.labels),
+        selector if isinstance(selector, dict) else {},
+    )
+    return any(str(key).startswith(_OF_CLOUD_RUN) for each in keys for key in each)
 
 
 def _problem_of_field(path: FieldPath, message: str, fix: str, value: int | None = None) -> Problem:
@@ -229,11 +252,12 @@ def _check_pod_spec(spec: Any, at: FieldPath, subject: Subject) -> Iterator[Prob
             yield _problem_of_field((*at, name), message, fix)
 
 
-def _longest_timeout(subject: Subject) -> int:
-    settings, written = _settings_of_operator(subject), _data_of_config_map(subject, "config-defaults") or {}
-    data = {**written, **settings.defaults, **settings.config_defaults}
+def _longest_timeout(subject: Subject) -> tuple[int, bool]:
+    """Return the longest timeout in seconds, and whether an object that sets this timeout is known."""
+    settings, written = _settings_of_operator(subject), _data_of_config_map(subject, "config-defaults")
+    data = {**(written or {}), **settings.defaults, **settings.config_defaults}
     seconds = read_count(str(data.get("max-revision-timeout-seconds", "")))
-    return _LONGEST_S if seconds is None else seconds
+    return _LONGEST_S if seconds is None else seconds, written is not None or bool(settings.json)
 
 
 def _data_of_config_map(subject: Subject, name: str) -> Mapping[str, Any] | None:
