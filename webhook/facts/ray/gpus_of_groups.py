@@ -25,6 +25,7 @@ from webhook.facts.ray.serve_config import read_serve_config
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted, some_of
+from webhook.typed.objects import Metadata
 from webhook.typed.ray import Group, RayClusterSpec, RayCronJob, RayJob, RayService
 
 NO_GROUP_WITH_GPUS: Final = RAY.rule(
@@ -85,6 +86,10 @@ _COMPARABLE: Final = frozenset(("nvidia.com/gpu", "amd.com/gpu"))
 _MOST: Final = 10_000
 _LEAST_REPLICAS: Final = "min_replicas"
 _APART: Final = "STRICT_SPREAD"
+_OWN_COMMAND: Final = "ray.io/overwrite-container-cmd"
+"""The annotation of pods in which KubeRay does not run `ray start`."""
+_GENERATED: Final = "KUBERAY_GEN_RAY_START_CMD"
+"""The variable with the command that KubeRay would run."""
 _GROW: Final = "raise replicas and minReplicas of the group, or set enableInTreeAutoscaling"
 _MORE_PODS: Final = "raise replicas and maxReplicas of a worker group"
 _SHOWN: Final = 3
@@ -140,15 +145,33 @@ class RayGpus:
         return f"no pod requests one for Ray{seen}"
 
 
-def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
-    """Return the GPUs of a Ray cluster."""
+def has_own_ray_start(group: Group, metadata: Metadata) -> bool:
+    """Return whether the container of a group runs `ray start` itself, so that KubeRay does not (common/pod.go).
+
+    metadata: the metadata of the object, whose annotations KubeRay copies to the pods.
+    """
+    container = next(iter(group.template.spec.containers), None)
+    words = "" if container is None else " ".join(str(each) for each in (*container.command, *container.args))
+    is_own = any(_OWN_COMMAND in each.annotations for each in (metadata, group.template.metadata))
+    return is_own or "ray start" in words
+
+
+def has_own_parameters(group: Group, metadata: Metadata) -> bool:
+    """Return whether a group starts Ray itself, and perhaps not with rayStartParams of KubeRay's command."""
+    container = next(iter(group.template.spec.containers), None)
+    words = () if container is None else (*container.command, *container.args)
+    return has_own_ray_start(group, metadata) and not any(_GENERATED in str(each) for each in words)
+
+
+def read_ray_gpus(cluster: RayClusterSpec, metadata: Metadata) -> RayGpus:
+    """Return the GPUs of a Ray cluster; `metadata` is the metadata of its object."""
     largest, total, hiding, hidden_limit, lowered, unread = 0, 0, None, 0, (0, ""), ""
     detects = False
     pods_with, idle = Counter[int](), ("", 0)
     for group in cluster.groups():
         gpus, limit = _gpus_of_group(group)
         pods = _most_pods_of_group(group, cluster)
-        if gpus is None or pods is None:
+        if gpus is None or pods is None or has_own_parameters(group, metadata):
             return RayGpus(largest=None, total=None)
         if pods:
             largest, total = max(largest, gpus), total + gpus * pods
@@ -237,7 +260,7 @@ def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
     if config is None:
         return
     yield from _advise_bundles(config)
-    gpus = read_ray_gpus(subject.typed(RayService).spec.ray_cluster_config)
+    gpus = read_ray_gpus(subject.typed(RayService).spec.ray_cluster_config, subject.metadata)
     demands = list(_demands_of_deployments(config, subject))
     if gpus.largest is None or gpus.total is None:
         return
@@ -425,7 +448,7 @@ def check_entrypoint_gpus(subject: Subject) -> Iterator[Problem]:
     if not spec.has_cluster:
         return
     wanted = _number(spec.json.get("entrypointNumGpus", 0))
-    gpus = read_ray_gpus(spec.ray_cluster_spec) if wanted else None
+    gpus = read_ray_gpus(spec.ray_cluster_spec, subject.metadata) if wanted else None
     if wanted and gpus is not None and gpus.largest is not None and wanted > gpus.largest:
         message = f"needs {_gpus_as_text(wanted)} of one pod, but {gpus.shortage_in_words(wanted)}"
         has_idle = gpus.has_idle_group_for(wanted)
@@ -433,7 +456,7 @@ def check_entrypoint_gpus(subject: Subject) -> Iterator[Problem]:
         at = spec.path("entrypointNumGpus")
         yield ENTRYPOINT_GPUS.problem(at, f"{message}, so the job fails after 900 s", fix)
     wanted = _number(spec.json.get("entrypointNumCpus", 0))
-    cpus = _most_cpus_of_a_pod(spec.ray_cluster_spec) if wanted else None
+    cpus = _most_cpus_of_a_pod(spec.ray_cluster_spec, subject.metadata) if wanted else None
     if wanted and cpus is not None and wanted > cpus:
         message = f"needs {_number_as_text(wanted)} CPUs of one pod, but no pod of the Ray cluster has more than {cpus}"
         fix = f"set entrypointNumCpus {cpus}, or add CPUs to the pods of a group"
@@ -441,7 +464,7 @@ def check_entrypoint_gpus(subject: Subject) -> Iterator[Problem]:
         yield ENTRYPOINT_GPUS.problem(at, f"{message}, so the job fails after 900 s", fix)
 
 
-def _most_cpus_of_a_pod(cluster: RayClusterSpec) -> int | None:
+def _most_cpus_of_a_pod(cluster: RayClusterSpec, metadata: Metadata) -> int | None:
     """Return the largest number of CPUs of one pod; None if the number of a group is not known."""
     most = 0
     for group in cluster.groups():
@@ -449,7 +472,7 @@ def _most_cpus_of_a_pod(cluster: RayClusterSpec) -> int | None:
         amounts = {} if container is None else {**container.resources.requests, **container.resources.limits}
         number_for_ray = group.resources.get("CPU", group.ray_start_params.json.get("num-cpus", amounts.get("cpu")))
         read = quantity.read_quantity_or_none(number_for_ray) if number_for_ray is not None else None
-        if read is None:
+        if read is None or has_own_parameters(group, metadata):
             return None
         most = max(most, read.value())
     return most

@@ -29,9 +29,16 @@ from webhook.apimachinery.names import (
     label_fix,
 )
 from webhook.apimachinery.paths import FieldPath, path_as_text
+from webhook.apimachinery.releases import Release, release_as_text
 from webhook.facts.gpu.resources import may_have_gpus_by_annotation
-from webhook.facts.ray.gpus_of_groups import check_entrypoint_gpus, check_gpus_of_serve, check_resources_of_groups
-from webhook.facts.ray.releases import RAY, check_ray_releases
+from webhook.facts.ray.gpus_of_groups import (
+    check_entrypoint_gpus,
+    check_gpus_of_serve,
+    check_resources_of_groups,
+    has_own_parameters,
+    has_own_ray_start,
+)
+from webhook.facts.ray.releases import RAY, check_ray_releases, installed_kuberay
 from webhook.facts.ray.serve_config import check_serve_config
 from webhook.facts.subject import Check, Subject, group_kinds_of_types
 from webhook.rules.problem import Problem
@@ -184,8 +191,8 @@ _NOT_PLAIN: Final = re.compile(r"['\\]")
 _LONGEST_JSON: Final = 4096
 _REWRITTEN_FOR: Final = frozenset(("aws.amazon.com/neuroncore", "google.com/tpu"))
 """Devices that KubeRay adds to the parameter `resources`. KubeRay then writes this parameter in quotes."""
-_OWN_COMMAND: Final = "ray.io/overwrite-container-cmd"
-"""The annotation of pods in which KubeRay does not run `ray start`."""
+_REFUSES_TTL: Final[Release] = (1, 4)
+"""The first release of KubeRay that refuses a TTL of a job that keeps its cluster."""
 _COUNT: Final = re.compile("[0-9]{1,6}", re.ASCII)
 _MIG: Final = "nvidia.com/mig-"
 _VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
@@ -297,9 +304,12 @@ def check_time_to_live(subject: Subject) -> Iterator[Problem]:
     if seconds < 0:
         yield TTL.problem(path, "must not be negative because KubeRay refuses the job", "set 0 or more", seconds)
     elif not spec.shutdown_after_job_finishes:
+        installed = installed_kuberay(subject.cluster_view())
+        if installed is not None and installed.release < _REFUSES_TTL:
+            return
         message = (
-            "is not allowed for a job that keeps its Ray cluster, because KubeRay deletes the cluster after these "
-            "seconds"
+            f"is refused by KubeRay {release_as_text(_REFUSES_TTL)} and later for a job that keeps its Ray cluster, "
+            "because KubeRay deletes the cluster after these seconds"
         )
         fix = f"set {paths.path_as_text(spec.path('shutdownAfterJobFinishes'))} to true, or remove the TTL"
         yield TTL.problem(path, message, fix, seconds)
@@ -311,12 +321,12 @@ def check_replica_bounds(subject: Subject) -> Iterator[Problem]:
         lowest, highest, replicas = group.min_replicas, group.max_replicas, group.replicas
         negative = [(name, n) for name, n in (("minReplicas", lowest), ("maxReplicas", highest)) if n and n < 0]
         for name, number in negative:
-            message = "must not be negative because KubeRay refuses the cluster"
+            message = "must not be negative because KubeRay 1.6 and later refuse the cluster"
             yield REPLICA_BOUNDS.problem(group.path(name), message, "set 0 or more", number)
-        if negative:
+        if negative or group.json.get("suspend") is True:
             continue
         if lowest is not None and highest is not None and lowest > highest:
-            message = f"must not be above maxReplicas `{highest}` because KubeRay refuses the cluster"
+            message = f"must not be above maxReplicas `{highest}` because KubeRay 1.6 and later refuse the cluster"
             fix = f"set at most {highest}, or raise maxReplicas"
             yield REPLICA_BOUNDS.problem(group.path("minReplicas"), message, fix, lowest)
         elif replicas and highest is not None and replicas > highest:
@@ -362,9 +372,8 @@ def _is_command_of_kuberay(group: Group, subject: Subject) -> bool:
     container = next(iter(group.template.spec.containers), None)
     if container is None or container.is_omitted("resources") or group.resources:
         return False
-    is_own = any(_OWN_COMMAND in each.annotations for each in (subject.metadata, group.template.metadata))
-    words = " ".join(str(each) for each in (*container.command, *container.args))
-    return not is_own and "ray start" not in words and _REWRITTEN_FOR.isdisjoint(container.resources.written_limits)
+    is_rewritten = not _REWRITTEN_FOR.isdisjoint(container.resources.written_limits)
+    return not is_rewritten and not has_own_ray_start(group, subject.metadata)
 
 
 def _is_json_without_quotes_for_shell(text: str) -> bool:
@@ -407,6 +416,8 @@ def validate_num_gpus(subject: Subject) -> Iterator[Problem]:
         container = next(iter(group.template.spec.containers), None)
         if num_gpus is None or container is None or container.resources.claims:
             continue
+        if has_own_parameters(group, subject.metadata):
+            continue
         at, written = num_gpus
         gpus = _gpu_limit_of_container(container)
         if 0 < gpus < int(written):
@@ -417,7 +428,10 @@ def validate_num_gpus(subject: Subject) -> Iterator[Problem]:
             name = at[-1]
             yield NUM_GPUS.problem(at, message, f"remove {name}, so that KubeRay sets it from the limits", written)
         elif int(written) and not _may_have_gpus(container, group):
-            message = "tells Ray of GPUs, but the container requests none, so tasks that need a GPU start without one"
+            message = (
+                "tells Ray of GPUs, but the container requests none, so tasks get no GPU unless the node shows GPUs to "
+                "every container"
+            )
             fix = f"set the GPU limit of the container to {written}, or remove this field"
             yield GPUS_WITHOUT_REQUEST.problem(at, message, fix, written)
 

@@ -227,6 +227,15 @@ def _check_incremental_upgrade(service: RayServiceSpec) -> Iterator[Problem]:
         yield INCREMENTAL_OPTIONS.problem(at, message, "set clusterUpgradeOptions with a gatewayClassName")
 
 
+def release_of_ray(cluster: RayClusterSpec) -> Release | None:
+    """Return the release of Ray that a cluster states: rayVersion, or else the tag of an image; None if unknown."""
+    if (release := parse_release(cluster.ray_version)) is not None:
+        return release
+    firsts = (next(iter(group.template.spec.containers), None) for group in cluster.groups())
+    matches = (_RAY_IMAGE.fullmatch(container.image) for container in firsts if container is not None)
+    return next((parse_release(match[1]) for match in matches if match is not None), None)
+
+
 def installed_kuberay(view: ClusterView) -> KubeRay | None:
     """Return the operator; None if the Deployments of the files name no release, or several releases."""
     return view.once(installed_kuberay, lambda: _installed_kuberay(view))

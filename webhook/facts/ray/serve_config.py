@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
-from webhook.apimachinery.releases import Release, parse_release
+from webhook.apimachinery.releases import Release, release_as_text
 from webhook.errors import InputError
-from webhook.facts.ray.releases import RAY
+from webhook.facts.ray.releases import RAY, release_of_ray
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.typed.ray import RayService
@@ -89,9 +89,12 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
         )
     ),
 }
-_RENAMED: Final[Mapping[str, str]] = {"max_concurrent_queries": "max_ongoing_requests", "deployment": "deployments"}
+_OLD_NAME: Final = "max_concurrent_queries"
+_RENAMED: Final[Mapping[str, str]] = {_OLD_NAME: "max_ongoing_requests", "deployment": "deployments"}
 _WITHOUT_OLD_NAME: Final = (2, 34)
 """The first release of Ray that certainly has no max_concurrent_queries (ray-project/ray#46427, July 2024)."""
+_MOST_OF_AUTO: Final = 100
+"""max_replicas of a deployment with num_replicas auto (handle_num_replicas_auto)."""
 _READ_RELEASE: Final = (2, 60)
 """The release of Ray with the fields above. A later release may have more."""
 _IMPORT_PATH: Final = re.compile(r"[^.:]+([.:][^.:]+)+")
@@ -178,7 +181,7 @@ def _check_application(application: Mapping[str, Any], who: str, subject: Subjec
     path = application.get("import_path")
     if not isinstance(path, str) or not path:
         yield _refusal(f"{who} has no import_path, which Ray requires", "set import_path")
-    elif not _IMPORT_PATH.fullmatch(path[:1000]):
+    elif not _IMPORT_PATH.fullmatch(path[:1000]) and not is_placeholder(path):
         message = f"{who} has the import_path `{path[:80]}`, but Ray requires module:attribute"
         yield _refusal(message, "write import_path as module:attribute")
     for field in ("host", "port"):
@@ -187,7 +190,7 @@ def _check_application(application: Mapping[str, Any], who: str, subject: Subjec
             yield _refusal(message, f"move {field} to http_options")
     environment = application.get("runtime_env")
     folder = environment.get("working_dir") if isinstance(environment, dict) else None
-    if isinstance(folder, str) and folder and "://" not in folder:
+    if isinstance(folder, str) and folder and "://" not in folder and not is_placeholder(folder):
         message = f"{who} has the local working_dir `{folder[:80]}`, but Ray accepts only remote addresses"
         yield _refusal(message, "upload the folder, and write its address")
     deployments = application.get("deployments")
@@ -202,7 +205,7 @@ def _without_fields_of_old_ray(deployment: Mapping[str, Any], subject: Subject) 
     release = _release_of_ray(subject)
     if release is None or release >= _WITHOUT_OLD_NAME:
         return deployment
-    return {name: value for name, value in deployment.items() if name != "max_concurrent_queries"}
+    return {name: value for name, value in deployment.items() if name != _OLD_NAME}
 
 
 def _check_deployment(deployment: Mapping[str, Any], who: str, subject: Subject) -> Iterator[Problem]:
@@ -218,7 +221,8 @@ def _check_deployment(deployment: Mapping[str, Any], who: str, subject: Subject)
             message = f"{who} sets num_replicas and autoscaling_config, which Ray refuses together"
             fix = f"remove num_replicas to let Ray scale, or autoscaling_config to keep {number}"
             yield _refusal(message, fix)
-        least, most = scaling.get("min_replicas", 1), scaling.get("max_replicas", 1)
+        least = scaling.get("min_replicas", 1)
+        most = scaling.get("max_replicas", _MOST_OF_AUTO if number == "auto" else 1)
         if isinstance(least, int) and isinstance(most, int) and least > most:
             message = f"{who} has min_replicas {least} above max_replicas {most}, which Ray refuses"
             yield _refusal(message, f"set max_replicas to at least {least}")
@@ -235,6 +239,9 @@ def _check_fields(value: Mapping[str, Any], what: str, subject: Subject) -> Iter
         meant = _RENAMED.get(name) or next(iter(get_close_matches(name[:80], _FIELDS[what], n=1, cutoff=0.85)), "")
         home = next((other for other, names in _FIELDS.items() if name in names), "")
         message = f"`{name[:80]}` is not a field of {what}, so Ray drops the field"
+        if name == _OLD_NAME and _release_of_ray(subject) is None:
+            since = release_as_text(_WITHOUT_OLD_NAME)
+            message = f"`{name}` is not a field of {what} since Ray {since}, so later releases drop the field"
         if meant in _FIELDS[what]:
             yield SERVE_FIELD.problem(_AT, message, f"write {meant}")
         elif home:
@@ -244,7 +251,7 @@ def _check_fields(value: Mapping[str, Any], what: str, subject: Subject) -> Iter
 
 
 def _release_of_ray(subject: Subject) -> Release | None:
-    return parse_release(subject.typed(RayService).spec.ray_cluster_config.ray_version)
+    return release_of_ray(subject.typed(RayService).spec.ray_cluster_config)
 
 
 def _is_unknown(name: object, what: str) -> bool:
