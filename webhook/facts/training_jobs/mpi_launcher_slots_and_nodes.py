@@ -119,10 +119,10 @@ SLOTS_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
 )
 LAUNCHER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/launcher-gpus",
-    title="The launcher requests GPUs that it cannot see",
+    title="The launcher requests GPUs that it may not see",
     why=(
-        "The operator empties NVIDIA_VISIBLE_DEVICES in the launcher. The GPUs stay idle, and other pods cannot use "
-        "them."
+        "The operator empties NVIDIA_VISIBLE_DEVICES in the launcher. A runtime that reads this variable shows no GPU, "
+        "and other pods cannot use the GPUs."
     ),
     source="kubeflow/mpi-operator caa3c47fc42e pkg/controller/mpi_job_controller.go",
     function="newLauncherPodTemplate",
@@ -267,6 +267,12 @@ def _may_start_processes(launcher: RoleOfJob) -> bool:
     )
 
 
+def _requests_gpus_of_nvidia(launcher: RoleOfJob) -> bool:
+    """Return whether the launcher requests GPUs that NVIDIA_VISIBLE_DEVICES may hide. It hides no device of a claim."""
+    names = (name for container in launcher.containers[:1] for name in container.resources.written_limits)
+    return launcher.gpus > 0 and any(name.startswith("nvidia.com/") for name in names)
+
+
 def warn_of_gpus_without_mpi_rank(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Warn of slots that do not fit the ranks or the GPUs, and of GPUs that the launcher cannot see."""
     if job.kind != "MPIJob":
@@ -284,17 +290,19 @@ def warn_of_gpus_without_mpi_rank(job: TrainingJobOfKind) -> Iterator[Problem]:
     is_used = launch is None or not launch.named_hosts  # for hosts that the command names, the command sets the slots
     is_known = slots >= 1 and not job.is_placeholder_at("slotsPerWorker") and is_used
     starts_more = launcher is not None and slots < (worker.gpus if worker else 0) and _may_start_processes(launcher)
-    if is_known and worker is not None and worker.gpus >= 1 and worker.gpus != slots and not starts_more:
+    each = launch.processes if launch is not None and launch.by in MPI else None
+    fits = worker is not None and each is not None and (each == worker.gpus or each < worker.gpus < slots)
+    if is_known and worker is not None and worker.gpus >= 1 and worker.gpus != slots and not (starts_more or fits):
         idle = "some GPUs stay idle unless each rank uses several GPUs"
-        what = idle if slots < worker.gpus else "ranks share GPUs"
+        what = idle if slots < worker.gpus else "ranks share GPUs if mpirun uses all slots"
         slots_text = f"{counted(slots, 'slot')} to each worker, which has {counted(worker.gpus, 'GPU')}"
         message = f"gives {slots_text}, so {what}"
         yield SLOTS_AND_GPUS.problem(("spec", "slotsPerWorker"), message, f"set {worker.gpus}")
     is_worker = job.value_at("runLauncherAsWorker") is True or job.is_placeholder_at("runLauncherAsWorker")
-    if job.is_beta and launcher is not None and not is_worker and (launcher.gpus or launcher.claims):
+    if job.is_beta and launcher is not None and not is_worker and _requests_gpus_of_nvidia(launcher):
         message = (
-            "requests GPUs that its processes cannot see because the operator empties NVIDIA_VISIBLE_DEVICES of a "
-            "launcher"
+            "requests GPUs, but the operator empties NVIDIA_VISIBLE_DEVICES of a launcher, so a runtime that reads "
+            "this variable shows none"
         )
         yield LAUNCHER_GPUS.problem(
             launcher.template_path, message, "remove the GPUs, or set spec.runLauncherAsWorker: true"

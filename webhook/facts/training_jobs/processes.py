@@ -307,7 +307,7 @@ def _check_number_of_processes(job: TrainingJobOfKind, number: int, roles: tuple
     if number > 1 and "Master" in job.roles and alone:
         message = (
             f"makes WORLD_SIZE count {number} processes for each pod, but each pod of "
-            f"{_role_names_as_text(alone)} starts only one process, which waits for ever"
+            f"{_role_names_as_text(alone)} starts only one process, which waits for ever unless its script starts more"
         )
         yield PROCESSES_AWAITED.problem(
             _path_of_processes_field(job),

@@ -62,7 +62,7 @@ CHIEF_REPLICAS: Final = TRAINING_JOB_ADVICE.rule(
 ONE_MASTER: Final = TRAINING_JOB.rule(
     "training-job/one-master",
     title="The master does not set replicas to 1",
-    why="The webhook checks replicas before the default of 1 is set.",
+    why="The webhook of release 1.8 and later checks replicas before the default of 1 is set.",
     function="validateReplicaSpecs",
 )
 MASTER_REQUIRED: Final = TRAINING_JOB.rule(
@@ -74,7 +74,7 @@ MASTER_REQUIRED: Final = TRAINING_JOB.rule(
 WORKER_REPLICAS: Final = TRAINING_JOB.rule(
     "training-job/worker-replicas",
     title="A role of the PyTorchJob has no replica",
-    why="The webhook refuses a role without replicas.",
+    why="The webhook of release 1.9 refuses a role without replicas. Older releases start no pods of the role.",
     function="validateReplicaSpecs",
 )
 PARAMETER_SERVER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
@@ -211,7 +211,10 @@ def validate_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
         message = f"must be 1 because {job.kind_with_article} has one master"
         yield ONE_MASTER.problem((*master.path, "replicas"), message, "set 1", master.replicas)
     elif job.kind in ("PyTorchJob", "XGBoostJob") and master is not None and not master.sets_replicas:
-        message = "is not set, and the webhook of the operator checks the field before the default of 1 is set"
+        message = (
+            "is not set, and the webhook of Training Operator 1.8 and later checks the field before the default of 1 "
+            "is set"
+        )
         yield ONE_MASTER.problem((*master.path, "replicas"), message, "set 1")
     if job.kind == "XGBoostJob" and master is None and job.roles:
         message = "is not set, but the master coordinates the workers"
@@ -219,7 +222,7 @@ def validate_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
     if job.kind == "PyTorchJob":
         for role in job.roles.values():
             if role.name != "Master" and role.replicas is not None and role.replicas < 1:
-                message = "must be at least 1 because the operator refuses a role without replicas"
+                message = "must be at least 1 because Training Operator 1.9 refuses a role without replicas"
                 fix = "set 1 or more, or remove the role"
                 yield WORKER_REPLICAS.problem((*role.path, "replicas"), message, fix, role.replicas)
 

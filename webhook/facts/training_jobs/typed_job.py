@@ -24,7 +24,8 @@ from webhook.rules.rule import RuleGroup
 from webhook.typed.collections import Entries, Items
 from webhook.typed.fields import OptionalNumber, Part, PartMap, Text
 from webhook.typed.objects import Object
-from webhook.typed.pods import Container, PodTemplate
+from webhook.typed.pod_parts import VISIBLE
+from webhook.typed.pods import Container, PodSpec, PodTemplate
 from webhook.typed.view import Typed
 from webhook.typed.volumes import VolumeMount
 from webhook.yamltext.placeholders import is_placeholder
@@ -292,7 +293,8 @@ class RoleOfJob:
         limits_gpus: whether a container limits a resource with `gpu` in its name.
         gpus: GPUs of the container that trains.
         has_open_gpus: whether the number of GPUs is not known, because the amount of a GPU resource is a placeholder,
-            or because a scheduler may give the pods a part of a GPU by an annotation.
+            because a scheduler may give the pods a part of a GPU by an annotation, or because a role without GPUs may
+            see devices by another resource, a runtime class or NVIDIA_VISIBLE_DEVICES.
         null_gpus: the paths of GPU resources with a null amount.
         claims: the number of device claims of the container that trains.
         env: the names of variables of the container that trains; `*` if envFrom adds variables.
@@ -349,6 +351,7 @@ def read_role(replica: ReplicaSpec, *, main: str, default: int, subject: Subject
     chosen = next((container for container in pod.containers if container.name == main or not main), None)
     container = Container.of(None) if chosen is None else chosen
     resources, is_unfilled = container.resources, replica.is_omitted("replicas")
+    gpus = count_gpus_of_resources(resources)
     written = {"limits": resources.written_limits, "requests": resources.written_requests}
     amounts = [
         (resources.path(field, name), amount)
@@ -368,15 +371,25 @@ def read_role(replica: ReplicaSpec, *, main: str, default: int, subject: Subject
         has_main=chosen is not None or any(is_placeholder(container.name) for container in pod.containers),
         shares_memory=pod.host_ipc or any(map(_is_shared_memory, container.volume_mounts)),
         limits_gpus=any("gpu" in name for one in pod.containers for name in one.resources.written_limits),
-        gpus=count_gpus_of_resources(resources),
+        gpus=gpus,
         has_open_gpus=any(is_placeholder(str(amount)) for _, amount in amounts)
-        or may_have_gpus_by_annotation(replica.template.metadata),
+        or may_have_gpus_by_annotation(replica.template.metadata)
+        or (gpus == 0 and _may_see_devices(container, pod)),
         null_gpus=tuple(path for path, amount in amounts if amount is None),
         claims=len(resources.claims),
         env=frozenset((*container.environment.names, *(["*"] if container.env_from else []))),
         cpus=cpu_count(resources.json),
         launch=cached_launch_of_container(container, subject),
     )
+
+
+def _may_see_devices(container: Container, pod: PodSpec) -> bool:
+    """Return whether a container that requests no GPU may see GPUs, or devices that torchrun counts, such as NPUs."""
+    sides = (container.resources.written_limits, container.resources.written_requests)
+    amounts = [(name, amount) for side in sides for name, amount in side.items() if "/" in name]
+    is_named = any(amount is not None and str(amount) != "0" for _, amount in amounts)
+    by_runtime = bool(pod.runtime_class_name) or VISIBLE in container.environment.names
+    return is_named or by_runtime or container.security_context.privileged
 
 
 def _text_unless_placeholder(text: str) -> str:
