@@ -25,6 +25,24 @@ from webhook.schema import decode_object
 
 DATA = Path(__file__).parents[2] / "data" / "trainer"
 RUNS = ("ok", "external")
+MANAGER = "kubeflow-trainer-controller-manager"
+TRAINER = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": MANAGER, "namespace": "kubeflow-system"},
+    "spec": {
+        "selector": {"matchLabels": {"app": MANAGER}},
+        "template": {
+            "metadata": {"labels": {"app": MANAGER}},
+            "spec": {
+                "containers": [
+                    {"name": "manager", "image": "ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.3.0"}
+                ]
+            },
+        },
+    },
+}
+"""The Trainer that gave the answers."""
 
 
 def rows(name: str) -> list[dict[str, Any]]:
@@ -33,7 +51,7 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 @cache
 def cluster() -> Cluster:
-    return ClusterWithAssumedNamespaces(FilesCluster(rows("context"), is_whole=True))
+    return ClusterWithAssumedNamespaces(FilesCluster([*rows("context"), TRAINER], is_whole=True))
 
 
 @cache

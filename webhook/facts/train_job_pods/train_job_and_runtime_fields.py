@@ -87,6 +87,11 @@ class ReleaseBoundField(Struct, frozen=True):
         return f"release {last} has" if self.since == self.until else f"releases up to {last} have"
 
 
+WORDS_FOR_PROCESSES: Final = ("auto", "cpu", "gpu")
+"""The texts that releases up to 2.1 accept as numProcPerNode."""
+_WORD: Final = ReleaseBoundField(OLDEST, (2, 1), "a number")
+
+
 class ObjectShape(Struct):
     """The fields of one object.
 
@@ -231,7 +236,7 @@ def _release_bound_fields(
 
 
 def older_release_of_fields(subject: Subject) -> Release | None:
-    """Return the newest release that has all fields in the spec of a TrainJob.
+    """Return the newest release that has all fields in the spec of a TrainJob, and its word for numProcPerNode.
 
     Return None if a user named the release, if the assumed release has all fields, or if no release has all fields.
     """
@@ -241,6 +246,8 @@ def older_release_of_fields(subject: Subject) -> Release | None:
     if installed.is_named or shape is None or not isinstance(spec, dict):
         return None
     bound = [changed for name, changed in shape.changed.items() if spec.get(name) is not None]
+    if get(spec, ("trainer", "numProcPerNode")) in WORDS_FOR_PROCESSES:
+        bound.append(_WORD)
     newest = min((changed.until for changed in bound), default=installed.release)
     return newest if max((changed.since for changed in bound), default=newest) <= newest < installed.release else None
 

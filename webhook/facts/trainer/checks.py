@@ -24,6 +24,7 @@ from webhook.facts.subject import Check, Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.releases import find_trainer_release, read_trainer_installation
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import (
+    WORDS_FOR_PROCESSES,
     FieldRules,
     changes_more_than_suspend,
     check_fields_exist_in_release,
@@ -94,6 +95,8 @@ def check_train_job_without_runtime(subject: Subject) -> Iterator[Problem]:
         yield from validate(job)
     if subject.attributes.is_decoded or older_release_of_fields(subject) is None:
         yield from train_job_processes_and_gpus.validate_num_proc_per_node(job)
+    elif job.object.json is subject.object and job.trainer.num_proc_per_node in WORDS_FOR_PROCESSES:
+        yield train_job_processes_and_gpus.problem_of_unknown_release()
     if job.object.json is not subject.object:  # the release drops some fields
         rules = TRAIN_JOB_FIELD_RULES
         yield from _check_fields(subject, "TrainJob", job.release, rules)

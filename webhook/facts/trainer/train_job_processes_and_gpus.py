@@ -14,12 +14,14 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from webhook.apimachinery.images import parse_image_name
 from webhook.apimachinery.releases import release_as_text
 from webhook.facts.gpu.resources import may_have_gpus_by_annotation
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.nodes_and_processes import find_by_name, find_trainer_job
-from webhook.facts.train_job_pods.releases import FLUX_NODES, INJECTION, NUMBERS_ONLY, REFUSES_ZERO
+from webhook.facts.train_job_pods.releases import FLUX_NODES, INJECTION, NUMBERS_ONLY, REFUSES_ZERO, UNKNOWN_RELEASE
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import WORDS_FOR_PROCESSES
 from webhook.facts.train_job_pods.types import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.trainer.train_job import NUM_NODES
 from webhook.facts.trainer.train_job_claims import (
@@ -121,9 +123,10 @@ NO_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
 )
 _PER_NODE, _PROCESSES = "spec.trainer.resourcesPerNode", "spec.trainer.numProcPerNode"
 _GPU_IMAGE: Final = re.compile(r"(^|[-_:/.])(cuda|rocm)")
+_OF_PYTORCH: Final = "pytorch/pytorch"
+"""A repository with images for CUDA only, which jobs on CPUs use too."""
 NOT_READ: Final = ("jax", "plain", "none")
 """Plugins that do not read numProcPerNode."""
-_WORDS: Final = ("auto", "cpu", "gpu")
 _BY_RUNTIME: Final = ("mpi", "flux")
 """Plugins with their own numProcPerNode in the runtime."""
 
@@ -238,7 +241,8 @@ def check_processes_per_gpu(job: MergedTrainJob, gpus: int) -> Iterator[Problem]
 def _is_text_refused(job: MergedTrainJob, written: int | str) -> bool:
     """Return whether numProcPerNode is a text that the release does not accept."""
     is_word = read_whole_number(written) is None
-    return isinstance(written, str) and (job.release >= NUMBERS_ONLY or (is_word and written not in _WORDS))
+    is_refused_word = is_word and written not in WORDS_FOR_PROCESSES
+    return isinstance(written, str) and (job.release >= NUMBERS_ONLY or is_refused_word)
 
 
 def check_ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
@@ -264,7 +268,7 @@ def check_torch_job_has_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[Nod
     if job.node_job is not None and may_have_gpus_by_annotation(job.node_job.pod_template.metadata):
         return
     if job.counted_gpus[0] == gpus == gpus_of_node_in_runtime(job) == 0 and (reason := _evidence_of_gpus(job)):
-        message = f"has no GPU although {reason} is for GPUs, so the job trains on CPUs only"
+        message = f"has no GPU although {reason} is for GPUs, so the job trains on CPUs unless its nodes show all GPUs"
         fix = "set the number of GPUs for each node in limits, such as nvidia.com/gpu: 1, or "
         fix += f"{'use another image' if reason.startswith('image') else f'remove {reason}'} if the job needs no GPU"
         yield NO_GPU.problem(_PER_NODE, message, fix)
@@ -277,7 +281,8 @@ def _evidence_of_gpus(job: MergedTrainJob) -> str:
     if job.node_job is not None and (what := _scheduling_evidence_of_gpus(job.node_job.pod)):
         return what
     image = "" if job.trainer.resources_per_node else job.trainer.image
-    return f"image `{image}`" if _GPU_IMAGE.search(image) is not None else ""
+    is_for_gpus = _GPU_IMAGE.search(image) is not None and not parse_image_name(image).is_in_any_registry(_OF_PYTORCH)
+    return f"image `{image}`" if is_for_gpus else ""
 
 
 def _scheduling_evidence_of_gpus(pod: PodSpec) -> str:
@@ -306,6 +311,11 @@ def validate_num_proc_per_node(job: MergedTrainJob) -> Iterator[Problem]:
         yield wrong_processes_problem(message, fix, f"`{number}`")
 
 
+def problem_of_unknown_release() -> Problem:
+    """Return that a word for numProcPerNode is right or wrong by the release, which is not known."""
+    return PROCESSES.problem(_PROCESSES, missing=(UNKNOWN_RELEASE,))
+
+
 def wrong_processes_problem(message: str, fix: str, shown: str) -> Problem:
     """Return the problem of a number of processes that the API server or a plugin rejects."""
     return PROCESSES.problem("spec.trainer.numProcPerNode", message, fix, shown=shown)
@@ -332,7 +342,7 @@ def validate_processes(job: MergedTrainJob) -> Iterator[Problem]:
 
 def _check_num_proc_word(job: MergedTrainJob, per_node: str) -> Iterator[Problem]:
     """Yield a word for numProcPerNode that the plugin of 2.0 and 2.1 rejects."""
-    words = {"torch": _WORDS, "mpi": ()}.get(job.plugin, (per_node,))
+    words = {"torch": WORDS_FOR_PROCESSES, "mpi": ()}.get(job.plugin, (per_node,))
     if per_node not in words:
         allowed = "a whole number, auto, cpu or gpu" if words else "a whole number"
         message = f"must be {allowed} for the {job.plugin} plugin of Trainer {release_as_text(job.release)}"
