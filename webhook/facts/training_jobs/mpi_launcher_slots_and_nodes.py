@@ -144,6 +144,8 @@ _IMPLEMENTATIONS: Final = ("OpenMPI", "Intel", "MPICH")
 _CREATIONS: Final = ("AtStartup", "WaitForWorkersReady")
 _PER_NODE: Final = re.compile("(GPUS?|N_?PROCS?|PROCESSES)_PER_(NODE|HOST)|NODE_RANK")
 """Variables with these names show that a script starts several processes on its node."""
+_SEVERAL_GPUS: Final = re.compile(r"\.sh\b|torchrun|torch\.distributed|accelerate launch| -g[ =]?([2-9]|[1-9][0-9])\b")
+"""A program in a command line that uses several GPUs."""
 
 
 def validate_mpi_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
@@ -256,15 +258,26 @@ def _launch_of_launcher(job: TrainingJobOfKind) -> LaunchedProgram | None:
 
 
 def _may_start_processes(launcher: RoleOfJob) -> bool:
-    """Return whether each rank may start one process for each GPU, as torchrun does.
+    """Return whether each rank may use several GPUs, by one process for each GPU or as NCCL's tests with `-g 8`.
 
-    A shell script in a command, or a variable such as NPROC_PER_NODE, is a sign of more processes.
+    A shell script in a command, torchrun, or a variable such as NPROC_PER_NODE, is a sign of more processes.
     """
     return any(
         any(word.endswith(".sh") for word in container.words)
         or any(map(_PER_NODE.search, container.environment.by_name()))
+        or container.runs(_SEVERAL_GPUS)
         for container in launcher.containers
     )
+
+
+def _uses_slots_of_job(launcher: RoleOfJob) -> bool:
+    """Return whether mpirun in the launcher takes the slots of the job's hostfile. Another hostfile, hosts in the
+    command and other programs have slots of their own. Without a command, the image probably runs mpirun.
+    """
+    launch = launcher.launch
+    if launch.by == "mpirun":
+        return not launch.hosts and not launch.named_hosts
+    return launch.by == "" and not any(container.words for container in launcher.containers[:1])
 
 
 def _requests_gpus_of_nvidia(launcher: RoleOfJob) -> bool:
@@ -287,7 +300,7 @@ def warn_of_gpus_without_mpi_rank(job: TrainingJobOfKind) -> Iterator[Problem]:
         and (message := sentence_about_lacking_slots(launch, job.deadline))
     ):
         yield SLOTS_OF_HOSTS.problem(launcher.template_path, message, MORE_SLOTS, words=("-np", "-n", "mpirun"))
-    is_used = launch is None or not launch.named_hosts  # for hosts that the command names, the command sets the slots
+    is_used = launcher is None or _uses_slots_of_job(launcher)
     is_known = slots >= 1 and not job.is_placeholder_at("slotsPerWorker") and is_used
     starts_more = launcher is not None and slots < (worker.gpus if worker else 0) and _may_start_processes(launcher)
     each = launch.processes if launch is not None and launch.by in MPI else None
