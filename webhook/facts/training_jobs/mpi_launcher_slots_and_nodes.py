@@ -144,6 +144,8 @@ _IMPLEMENTATIONS: Final = ("OpenMPI", "Intel", "MPICH")
 _CREATIONS: Final = ("AtStartup", "WaitForWorkersReady")
 _PER_NODE: Final = re.compile("(GPUS?|N_?PROCS?|PROCESSES)_PER_(NODE|HOST)|NODE_RANK")
 """Variables with these names show that a script starts several processes on its node."""
+_OTHER_MPI: Final = re.compile("(?i)intel|oneapi|mpich")
+"""The name of an image with another implementation than Open MPI."""
 _SEVERAL_GPUS: Final = re.compile(r"\.sh\b|torchrun|torch\.distributed|accelerate launch| -g[ =]?([2-9]|[1-9][0-9])\b")
 """A program in a command line that uses several GPUs."""
 
@@ -247,11 +249,14 @@ def _count_hosts_of_mpirun(job: TrainingJobOfKind) -> int:
 
 
 def _launch_of_launcher(job: TrainingJobOfKind) -> LaunchedProgram | None:
-    """Return what the launcher starts. Return None if the command is not known, does not run mpirun, names hosts, or
-    allows more ranks than slots.
+    """Return what the launcher starts. Return None if the command is not known, does not run mpirun of Open MPI, names
+    hosts, or allows more ranks than slots. Variables of envFrom may allow more ranks, too.
     """
     launcher = job.roles.get("Launcher") if job.kind == "MPIJob" else None
     launch = launcher.launch if launcher is not None else None
+    container = next(iter(launcher.containers), None) if launcher is not None else None
+    if container is not None and (container.env_from or _OTHER_MPI.search(container.image)):
+        return None
     if launch is None or launch.by not in MPI or not launch.whole or launch.hosts or launch.oversubscribed:
         return None
     return launch

@@ -238,8 +238,8 @@ def advise_parameter_servers(job: TrainingJobOfKind) -> Iterator[Problem]:
 def validate_containers(role: RoleOfJob, job: TrainingJobOfKind) -> Iterator[Problem]:
     """Require a container in the pods of a role, with the name of the container that the operator prepares."""
     main = KINDS[job.kind].container
-    if role.is_open:
-        return
+    if role.is_open or not any(each.lists_containers for each in job.roles.values()):
+        return  # a job without any list of containers is a patch
     if not role.containers:
         wanted = f"a container named `{main}`, which the operator prepares" if main else "a container"
         yield CONTAINERS_REQUIRED.problem(role.containers_path, f"must have {wanted}", "add such a container")

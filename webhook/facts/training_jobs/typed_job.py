@@ -286,6 +286,7 @@ class RoleOfJob:
         restart_policy: the restart policy of the role, or "".
         pod_restart_policy: the restart policy of the pod template, or "".
         containers: the containers of the pod template.
+        lists_containers: whether the pod template has a list of containers, which may be empty.
         is_open: whether the role, its pod template, its pod or a container is a placeholder, so that there may be more
             containers and values.
         has_main: whether the container that trains exists, or may be a container with a placeholder as its name.
@@ -309,6 +310,7 @@ class RoleOfJob:
     restart_policy: str
     pod_restart_policy: str
     containers: Items[Container]
+    lists_containers: bool
     is_open: bool
     has_main: bool
     shares_memory: bool
@@ -367,6 +369,7 @@ def read_role(replica: ReplicaSpec, *, main: str, default: int, subject: Subject
         restart_policy=_text_unless_placeholder(replica.restart_policy),
         pod_restart_policy=_text_unless_placeholder(pod.restart_policy),
         containers=pod.containers,
+        lists_containers=pod.has("containers"),
         is_open=_has_placeholder_part(replica),
         has_main=chosen is not None or any(is_placeholder(container.name) for container in pod.containers),
         shares_memory=pod.host_ipc or any(map(_is_shared_memory, container.volume_mounts)),
