@@ -19,13 +19,16 @@ from typing import Any, Final
 
 from webhook.apimachinery import quantity
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.gpu.resources import may_have_gpus_by_annotation
+from webhook.facts.gpu.devices import device_of_resource_name
+from webhook.facts.gpu.resources import is_nothing, may_have_gpus_by_annotation
 from webhook.facts.ray.releases import RAY
 from webhook.facts.ray.serve_config import read_serve_config
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted, some_of
 from webhook.typed.objects import Metadata
+from webhook.typed.pod_parts import VISIBLE
+from webhook.typed.pods import Container
 from webhook.typed.ray import Group, RayClusterSpec, RayCronJob, RayJob, RayService
 
 NO_GROUP_WITH_GPUS: Final = RAY.rule(
@@ -212,9 +215,26 @@ def _gpus_of_group(group: Group) -> tuple[int | None, int]:
         elif "/" in name and ("gpu" in name or "mig" in name or "tpu" in name):
             return None, 0
     gpus = _written_gpus(group)
-    if gpus is None and not limit and may_have_gpus_by_annotation(group.template.metadata):
-        return None, 0  # Ray counts the GPUs that the container sees
+    if gpus is None and not limit and (may_see_gpus(group) or has_other_accelerators(container)):
+        return None, 0  # Ray counts the devices that the container sees
     return (limit if gpus is None else quantity.read_count(gpus)), limit
+
+
+def may_see_gpus(group: Group) -> bool:
+    """Return whether the first container of a group may see GPUs without a limit: by an annotation for a part of a GPU,
+    a runtime class, or NVIDIA_VISIBLE_DEVICES.
+    """
+    names = {name for each in list(group.template.spec.containers)[:1] for name in each.environment.names}
+    by_annotation = may_have_gpus_by_annotation(group.template.metadata)
+    return by_annotation or bool(group.template.spec.runtime_class_name) or VISIBLE in names
+
+
+def has_other_accelerators(container: Container) -> bool:
+    """Return whether a container has accelerators that are not GPUs, such as the cores of AWS Neuron. Ray LLM may
+    place models on them.
+    """
+    kinds = (device_of_resource_name(name) for name, amount in container.resources.limits.items() if amount)
+    return any(device.kind and not device.gpu for device in kinds)
 
 
 def _written_gpus(group: Group) -> str | None:
@@ -469,8 +489,12 @@ def _most_cpus_of_a_pod(cluster: RayClusterSpec, metadata: Metadata) -> int | No
     most = 0
     for group in cluster.groups():
         container = next(iter(group.template.spec.containers), None)
-        amounts = {} if container is None else {**container.resources.requests, **container.resources.limits}
-        number_for_ray = group.resources.get("CPU", group.ray_start_params.json.get("num-cpus", amounts.get("cpu")))
+        limit = None if container is None else container.resources.limits.get("cpu")
+        # without a limit, or with 0, only later releases of KubeRay take the request, and older Ray counts all CPUs
+        is_set = limit is not None and not is_nothing(limit)
+        number_for_ray = group.resources.get(
+            "CPU", group.ray_start_params.json.get("num-cpus", limit if is_set else None)
+        )
         read = quantity.read_quantity_or_none(number_for_ray) if number_for_ray is not None else None
         if read is None or has_own_parameters(group, metadata):
             return None

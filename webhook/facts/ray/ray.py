@@ -30,13 +30,13 @@ from webhook.apimachinery.names import (
 )
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.apimachinery.releases import Release, release_as_text
-from webhook.facts.gpu.resources import may_have_gpus_by_annotation
 from webhook.facts.ray.gpus_of_groups import (
     check_entrypoint_gpus,
     check_gpus_of_serve,
     check_resources_of_groups,
     has_own_parameters,
     has_own_ray_start,
+    may_see_gpus,
 )
 from webhook.facts.ray.releases import RAY, check_ray_releases, installed_kuberay
 from webhook.facts.ray.serve_config import check_serve_config
@@ -183,6 +183,8 @@ _KIND_OF_FIELD: Final = {"rayClusterSpec": "RayJob", "rayClusterConfig": "RaySer
 """The kinds that have a Ray cluster in a field of their spec."""
 _LONGEST: Final[Mapping[str, int]] = {"RayCluster": 53, "RayJob": 47, "RayService": 47}
 _QUOTE: Final = "put it in quotes"
+_BLANK: Final = "..."
+"""A text in place of a part that a user fills in."""
 _SELECTED: Final = "ray.io/cluster"
 _JSON_PARAMETERS: Final = ("resources", "system-config")
 """The parameters of `ray start` that are JSON."""
@@ -195,7 +197,6 @@ _REFUSES_TTL: Final[Release] = (1, 4)
 """The first release of KubeRay that refuses a TTL of a job that keeps its cluster."""
 _COUNT: Final = re.compile("[0-9]{1,6}", re.ASCII)
 _MIG: Final = "nvidia.com/mig-"
-_VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
 
 
 def validate_name(subject: Subject) -> Iterator[Problem]:
@@ -247,7 +248,9 @@ def check_head_required(subject: Subject) -> Iterator[Problem]:
     this other kind.
     """
     spec = ray_cluster_spec_of(subject)
-    if not spec.json or spec.has("headGroupSpec"):
+    is_omitted = any(place[: len(spec.at)] == spec.at for place in subject.omitted)
+    is_filled_in_later = is_omitted or any(spec.json.get(name) == _BLANK for name in spec.json)
+    if not spec.json or spec.has("headGroupSpec") or is_filled_in_later:
         return
     fix = "add headGroupSpec"
     if subject.group_kind[1] == RayCluster.gvk.kind:
@@ -462,9 +465,7 @@ def _may_have_gpus(container: Container, group: Group) -> bool:
         each.is_omitted(name) for each in (container, resources) for name in ("resources", "limits", "requests")
     )
     is_named = any("/" in name for side in sides for name in side)
-    by_runtime = bool(group.template.spec.runtime_class_name) or _VISIBLE in container.environment.names
-    by_annotation = may_have_gpus_by_annotation(group.template.metadata)
-    return is_named or is_open or by_runtime or by_annotation or bool(container.env_from)
+    return is_named or is_open or may_see_gpus(group) or bool(container.env_from)
 
 
 def validate_group_resources(subject: Subject) -> Iterator[Problem]:
