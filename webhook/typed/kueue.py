@@ -159,8 +159,9 @@ class ClusterQueue(Object):
 
 
 class CohortSpec(QuotaSpec):
-    """The spec of a Cohort."""
+    """The spec of a Cohort. v1alpha1 names the parent in `parent`, later versions in `parentName`."""
 
+    parent = Text()
     parent_name = Text()
 
 
@@ -169,6 +170,16 @@ class Cohort(Object):
 
     gvk = _kueue_kind("Cohort")
     spec = Part(CohortSpec)
+
+    @property
+    def parent_field(self) -> str:
+        """Return the name of the field with the parent, in the API version of the object."""
+        return "parent" if self.version == "v1alpha1" else "parentName"
+
+    @property
+    def parent(self) -> str:
+        """Return the name of the parent; "" without a parent."""
+        return self.spec.parent if self.version == "v1alpha1" else self.spec.parent_name
 
 
 class LocalQueueSpec(Typed):

@@ -76,12 +76,12 @@ FAIR_SHARING_ZERO: Final = KUEUE_QUEUE_ADVICE.rule(
 def advise_cohort_cycle(subject: Subject) -> Iterator[Problem]:
     """Yield the problem of a Cohort with parents that form a cycle, or that lead back to the Cohort."""
     cohort = subject.typed(Cohort)
-    parent = cohort.spec.parent_name
+    parent = cohort.parent
     closes = _cohort_that_closes_cycle(cohort.name, parent, subject.cluster_view())
     if closes:
         message = f"leads to a cycle through cohort `{closes}`, so Kueue admits no job in any cohort of the cycle"
         fix = "name a parent that leads to no cycle"
-        yield COHORT_CYCLE.problem(cohort.spec.path("parentName"), message, fix, parent)
+        yield COHORT_CYCLE.problem(cohort.spec.path(cohort.parent_field), message, fix, parent)
 
 
 def _cohort_that_closes_cycle(name: str, parent: str, view: ClusterView) -> str:
@@ -98,7 +98,7 @@ def cohort_above(subject: Subject) -> str:
     the cohort.
     """
     if subject.group_kind[1] == Cohort.gvk.kind:
-        return subject.typed(Cohort).spec.parent_name
+        return subject.typed(Cohort).parent
     spec = subject.typed(ClusterQueue).spec
     return spec.cohort if subject.attributes.kind.version == "v1beta1" else spec.cohort_name
 
@@ -106,7 +106,7 @@ def cohort_above(subject: Subject) -> str:
 def name_of_cohort_field(subject: Subject) -> str:
     """Return the name of the field with the parent cohort, in the API version of the object."""
     if subject.group_kind[1] == Cohort.gvk.kind:
-        return "parentName"
+        return subject.typed(Cohort).parent_field
     return "cohort" if subject.attributes.kind.version == "v1beta1" else "cohortName"
 
 

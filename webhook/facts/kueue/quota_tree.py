@@ -117,7 +117,7 @@ def read_stored_cohort(key: IdentityKey) -> QueueFields:
     written = Cohort.of(key.value)
     return QueueFields(
         name=written.name,
-        cohort=written.spec.parent_name,
+        cohort=written.parent,
         groups=tuple(map(_read_quota_group, written.spec.resource_groups)),
         quotas=dict(_quotas_of_groups(written.spec.resource_groups)),
     )
