@@ -32,7 +32,7 @@ from webhook.facts.kueue.managed import (
     is_namespace_known,
     local_queue_names,
 )
-from webhook.facts.kueue.objects import QUEUE_NAME
+from webhook.facts.kueue.objects import POD_GROUP, QUEUE_NAME
 from webhook.facts.kueue.releases import (
     LABEL_ALONE,
     OLDEST,
@@ -50,7 +50,9 @@ from webhook.text.wording import named
 from webhook.typed.jobs import CronJob
 from webhook.typed.kueue import LocalQueue
 from webhook.typed.objects import Object
-from webhook.typed.ray import RayCluster
+from webhook.typed.pods import PodTemplate
+from webhook.typed.ray import RayCluster, RayJob, RayService
+from webhook.workloads.podsets import PodSet
 
 KIND_NOT_INTEGRATED: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/kind-not-integrated",
@@ -191,9 +193,10 @@ def _check_queue_name_elsewhere(subject: Subject, how: KueueManagement) -> Itera
         if not is_known or find_kueue_release(subject) >= LABEL_ALONE:
             yield _misplaced_queue_label_problem(("metadata", "annotations", QUEUE_NAME), annotated, is_known=is_known)
     elif how.why_not == "no-queue":
-        templates = [*_check_queue_on_templates(subject)] if how.framework != "pod" else []
-        yield from templates
-        if not templates and not _is_scaled_by_ray(subject):
+        labelled = _pod_set_that_names_queue(subject) if how.framework != "pod" else None
+        if labelled is not None:
+            yield from _check_queue_on_templates(*labelled, subject)
+        elif not (subject.group_kind == _RAY_CLUSTER and _is_scaled_by_ray(subject)):
             yield from _check_missing_queue_name(subject, how)
     elif subject.group_kind == CRON_JOB:
         yield from _check_queue_on_pods_of_cron_job(subject)
@@ -232,27 +235,36 @@ def _misplaced_queue_label_problem(
     return LABEL_PLACE.problem(path, message, fix, queue)
 
 
-def _check_queue_on_templates(subject: Subject) -> Iterator[Problem]:
+def _pod_set_that_names_queue(subject: Subject) -> tuple[PodSet, PodTemplate] | None:
+    """Return the first pod set with a queue label on its pods, and the template of the pods."""
+    pairs = zip(subject.once(pod_sets).all, subject.once(pod_templates), strict=True)
+    return next((pair for pair in pairs if pair[0].path and pair[1].metadata.labels.get(QUEUE_NAME)), None)
+
+
+def _check_queue_on_templates(pod_set: PodSet, template: PodTemplate, subject: Subject) -> Iterator[Problem]:
     """Yield a queue that only the pods name.
 
-    If Kueue manages pods, Kueue queues each pod separately. Two kinds are then not reported. Kueue always queues the
-    pods of a Deployment separately. Kueue does not queue an autoscaled RayCluster as a whole, because Ray creates the
-    pods one by one (pkg/controller/jobs/raycluster/raycluster_webhook.go validateCreate).
+    If Kueue manages pods, Kueue queues each pod separately. Some pods are then not reported. Kueue always queues the
+    pods of a Deployment separately, and the pods of a pod group together. Kueue does not queue an autoscaled Ray
+    cluster as a whole, because Ray creates the pods one by one (pkg/controller/jobs/raycluster/raycluster_webhook.go
+    validateCreate).
     """
-    has_pods = "pod" in subject.once(read_kueue_configuration).frameworks
-    if has_pods and (subject.group_kind == DEPLOYMENT or _is_scaled_by_ray(subject)):
+    labels, has_pods = template.metadata.labels, "pod" in subject.once(read_kueue_configuration).frameworks
+    if has_pods and (subject.group_kind == DEPLOYMENT or labels.get(POD_GROUP) or _is_scaled_by_ray(subject)):
         return
-    for pod_set, template in zip(subject.once(pod_sets).all, subject.once(pod_templates), strict=True):
-        queue = template.metadata.labels.get(QUEUE_NAME)
-        if queue and pod_set.path:
-            yield _misplaced_queue_label_problem(
-                pod_set.locate(_AT), queue, of_pods="queued" if has_pods else "ignored"
-            )
-            return
+    of_pods: Literal["queued", "ignored"] = "queued" if has_pods else "ignored"
+    yield _misplaced_queue_label_problem(pod_set.locate(_AT), labels[QUEUE_NAME], of_pods=of_pods)
 
 
 def _is_scaled_by_ray(subject: Subject) -> bool:
-    return subject.group_kind == _RAY_CLUSTER and subject.typed(RayCluster).spec.enable_in_tree_autoscaling
+    """Return whether Ray adds and removes pods of the Ray cluster that an object has or creates."""
+    cluster = subject.typed(RayCluster).spec
+    match subject.group_kind:
+        case ("ray.io", "RayJob"):
+            cluster = subject.typed(RayJob).spec.ray_cluster_spec
+        case ("ray.io", "RayService"):
+            cluster = subject.typed(RayService).spec.ray_cluster_config
+    return subject.group_kind[0] == "ray.io" and cluster.enable_in_tree_autoscaling
 
 
 def _check_missing_queue_name(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
