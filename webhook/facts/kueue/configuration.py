@@ -115,6 +115,7 @@ class Integrations(Typed):
     """The kinds that Kueue manages."""
 
     frameworks = Texts()
+    external_frameworks = Texts()
 
 
 class CelSelector(Typed):
@@ -195,6 +196,7 @@ class KueueConfiguration:
     Args:
         is_known: whether a Configuration was found; otherwise the defaults of the release apply.
         frameworks: the kinds that Kueue manages, such as `batch/job`.
+        external_kinds: group and kind of the kinds that other controllers manage together with Kueue.
         manages_all: whether jobs without a queue name are also managed.
         namespaces: the label selector of managed namespaces.
         device_classes: the names under which quota counts devices, by DeviceClass.
@@ -208,6 +210,7 @@ class KueueConfiguration:
 
     is_known: bool = False
     frameworks: frozenset[str]
+    external_kinds: frozenset[tuple[str, str]] = frozenset()
     manages_all: bool = False
     namespaces: JSON = field(default_factory=dict, hash=False)
     device_classes: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -313,6 +316,7 @@ def _read_configuration(text: str, release: Release) -> KueueConfiguration:
     return KueueConfiguration(
         is_known=bool(written.json),
         frameworks=frozenset(frameworks) if frameworks else default_integrations(release),
+        external_kinds=frozenset(map(_group_kind_of_framework, written.integrations.external_frameworks)),
         manages_all=written.manage_jobs_without_queue_name,
         namespaces=written.managed_jobs_namespace_selector or _DEFAULT_NAMESPACE_SELECTOR,
         device_classes=_quota_names_of_device_classes(resources),
@@ -323,6 +327,12 @@ def _read_configuration(text: str, release: Release) -> KueueConfiguration:
         feature_gates=dict(written.feature_gates),
         has_fair_sharing=_has_fair_sharing(written),
     )
+
+
+def _group_kind_of_framework(name: str) -> tuple[str, str]:
+    """Return group and kind of an external framework, which is written as `Kind.version.group`."""
+    kind, _, rest = name.partition(".")
+    return rest.partition(".")[2], kind
 
 
 def _has_fair_sharing(written: WrittenConfiguration) -> bool:

@@ -17,6 +17,7 @@ from webhook.apimachinery.releases import release_as_text
 from webhook.facts.check import is_made_by_controller
 from webhook.facts.kinds import CRON_JOB, DEPLOYMENT
 from webhook.facts.kueue.configuration import (
+    FRAMEWORK_OF_KIND,
     UNSEEN_CONFIGURATION,
     default_integrations,
     is_integrated_by_other_configuration,
@@ -127,12 +128,19 @@ _QUEUE_LABEL_INSIDE: Final[Mapping[tuple[str, str], FieldPath]] = {
 def check_unmanaged(subject: Subject) -> Iterator[Problem]:
     """Yield the jobs that Kueue does not manage, with the reason."""
     how = subject.once(how_kueue_manages)
-    if how.why_not == "kind" and subject.group_kind in _COPIES_LABELS:
+    if how.why_not == "kind" and (subject.group_kind in _COPIES_LABELS or _has_external_controller(subject)):
         return
     if how.queue and how.why_not and how.why_not != "owner":
         yield _labelled_but_unmanaged_problem(subject, how)
     elif how.why_not in ("no-queue", "kind"):
         yield from _check_queue_name_elsewhere(subject, how)
+
+
+def _has_external_controller(subject: Subject) -> bool:
+    """Return whether the Configuration lists the kind in externalFrameworks, as in `Job.v1alpha1.batch.volcano.sh`.
+    Then another controller queues the objects of this kind.
+    """
+    return subject.group_kind in subject.once(read_kueue_configuration).external_kinds
 
 
 def _labelled_but_unmanaged_problem(subject: Subject, how: KueueManagement) -> Problem:
@@ -158,7 +166,10 @@ def _kind_not_integrated_problem(subject: Subject, how: KueueManagement) -> Prob
     fix = "remove the label, or set the label on the objects that this object creates"
     if inside is not None:
         fix = f"set the label in {path_as_text(inside[:-1])} instead"
-    message = f"has no effect because Kueue does not manage objects of kind {subject.group_kind[1]}"
+    group, kind = subject.group_kind
+    if any(kind == other for _, other in FRAMEWORK_OF_KIND):  # Kueue manages Jobs of Kubernetes, but not of Volcano
+        kind = f"{kind} of {group}"
+    message = f"has no effect because Kueue does not manage objects of kind {kind}"
     return KIND_NOT_INTEGRATED.problem(_AT, message, fix, how.queue)
 
 
