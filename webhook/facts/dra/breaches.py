@@ -51,7 +51,14 @@ def is_version_declared(version: str) -> bool:
 def shape_breaches(obj: Object) -> Iterator[Breach]:
     """Yield the breaches of claims.yaml in an object, except wrong types, which the decoding of objects reports."""
     breaches = declarations_of_file(FILE, obj.version).breaches(obj.json, obj.gvk.kind, (), obj.reading.deadline)
-    return (breach for breach in breaches if breach.what != "wrongType")
+    return (breach for breach in breaches if breach.what != "wrongType" and not _is_field_of_first_release(breach, obj))
+
+
+def _is_field_of_first_release(breach: Breach, obj: Object) -> bool:
+    """Return whether an unknown field is a field that v1alpha3 had in Kubernetes 1.31 only."""
+    return (
+        breach.what == "unknownField" and obj.version == "v1alpha3" and breach.at[-1] in ("controller", "suitableNodes")
+    )
 
 
 def claim_breaches(

@@ -30,6 +30,7 @@ from webhook.facts.dra.types import (
     Workload,
 )
 from webhook.facts.kinds import TRAINER
+from webhook.facts.removed_versions import LOOKUPS_OF_RELEASE
 from webhook.facts.subject import Check, Subject, group_kinds_of_types
 from webhook.facts.view import NAMESPACES
 from webhook.rules.problem import Problem
@@ -88,10 +89,16 @@ CHECKS: Final = (
         of_pods_with=frozenset((CLAIMS, DEVICE_CLASSES, EPHEMERAL_CONTAINERS, POD_RESOURCES, PATCH)),
     ),
     Check(group="device-claims", run=check_generated_device_claims, kinds=_TRAIN_JOBS, lookups=LOOKUPS),
-    Check(group="resource-claims", run=validate_resource_claim, kinds=_CLAIMS, lookups=(NAMESPACES,)),
+    Check(
+        group="resource-claims",
+        run=validate_resource_claim,
+        kinds=_CLAIMS,
+        lookups=(NAMESPACES,),
+        lookups_of_audits=LOOKUPS_OF_RELEASE,
+    ),
     Check(group="resource-claims", run=validate_pod_group, kinds=group_kinds_of_types(PodGroup)),
     Check(group="resource-claims", run=validate_workload, kinds=group_kinds_of_types(Workload)),
-    Check(group="device-classes", run=validate_device_class, kinds=_CLASSES),
+    Check(group="device-classes", run=validate_device_class, kinds=_CLASSES, lookups_of_audits=LOOKUPS_OF_RELEASE),
     Check(group="device-classes", run=validate_device_taint_rule, kinds=_TAINTS),
     Check(group="resource-slices", run=validate_selected_devices, kinds=_CLAIMS | _CLASSES, lookups=DEVICE_LOOKUPS),
     Check(

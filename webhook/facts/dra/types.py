@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.facts.removed_versions import releases_of_files
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.rules.rule import Rule, RuleGroup
@@ -334,7 +335,10 @@ def _has_flat_request(obj: Object) -> bool:
 
 
 def check_api_version(obj: Object, subject: Subject, served: Rule, deprecated: Rule) -> Iterator[Problem]:
-    """Report an API version that the assumed release of Kubernetes does not serve, or that is deprecated."""
+    """Report an API version that the assumed release of Kubernetes does not serve, or that is deprecated.
+
+    An object in the files that creates a cluster of an older release, such as a Cluster of kind, may serve the version.
+    """
     version, target = obj.version, subject.assumptions.kubernetes[1]
     if version not in _SERVED:
         return
@@ -342,6 +346,8 @@ def check_api_version(obj: Object, subject: Subject, served: Rule, deprecated: R
     if target < first:
         message = f"is served from Kubernetes 1.{first} on, but Kubernetes 1.{target} is assumed here"
     elif target >= end:
+        if any((1, first) <= release < (1, end) for release in releases_of_files(subject)):
+            return
         message = f"is not served since Kubernetes 1.{end}, but Kubernetes 1.{target} is assumed here"
     elif target >= _DEPRECATED.get(version, end):
         message, rule = f"is deprecated, and Kubernetes 1.{end} and later do not serve it", deprecated
