@@ -171,6 +171,8 @@ _OPTION_KEYS: Final = (
     "enabledSubJobOrder",
     "enabledHyperNodeGradient",
 )
+_FORMER_KEYS: Final = ("enableNamespaceOrder", "EnabledClusterOrder")
+"""Keys of an option that older releases of Volcano read (pkg/scheduler/conf/scheduler_conf.go of release-1.8)."""
 _ORDERED_PAIRS: Final = (
     ("enqueue", "allocate"),
     ("allocate", "backfill"),
@@ -184,8 +186,11 @@ _OUT_OF_ORDER: Final[Mapping[str, str]] = {
     "preempt": "but preempt is for pods that allocate found no room for",
     "gangpreempt": "but gangpreempt is for pods that allocate found no room for",
 }
-_AGENT: Final = "agent-scheduler"
-"""The name of the configuration of Volcano's other scheduler: installer/helm/chart/volcano/templates."""
+_OTHER_SCHEDULERS: Final = ("agent-scheduler", "kube-batch")
+"""The names of the configurations of other schedulers: of Volcano's agent scheduler
+(installer/helm/chart/volcano/templates), and of kube-batch, from which Volcano was made. kube-batch has other keys, such
+as disableJobOrder, and fewer actions and plugins.
+"""
 _CAPACITY: Final = "capacity"
 _SECONDS_A_CHARACTER: Final = 1e-5
 """Seconds to parse a character of YAML."""
@@ -252,7 +257,7 @@ def _counts_parents(view: ClusterView) -> bool | None:
 def check_scheduler_conf(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of scheduler configurations in a ConfigMap.
 
-    The configuration of the agent scheduler is skipped, because this scheduler has other plugins and no gangs.
+    The configurations of the agent scheduler and of kube-batch are skipped, because these schedulers have other plugins.
     """
     config_map = subject.typed(ConfigMap)
     for key, text in config_map.data.items():
@@ -266,7 +271,7 @@ def may_be_scheduler_conf(config_map: JSON) -> bool:
 
 
 def _is_configuration_key(key: str) -> bool:
-    return key.endswith(".conf") and not key.startswith(_AGENT)
+    return key.endswith(".conf") and not key.startswith(_OTHER_SCHEDULERS)
 
 
 def _is_configuration(text: str) -> bool:
@@ -302,7 +307,7 @@ def _validate_configuration(conf: SchedulerConfiguration, at: FieldPath) -> Iter
     has_other_plugins = not all(near.values())  # an unknown plugin may do what any plugin of Volcano does
     for option in conf.plugin_options():
         yield from _check_misspelled_plugin(option.name, "" if has_other_plugins else near.get(option.name, ""), at)
-        yield from _check_unknown_keys(option, _OPTION_KEYS, at)
+        yield from _check_unknown_keys(option, (*_OPTION_KEYS, *_FORMER_KEYS), at)
         yield from _check_booleans_of_option(option, at)
     yield from _check_plugins_conflict(conf, at)
     yield from _check_proportion_with_capacity(plugins, at)
@@ -325,6 +330,7 @@ def _check_unknown_keys(part: Typed, keys: Sequence[str], at: FieldPath) -> Iter
     """Report keys that the scheduler does not read."""
     for key in map(str, part.json):
         if key not in keys:
+            keys = [known for known in keys if known not in _FORMER_KEYS]
             near = _key_with_other_prefix(key, keys) or nearest_name(key, keys)
             where = f"{path_as_text(part.at)}.{key}" if part.at else key
             message = f"has the key `{where}`, which the scheduler ignores without a message"
