@@ -188,8 +188,8 @@ _OUT_OF_ORDER: Final[Mapping[str, str]] = {
 }
 _OTHER_SCHEDULERS: Final = ("agent-scheduler", "kube-batch")
 """The names of the configurations of other schedulers: of Volcano's agent scheduler
-(installer/helm/chart/volcano/templates), and of kube-batch, from which Volcano was made. kube-batch has other keys, such
-as disableJobOrder, and fewer actions and plugins.
+(installer/helm/chart/volcano/templates), and of kube-batch, from which Volcano was made. kube-batch has other keys,
+such as disableJobOrder, and fewer actions and plugins.
 """
 _CAPACITY: Final = "capacity"
 _SECONDS_A_CHARACTER: Final = 1e-5
@@ -257,7 +257,7 @@ def _counts_parents(view: ClusterView) -> bool | None:
 def check_scheduler_conf(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of scheduler configurations in a ConfigMap.
 
-    The configurations of the agent scheduler and of kube-batch are skipped, because these schedulers have other plugins.
+    The configurations of the agent scheduler and of kube-batch are skipped, because they have other plugins.
     """
     config_map = subject.typed(ConfigMap)
     for key, text in config_map.data.items():
