@@ -221,6 +221,14 @@ class KueueConfiguration:
     feature_gates: Mapping[str, bool] = field(default_factory=dict, hash=False)
     has_fair_sharing: bool = False
 
+    def defines_resource(self, name: str) -> bool:
+        """Return whether quota counts devices or converted resources under a name."""
+        return (
+            name in self.device_classes.values()
+            or any(source.resource == name for sources in self.sources.values() for source in sources)
+            or any(name in each.outputs for each in self.transformations.values())
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedSource:

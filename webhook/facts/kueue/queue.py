@@ -259,12 +259,12 @@ def immutable_field_problem(path: FieldPath, message: str, fix: str) -> Problem:
 
 def advise_cluster_queue(subject: Subject) -> Iterator[Problem]:
     """Yield problems of a ClusterQueue that admits nothing, or has settings without effect."""
-    queue, view = subject.typed(ClusterQueue), subject.cluster_view()
+    queue = subject.typed(ClusterQueue)
     if not queue.spec.has("namespaceSelector"):
         message = "is not set, so no namespace may use the ClusterQueue"
         path, fix = queue.spec.path("namespaceSelector"), "set {} for every namespace, or a selector"
         yield NO_NAMESPACE.problem(path, message, fix)
-    yield from advise_resource_groups(queue.spec, view)
+    yield from advise_resource_groups(queue.spec, subject)
     yield from advise_useless_borrowing_limits(subject)
 
 

@@ -21,6 +21,7 @@ from webhook.apimachinery.names import (
     subdomain_fix,
 )
 from webhook.apimachinery.paths import FieldPath
+from webhook.facts.kueue.configuration import read_kueue_configuration
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.quota_tree import read_quota_trees
 from webhook.facts.subject import Subject
@@ -180,11 +181,15 @@ def _validate_resource_order(flavor: FlavorQuotas, group: ResourceGroup) -> Iter
             return
 
 
-def advise_resource_groups(spec: ClusterQueueSpec, view: ClusterView) -> Iterator[Problem]:
-    """Report missing groups, missing flavors, and groups for the resource `gpu`, which no pod requests."""
+def advise_resource_groups(spec: ClusterQueueSpec, subject: Subject) -> Iterator[Problem]:
+    """Report missing groups, missing flavors, and groups for the resource `gpu`, which no pod requests. Kueue's
+    Configuration may count devices of claims as `gpu`.
+    """
+    view = subject.cluster_view()
     yield from advise_no_resources(spec)
-    for group in spec.resource_groups:
-        yield from advise_raw_gpu(group)
+    if not subject.once(read_kueue_configuration).defines_resource(_RAW_GPU):
+        for group in spec.resource_groups:
+            yield from advise_raw_gpu(group)
     for group in spec.resource_groups:
         for flavor in group.flavors:
             yield from _check_flavor_missing(flavor, view)
