@@ -333,11 +333,17 @@ def _check_unused_claim(claim: ResolvedClaim, subject: Subject) -> Iterator[Prob
         yield UNUSED.problem(claim.at, message, fix)
 
 
+_SAYS_DEVICE: Final = re.compile(r"(?i)gpu|cuda|nvidia|accel|gaudi|neuron|(?<![a-z])(?:mig|[tnx]pu)")
+"""Matches names of claims for devices that only containers use. A claim for a network often has no container."""
+
+
 def may_devices_stay_idle(claim: ResolvedClaim) -> bool:
-    """Return whether the devices of a claim stay idle if no container names the claim; True for a claim that is not
-    found.
+    """Return whether the devices of a claim stay idle if no container names the claim. Only the names show what a claim
+    is for that was not found.
     """
-    return not claim.is_found or any(request.device.kind in _STAYS_IDLE for request in claim.requests)
+    if claim.is_found or not claim.kind:
+        return not claim.is_found or any(request.device.kind in _STAYS_IDLE for request in claim.requests)
+    return any(map(_SAYS_DEVICE.search, (claim.name, claim.reference)))
 
 
 def consequence_of_unused_claim(claim: ResolvedClaim) -> str:
