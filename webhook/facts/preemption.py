@@ -42,7 +42,7 @@ from webhook.rules.rule import RuleGroup
 from webhook.typed.cluster_objects import Node
 from webhook.typed.collections import Items
 from webhook.typed.fields import OptionalNumber, Part, PartMap, Text
-from webhook.typed.kueue import ClusterQueue, LocalQueue
+from webhook.typed.kueue import ClusterQueue, LocalQueue, ResourceFlavor, ResourceFlavorSpec
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container, LifecycleHandler, NodeSelectorTerm, PodSpec, Taint
 from webhook.typed.view import Typed
@@ -132,7 +132,10 @@ LOOKUPS: Final = (
     interest_in_fields(PRIORITY_CLASS, "preemptionPolicy"),
     interest_in_fields(LocalQueue.gvk, "spec.clusterQueue"),
     interest_in_fields(ClusterQueue.gvk, "spec.preemption"),
+    interest_in_fields(ResourceFlavor.gvk, "spec.tolerations"),
 )
+_NO_PROGRESS: Final = re.compile(r"^\s*(?:sleep|nvidia-smi|rocm-smi)\b[^;&|\n]*\s*$")
+_SAMPLE: Final = re.compile(r"/cuda-sample:|vector-?add")
 _DEFAULT_GRACE_S: Final = 30
 _SLEEP: Final = re.compile(r"\bsleep\s+([0-9]{1,6})([smh]?)(?![\w.])")
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -243,7 +246,9 @@ def warn_of_spot_toleration_mismatch(subject: Subject) -> Iterator[Problem]:
 def _check_missing_spot_toleration(
     nodes: SpotNodeRow, path: FieldPath, pods: DevicePods, subject: Subject
 ) -> Iterator[Problem]:
-    if not _tolerates_spot_taint(pods.spec, nodes) and _are_all_nodes_tainted(nodes, subject):
+    if _tolerates_spot_taint(pods.spec, nodes) or _may_kueue_add_toleration(nodes, subject):
+        return
+    if _are_all_nodes_tainted(nodes, subject):
         message = (
             f"selects spot nodes of {nodes.cloud}, but the pods do not tolerate the taint of these nodes and stay "
             "Pending"
@@ -252,8 +257,18 @@ def _check_missing_spot_toleration(
         yield SPOT_TOLERATION.problem(path, message, f"tolerate `{nodes.key}={nodes.value}:NoSchedule`{quotes}")
 
 
-def _tolerates_spot_taint(spec: PodSpec, nodes: SpotNodeRow) -> bool:
+def _tolerates_spot_taint(spec: PodSpec | ResourceFlavorSpec, nodes: SpotNodeRow) -> bool:
     return is_tolerated(Taint.of({"key": nodes.key, "value": nodes.value, "effect": "NoSchedule"}), spec.tolerations)
+
+
+def _may_kueue_add_toleration(nodes: SpotNodeRow, subject: Subject) -> bool:
+    """Return whether Kueue may give the pods of a job with a queue the toleration of a flavor. Without a known flavor,
+    this is possible.
+    """
+    if QUEUE_NAME not in subject.metadata.labels:
+        return False
+    flavors = subject.cluster_view().list_visible(ResourceFlavor)
+    return not flavors or any(_tolerates_spot_taint(flavor.spec, nodes) for flavor in flavors)
 
 
 def _are_all_nodes_tainted(nodes: SpotNodeRow, subject: Subject) -> bool:
@@ -312,16 +327,24 @@ def _selects_spot_nodes_or_pool(spec: PodSpec) -> bool:
 
 def check_checkpoint_outlives_spot_node(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
     """Report a job on spot nodes that loses all files with the node. Two kinds of programs are not reported: code after
-    `python -c` or in a here-document, which is usually a test, and `sleep`, which has no progress.
+    `python -c` or in a here-document, which is usually a test, and programs without progress, such as `sleep`.
+
+    A program may upload its checkpoints, so the message is about files.
     """
     is_inline = all(
-        cached_launch_of_container(container, subject).is_inline or container.words[:1] == ("sleep",)
+        cached_launch_of_container(container, subject).is_inline or _has_no_progress(container)
         for container in pods.containers
     )
     if not is_inline and not _may_keep_files_elsewhere(pods, subject):
-        message = "runs on spot nodes, but no volume outlives the pods, so a preemption loses the progress of the job"
+        message = "runs on spot nodes, but no volume outlives the pods, so a preemption loses the files of the job"
         fix = "mount a PersistentVolumeClaim for checkpoints"
         yield SPOT_CHECKPOINT.problem(pods.podset.path, message, fix)
+
+
+def _has_no_progress(container: Container) -> bool:
+    """Return whether a container only sleeps, lists GPUs, or runs a sample of CUDA."""
+    words = container.words[2:] if container.words[1:2] == ("-c",) else container.words
+    return container.is_found_in(_NO_PROGRESS, words[:1]) or container.is_found_in(_SAMPLE, (container.image,))
 
 
 def _may_keep_files_elsewhere(pods: DevicePods, subject: Subject) -> bool:
