@@ -111,6 +111,8 @@ MPI_MASTER: Final = VOLCANO_JOB.rule(
 )
 Reason: TypeAlias = tuple[str, str]
 """The reason why a variable is not set, and the fix."""
+_PLUGINS_OF_OTHER_BUILDS: Final = frozenset(("configmap1980",))
+"""Plugins that only another build of Volcano has: Huawei Cloud's, which writes the table of ranks of Ascend 1980."""
 _LARGEST_PORT: Final = 65535
 _MOST_DIGITS: Final = 9
 _HELP: Final = frozenset(("h", "help"))
@@ -192,7 +194,7 @@ def check_plugins_exist(job: Job) -> Iterator[Problem]:
 
 
 def _check_plugin_exists(name: str, job: Job) -> Iterator[Problem]:
-    if name not in PLUGINS and not is_placeholder(name):
+    if name not in PLUGINS and name not in _PLUGINS_OF_OTHER_BUILDS and not is_placeholder(name):
         near = nearest_name(name.lower(), PLUGINS) or (name.lower() if name.lower() in PLUGINS else "")
         fix = did_you_mean(near, f"use one of {', '.join(sorted(PLUGINS))}")
         yield PLUGIN.problem(job.spec.path("plugins", name), "must be a plugin of Volcano", fix, name)
