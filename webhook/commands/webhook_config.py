@@ -30,12 +30,12 @@ from webhook.export.exemptions import exemption_conditions
 from webhook.export.lockout import INFRASTRUCTURE
 from webhook.export.registrations import Webhook, WebhooksOfPhase, webhook_registrations
 from webhook.export.webhook_rules import WebhookRule
+from webhook.input.reload import ReloadableValue, create_file_state_function
 from webhook.logs.structured import Log
 from webhook.manifests.claimgate_kinds import GROUP, KINDS, POLICY_EXCEPTION, VERSION
 from webhook.manifests.configuration import ConfigurationFile
 from webhook.manifests.leave_alone import current_day
 from webhook.policy.policy_set import PolicySet
-from webhook.server.reload import ReloadableValue, create_file_state_function
 from webhook.settings.configured import settings_from_changed_file
 from webhook.settings.shared import Settings
 from webhook.text import terminal

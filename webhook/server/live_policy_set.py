@@ -21,6 +21,7 @@ from webhook.cluster import Cluster
 from webhook.cluster.lookup import namespace_and_name
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
+from webhook.input.reload import ReloadableValue
 from webhook.live_policies.combine import LivePolicies, combine_file_and_stored_policies
 from webhook.live_policies.compile import MOST_S, CompiledObject, Compiler
 from webhook.live_policies.conditions import status_of_all_objects
@@ -35,7 +36,6 @@ from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Decision, ValidationAction
 from webhook.server.counters import Counters
 from webhook.server.exception_notices import MANAGER, decision_about_stored_object, refusal_of_exception
-from webhook.server.reload import ReloadableValue
 
 STATUS_S: Final = 1.0
 """Seconds between two comparisons of the stored status with the intended status."""

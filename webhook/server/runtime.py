@@ -16,6 +16,7 @@ from webhook.apimachinery.attributes import JSON, Attributes, Phase
 from webhook.apimachinery.releases import release_as_text
 from webhook.cluster.freshness import NOT_ANSWERED
 from webhook.deadline import Deadline
+from webhook.input.reload import ReloadableValue, watch
 from webhook.live_policies.combine import LivePolicies
 from webhook.logs.structured import Log
 from webhook.policy.policy_set import PolicySet
@@ -28,7 +29,6 @@ from webhook.server.http_exchange import AsgiApp
 from webhook.server.listener import Listener
 from webhook.server.live_policy_set import LiveParamsChecker, LivePolicySet
 from webhook.server.metrics import Gauges, gauges_of_view
-from webhook.server.reload import ReloadableValue, watch
 from webhook.server.scheduler import Scheduler
 from webhook.server.served_state import ServedState
 from webhook.server.server_parts import Check, Readiness, ServerParts

@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from webhook.errors import ConfigurationError
+from webhook.input.reload import ReloadableValue, create_file_state_function
 from webhook.logs.structured import Level, LimitedLog, Log
 from webhook.server.counters import Counters
-from webhook.server.reload import ReloadableValue, create_file_state_function
 from webhook.text.wording import counted
 from webhook.yamltext.input_files import read_whole
 

@@ -31,10 +31,10 @@ from webhook.errors import CallError
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import check_fields_exist_in_release
 from webhook.facts.trainer.training_runtime import RUNTIME_FIELD_RULES
 from webhook.input import documents
+from webhook.input.reload import ReloadableValue
 from webhook.patch.schema import is_builtin
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Verdict
-from webhook.server.reload import ReloadableValue
 from webhook.server.served_state import ServedState
 from webhook.settings.shared import ReportSettings
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from webhook.errors import ConfigurationError
-from webhook.server.reload import ReloadableValue, create_file_state_function, watch
+from webhook.input.reload import ReloadableValue, create_file_state_function, watch
 
 
 def numbers(folder: Path) -> ReloadableValue[int]:
