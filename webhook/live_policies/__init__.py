@@ -1,3 +1,3 @@
-"""Compiles the policies that a cluster stores as objects of claimgate.dev, and combines them with policies of files.
-The results are written to the status of the objects.
+"""Objects of claimgate.dev that a cluster stores: compiles policies and combines them with policies of files, and reads
+exceptions. The results are written to the status of the objects.
 """

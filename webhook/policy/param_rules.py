@@ -1,7 +1,7 @@
 """Finds mistakes in the params of policies, such as unknown rules and unknown keys.
 
 In files, a mistake is an error when params are loaded (load.py, assembly.py). In a live cluster, people may edit a
-ConfigMap by hand. So the server only reports a mistake (server/live_policy_set.py), and uses the other rules.
+ConfigMap by hand. So the server only reports a mistake (live_policies/live_policy_set.py), and uses the other rules.
 """
 
 from __future__ import annotations

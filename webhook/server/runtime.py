@@ -18,16 +18,17 @@ from webhook.cluster.freshness import NOT_ANSWERED
 from webhook.deadline import Deadline
 from webhook.input.reload import ReloadableValue, watch
 from webhook.live_policies.combine import LivePolicies
+from webhook.live_policies.exceptions import ANNOUNCE_S, EndingExceptions, StoredExceptions, exceptions_in_effect
+from webhook.live_policies.live_policy_set import PARAMS_S, LiveParamsChecker, LivePolicySet
 from webhook.logs.structured import Log
+from webhook.manifests.leave_alone import current_day
 from webhook.policy.policy_set import PolicySet
 from webhook.server.access_reviews import AccessReviews
 from webhook.server.application import create_application
 from webhook.server.background_tasks import Supervisor, Work
 from webhook.server.counters import Counters
-from webhook.server.exception_notices import EndingExceptions, StoredExceptions, exceptions_in_effect
 from webhook.server.http_exchange import AsgiApp
 from webhook.server.listener import Listener
-from webhook.server.live_policy_set import LiveParamsChecker, LivePolicySet
 from webhook.server.metrics import Gauges, gauges_of_view
 from webhook.server.scheduler import Scheduler
 from webhook.server.served_state import ServedState
@@ -231,7 +232,12 @@ class ReloadWatcher:
         self._counters.last_reload.update(
             dict.fromkeys((("policies",), ("configuration",), ("context",), ("certificate",)), 1)
         )
-        self._params = LiveParamsChecker(lambda: state.policies.current, state.cluster, counters, log)
+        self._params = LiveParamsChecker(lambda: state.policies.current, state.cluster, log)
+        self._ending = EndingExceptions(
+            lambda: state.configuration.current,
+            log,
+            lambda day, last: exceptions_in_effect(state.policies.current, state.cluster(), day, last),
+        )
         self._exceptions: StoredExceptions | None = None
         if isinstance(state.policies, LivePolicySet) and state.connection is not None:
             self._exceptions = StoredExceptions(lambda: state.policies.current, state.cluster, state.connection)
@@ -259,7 +265,7 @@ class ReloadWatcher:
             "context": lambda: self._state.context.error,
             "certificate": lambda: self._certificates.error,
             "cluster": lambda: self._state.watched.describe_failures() if self._state.watched else "",
-            "params": self._params.describe_mistakes,
+            "params": lambda: "\n".join(self._params.mistakes),
             **({"live policies": policies.describe_problems} if isinstance(policies, LivePolicySet) else {}),
             **({"exceptions": self._exceptions.describe_problems} if self._exceptions else {}),
             "unbound policies": lambda: ", ".join(policies.current.unbound_policy_names),
@@ -277,7 +283,7 @@ class ReloadWatcher:
             "certificate_expiry_seconds": ("When the serving certificate ends, Unix time.", self.certificate_ends),
             "memory_bound_bytes": ("The sum of the memory bounds of all parts.", lambda: most_bytes),
             "log_lines_dropped_total": ("Dropped log lines.", lambda: self._log.dropped_line_count),
-            "params_mistaken": ("Mistakes in the params of a live cluster now.", self._params.mistake_count),
+            "params_mistaken": ("Mistakes in the params of a live cluster now.", lambda: len(self._params.mistakes)),
             "live_policies": (
                 "Policies and bindings that the cluster stores.",
                 lambda: len(self._live_policies().objects),
@@ -307,16 +313,9 @@ class ReloadWatcher:
         )
 
     def background(self, period_s: float) -> dict[str, Work]:
-        state = self._state
-        exceptions = EndingExceptions(
-            lambda: state.configuration.current,
-            self._counters,
-            self._log,
-            lambda day, last: exceptions_in_effect(state.policies.current, state.cluster(), day, last),
-        )
-        own: dict[str, Work] = {"exceptions": exceptions.watch}
+        own: dict[str, Work] = {"exceptions": self._announce_exceptions}
         if self._state.watched:
-            own["params"] = self._params.watch
+            own["params"] = self._check_params
         if isinstance(policies := self._state.policies, LivePolicySet):
             own["status of live policies"] = policies.write_status
         if self._exceptions is not None:
@@ -336,6 +335,17 @@ class ReloadWatcher:
             ),
             "certificate": lambda: watch(self._certificates, period_s, self._on_certificate_reloaded),
         }
+
+    async def _check_params(self) -> None:
+        while True:
+            if added := await self._params.find_new_mistakes():
+                self._counters.param_mistakes[()] += added
+            await asyncio.sleep(PARAMS_S)
+
+    async def _announce_exceptions(self) -> None:
+        while True:
+            self._counters.exception_days = await asyncio.to_thread(self._ending.announce, current_day())
+            await asyncio.sleep(ANNOUNCE_S)
 
     def _on_policies_reloaded(self, tried: ReloadableValue[PolicySet]) -> None:
         if self._state.watched and not tried.error:

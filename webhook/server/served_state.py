@@ -39,6 +39,7 @@ from webhook.errors import BudgetExceeded, CallError, describe_fault
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.input.reload import ReloadableValue, create_file_state_function
 from webhook.live_policies.compile import Compiler
+from webhook.live_policies.live_policy_set import LivePolicySet
 from webhook.live_policies.objects import watch_stored_policies
 from webhook.logs.structured import Log
 from webhook.manifests.configuration import NO_FILE, ConfigurationFile
@@ -48,7 +49,6 @@ from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Verdict
 from webhook.server.access_reviews import MOST_QUESTIONS, check_authorizer_enabled
 from webhook.server.counters import Counters
-from webhook.server.live_policy_set import LivePolicySet
 from webhook.server.review_log import log_fields_of_review
 from webhook.server.warning_events import WARNED, describe_warned_review
 from webhook.server.worker_lane import OUT_OF_MEMORY, WorkerResult, question_as_json, receive

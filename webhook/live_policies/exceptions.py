@@ -44,7 +44,6 @@ from webhook.manifests.policy_exceptions import (
 from webhook.policy.configured_rules import KnownNames, mistakes_of_policy_exception
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import INVALID, Decision, ValidationAction
-from webhook.server.counters import Counters, Labels
 
 MANAGER: Final = "claimgate"
 """The field manager of the conditions that a server writes."""
@@ -225,7 +224,7 @@ def decision_about_stored_object(lines: Sequence[str], action: ValidationAction)
 
 
 ANNOUNCE_S: Final = 60.0
-"""Seconds between two checks whether the day or the configuration has changed."""
+"""Seconds between two calls of `EndingExceptions.announce`."""
 MOST_ANNOUNCED: Final = 100
 """The bound on announced exceptions. The exceptions that end first are announced. PolicyExceptions have the same bound,
 and their namespaces take turns.
@@ -234,6 +233,10 @@ _MOST_ANNOUNCED_OF_NAMESPACE: Final = 10
 """The most lines a day about PolicyExceptions of one namespace."""
 _ENDED: Final = dt.timedelta(days=NOTICE_DAYS)
 """How long a PolicyException is announced after its end."""
+
+
+Labels: TypeAlias = tuple[str, ...]
+"""What ends, its owner, and its last day."""
 
 
 class EndingExceptions:
@@ -245,7 +248,6 @@ class EndingExceptions:
     def __init__(
         self,
         configuration: Callable[[], ConfigurationFile],
-        counters: Counters,
         log: Log,
         stored: Callable[[dt.date, dt.date], Sequence[PolicyException]] = lambda _, __: (),
     ) -> None:
@@ -254,22 +256,18 @@ class EndingExceptions:
         self._stored = stored
         self._announced: tuple[dt.date, dict[str, set[str]]] = dt.date.min, {}
         self._days: dict[Labels, int] = {}
-        self._counters = counters
         self._log = log
         self._seen: tuple[dt.date, ConfigurationFile] | None = None
 
-    async def watch(self) -> None:
-        while True:
-            await asyncio.to_thread(self.announce, current_day())
-            await asyncio.sleep(ANNOUNCE_S)
-
-    def announce(self, day: dt.date) -> None:
-        """Write the gauge of each exception and exemption, and a line for each that ends soon or has expired."""
+    def announce(self, day: dt.date) -> dict[Labels, int]:
+        """Write a line for each exception and exemption that ends soon or has expired. Return the days until each of
+        them ends.
+        """
         file = self._configuration()
         if self._seen is None or self._seen[0] != day or self._seen[1] is not file:
             self._seen = day, file
             self._days = self._announce_configured(file, day)
-        self._counters.exception_days = {**self._days, **self._announce_stored(day)}
+        return {**self._days, **self._announce_stored(day)}
 
     def _announce_configured(self, file: ConfigurationFile, day: dt.date) -> dict[Labels, int]:
         time_limits = sorted(file.value.time_limits, key=lambda each: each[1].expires)[:MOST_ANNOUNCED]

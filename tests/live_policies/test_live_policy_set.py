@@ -25,11 +25,11 @@ from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
 from webhook.input.reload import ReloadableValue, create_file_state_function
+from webhook.live_policies.live_policy_set import LivePolicySet
 from webhook.live_policies.objects import StoredPolicies
 from webhook.policy.load import load_policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Verdict
-from webhook.server.live_policy_set import LivePolicySet
 from webhook.yamltext.yamlfile import Document
 
 FILE = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from pathlib import Path
@@ -14,11 +15,10 @@ from tests import quick_yaml
 from tests.literals import TABLE
 from webhook.cluster.files import FilesCluster
 from webhook.input import shipped
+from webhook.live_policies.live_policy_set import MOST_MISTAKES, LiveParamsChecker
 from webhook.logs.structured import Log
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet
-from webhook.server.counters import Counters
-from webhook.server.live_policy_set import MOST_MISTAKES, LiveParamsChecker
 
 POLICIES = load_policy_set([shipped.policies_folder() / "storage"], Options(table=TABLE, lazy=True))
 TOLD = (
@@ -37,31 +37,27 @@ class Process:
 
     def __init__(self, policies: PolicySet = POLICIES) -> None:
         self.view = FilesCluster([])
-        self.counters = Counters()
         self.stream = io.StringIO()
-        self.params = LiveParamsChecker(
-            lambda: policies, lambda: self.view, self.counters, Log("info", stream=self.stream)
-        )
+        self.params = LiveParamsChecker(lambda: policies, lambda: self.view, Log("info", stream=self.stream))
 
     def look(self, *objects: Any) -> list[str]:
         self.view = FilesCluster(objects)
         before = len(self.stream.getvalue())
-        if self.params.has_changed():
-            self.params.note(self.params.find_mistakes())
+        self.new = asyncio.run(self.params.find_new_mistakes())
         return [json.loads(line)["mistakes"] for line in self.stream.getvalue()[before:].splitlines()]
 
 
 def test_a_mistake_is_reported_once_for_each_change() -> None:
     process = Process()
     assert process.look() == []
-    assert process.params.describe_mistakes() == ""
+    assert process.params.mistakes == ()
     assert process.look(param(deny="storage/claim-exist storage/claim-exists")) == [TOLD]
     assert process.look(param(deny="storage/claim-exist")) == []
-    assert (process.params.describe_mistakes(), process.counters.param_mistakes) == (TOLD, {(): 1})
+    assert (process.params.mistakes, process.new) == ((TOLD,), 0)
     assert process.look(param()) == []
-    assert process.params.describe_mistakes() == ""
+    assert process.params.mistakes == ()
     assert process.look(param(deny="storage/claim-exist")) == [TOLD]
-    assert process.counters.param_mistakes == {(): 2}
+    assert process.new == 1
 
 
 def test_rules_of_policies_that_are_not_loaded_may_be_named() -> None:
@@ -71,9 +67,9 @@ def test_rules_of_policies_that_are_not_loaded_may_be_named() -> None:
 def test_log_lines_about_params_are_bounded() -> None:
     process = Process()
     (line,) = process.look(param(warn=" ".join(f"storage/x{number}" for number in range(30))))
-    assert line == process.params.describe_mistakes().replace("\n", "; ")
-    assert process.params.describe_mistakes().count("unknown rule") == MOST_MISTAKES
-    assert process.counters.param_mistakes == {(): MOST_MISTAKES}
+    assert line == "; ".join(process.params.mistakes)
+    assert line.count("unknown rule") == MOST_MISTAKES
+    assert process.new == MOST_MISTAKES
 
 
 def test_unchanged_files_are_not_read_again() -> None:

@@ -21,14 +21,8 @@ from tests.manifests.test_policy_exceptions import configuration, stored
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.errors import LookupFailed
-from webhook.logs.structured import Log
-from webhook.manifests.configuration import NO_FILE
-from webhook.manifests.policy_exceptions import MOST_IN_NAMESPACE
-from webhook.policy.policy_set import PolicySet
-from webhook.rules.decisions import ValidationAction
-from webhook.server import exception_notices
-from webhook.server.counters import Counters
-from webhook.server.exception_notices import (
+from webhook.live_policies import exceptions
+from webhook.live_policies.exceptions import (
     LOOK_S,
     MOST_ANNOUNCED,
     EndingExceptions,
@@ -36,6 +30,11 @@ from webhook.server.exception_notices import (
     exceptions_in_effect,
     refusal_of_exception,
 )
+from webhook.logs.structured import Log
+from webhook.manifests.configuration import NO_FILE
+from webhook.manifests.policy_exceptions import MOST_IN_NAMESPACE
+from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import ValidationAction
 
 DAY = dt.date(2026, 12, 1)
 ALLOWED = {"rules": ["*"], "maxDays": 30}
@@ -218,21 +217,20 @@ def test_the_ends_of_exceptions_are_announced_once_a_day() -> None:
         stored("2026-11-01T00:00:00Z", "forgotten", rules=["pods"], expires="2026-11-10"),
         stored(name="beyond", rules=["pods"], expires="2028-12-10"),
     ]
-    policy_set, view, out, counters = loaded(ALLOWED), FilesCluster(objects), io.StringIO(), Counters()
+    policy_set, view, out = loaded(ALLOWED), FilesCluster(objects), io.StringIO()
     one = EndingExceptions(
         lambda: NO_FILE,
-        counters,
         Log(stream=out),
         lambda day, last: exceptions_in_effect(policy_set, view, day, last),
     )
     one.announce(DAY)
-    one.announce(DAY)
+    days_left = one.announce(DAY)
     lines = [json.loads(each) for each in out.getvalue().splitlines()]
     assert [(each["message"], each["place"], each["days_left"]) for each in lines] == [
         ("exception has expired", "PolicyException research/ended", -11),
         ("exception ends soon", "PolicyException research/soon", 9),
     ]
-    assert counters.exception_days == {
+    assert days_left == {
         ("PolicyException", "ml", "2026-11-20"): -11,
         ("PolicyException", "ml", "2026-12-10"): 9,
         ("PolicyException", "ml", "2026-12-31"): 30,
@@ -241,13 +239,13 @@ def test_the_ends_of_exceptions_are_announced_once_a_day() -> None:
 
 def test_announcements_of_thousands_of_exceptions_are_bounded() -> None:
     many = [stored(name=f"e{n}", rules=["pods"], owner=f"team-{n}", expires="2026-12-10") for n in range(3000)]
-    policy_set, view, out, counters = loaded(ALLOWED), FilesCluster(many), io.StringIO(), Counters()
+    policy_set, view, out = loaded(ALLOWED), FilesCluster(many), io.StringIO()
     stored_ones = exceptions_in_effect(policy_set, view, DAY, DAY)
-    one = EndingExceptions(lambda: NO_FILE, counters, Log(stream=out), lambda _, __: stored_ones)
+    one = EndingExceptions(lambda: NO_FILE, Log(stream=out), lambda _, __: stored_ones)
     one.announce(DAY)
-    one.announce(DAY)
+    days_left = one.announce(DAY)
     assert len(stored_ones) == 1000
-    assert len(counters.exception_days) == MOST_ANNOUNCED
+    assert len(days_left) == MOST_ANNOUNCED
     assert len(out.getvalue().splitlines()) == 10
 
 
@@ -285,7 +283,7 @@ def test_no_call_sorts_all_objects_that_users_store() -> None:
             return objects
 
     listed: list[Any] = []
-    took = longest_call_of_c(lambda: listed.extend(exception_notices._list_first_ones(Stored([]))))
+    took = longest_call_of_c(lambda: listed.extend(exceptions._list_first_ones(Stored([]))))
     assert took < 0.03
     by_turn: dict[str, int] = Counter()
     wanted = []
@@ -293,23 +291,22 @@ def test_no_call_sorts_all_objects_that_users_store() -> None:
         by_turn[each["metadata"]["namespace"]] += 1
         wanted.append((by_turn[each["metadata"]["namespace"]], each))
     wanted.sort(key=lambda rank: rank[0])
-    assert [each.value for each in listed] == [each for _, each in wanted[: exception_notices.MOST_STATUSES]]
+    assert [each.value for each in listed] == [each for _, each in wanted[: exceptions.MOST_STATUSES]]
 
 
 def test_a_namespace_with_very_many_exceptions_does_not_displace_the_exceptions_of_others() -> None:
     many = [with_uid(stored(name=f"e{n}", rules=["pods"], expires="2026-12-02")) for n in range(1200)]
     late = of_namespace("quiet", "late", expires="2026-12-14", owner="quiet")
-    view, policy_set, out, counters = FilesCluster([*many, late]), loaded(ALLOWED), io.StringIO(), Counters()
+    view, policy_set, out = FilesCluster([*many, late]), loaded(ALLOWED), io.StringIO()
     one = StoredExceptions(lambda: policy_set, lambda: view, ApiServer())
     one.write_missing_conditions(DAY)
     assert len(one._statuses) == 1000
     assert "quiet" in {each.namespace for each, _ in one._statuses[:2]}  # its status is one of the first to be written
     ending = EndingExceptions(
         lambda: NO_FILE,
-        counters,
         Log(stream=out),
         lambda day, last: exceptions_in_effect(policy_set, view, day, last),
     )
-    ending.announce(DAY)
+    days_left = ending.announce(DAY)
     assert "PolicyException quiet/late" in out.getvalue()
-    assert ("PolicyException", "quiet", "2026-12-14") in counters.exception_days
+    assert ("PolicyException", "quiet", "2026-12-14") in days_left

@@ -25,6 +25,7 @@ from webhook.input.reload import ReloadableValue
 from webhook.live_policies.combine import LivePolicies, combine_file_and_stored_policies
 from webhook.live_policies.compile import MOST_S, CompiledObject, Compiler
 from webhook.live_policies.conditions import status_of_all_objects
+from webhook.live_policies.exceptions import MANAGER, decision_about_stored_object, refusal_of_exception
 from webhook.live_policies.objects import StoredPolicies, StoredPolicy
 from webhook.live_policies.status_writer import ObjectApplier, StatusWriter
 from webhook.logs.structured import Log
@@ -34,8 +35,6 @@ from webhook.policy.configured_rules import param_rules_of_policies
 from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Decision, ValidationAction
-from webhook.server.counters import Counters
-from webhook.server.exception_notices import MANAGER, decision_about_stored_object, refusal_of_exception
 
 STATUS_S: Final = 1.0
 """Seconds between two comparisons of the stored status with the intended status."""
@@ -167,8 +166,8 @@ def _parts_that_decide(stored: StoredPolicy, *, is_failing: bool) -> object:
     return stored.uid, stored.generation, stored.digest(), stored.registration, last and last.digest()
 
 
-PERIOD_S: Final = 5.0
-"""Seconds between two checks for changes; a log line about a ConfigMap may be late by this time."""
+PARAMS_S: Final = 5.0
+"""Seconds between two calls of `find_new_mistakes`; a log line about a ConfigMap may be late by this time."""
 MOST_MISTAKES: Final = 20
 """The maximum number of reported mistakes. A ConfigMap may have a megabyte of mistakes, and each suggestion takes
 milliseconds.
@@ -176,31 +175,30 @@ milliseconds.
 
 
 class LiveParamsChecker:
-    """Finds mistakes in the params that bindings name or select in the current view of the cluster."""
+    """Finds mistakes in the params that bindings name or select in the current view of the cluster.
 
-    def __init__(
-        self, policies: Callable[[], PolicySet], cluster: Callable[[], Cluster], counters: Counters, log: Log
-    ) -> None:
+    `mistakes` are those of the last search.
+    """
+
+    def __init__(self, policies: Callable[[], PolicySet], cluster: Callable[[], Cluster], log: Log) -> None:
         self._policies = policies
         self._cluster = cluster
-        self._counters = counters
         self._log = log
-        self._mistakes: Sequence[str] = ()
+        self.mistakes: Sequence[str] = ()
         self._seen: object = None
 
-    def describe_mistakes(self) -> str:
-        """Return the mistakes of the last search, each on a line."""
-        return "\n".join(self._mistakes)
-
-    def mistake_count(self) -> int:
-        return len(self._mistakes)
-
-    async def watch(self) -> None:
-        """Look for changes and report new mistakes for ever."""
-        while True:
-            if self.has_changed():
-                self.note(await asyncio.to_thread(self.find_mistakes))
-            await asyncio.sleep(PERIOD_S)
+    async def find_new_mistakes(self) -> int:
+        """If policies or params have changed, search in a thread, and log the mistakes if some are new. Return how many
+        are new.
+        """
+        if not self.has_changed():
+            return 0
+        before, self.mistakes = self.mistakes, await asyncio.to_thread(self._find_mistakes)
+        added = set(self.mistakes).difference(before)
+        if added:
+            meanwhile = "answered; keys and rules that do not exist have no effect"
+            self._log.warning("mistakes in params", mistakes="; ".join(self.mistakes), reviews=meanwhile)
+        return len(added)
 
     def has_changed(self) -> bool:
         policies, cluster = self._policies(), self._cluster()
@@ -208,18 +206,9 @@ class LiveParamsChecker:
         before, self._seen = self._seen, seen
         return seen != before
 
-    def find_mistakes(self) -> Sequence[str]:
+    def _find_mistakes(self) -> Sequence[str]:
         checker = param_rules_of_policies(self._policies())
         return tuple(islice(_distinct_mistakes_in_params(checker, self._cluster()), MOST_MISTAKES))
-
-    def note(self, mistakes: Sequence[str]) -> None:
-        """Store the mistakes, count new mistakes, and log all mistakes if some are new."""
-        added = set(mistakes).difference(self._mistakes)
-        self._mistakes = mistakes
-        if added:
-            self._counters.param_mistakes[()] += len(added)
-            meanwhile = "answered; keys and rules that do not exist have no effect"
-            self._log.warning("mistakes in params", mistakes="; ".join(mistakes), reviews=meanwhile)
 
 
 def _distinct_mistakes_in_params(rules: ParamRuleChecker, cluster: Cluster) -> Iterator[str]:

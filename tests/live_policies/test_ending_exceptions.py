@@ -6,11 +6,10 @@ import datetime as dt
 import io
 import json
 
+from webhook.live_policies import exceptions
+from webhook.live_policies.exceptions import EndingExceptions
 from webhook.logs.structured import Log
 from webhook.manifests.configuration import configuration_of_documents
-from webhook.server import exception_notices
-from webhook.server.counters import Counters
-from webhook.server.exception_notices import EndingExceptions
 from webhook.yamltext import yamlfile
 
 FIRST = dt.date(2026, 12, 1)
@@ -29,8 +28,8 @@ def configuration(text: str = TEXT):
 
 
 def test_an_ending_exception_is_logged_once_a_day():
-    out, counters, files = io.StringIO(), Counters(), [configuration()]
-    watched = EndingExceptions(lambda: files[-1], counters, Log(stream=out))
+    out, files = io.StringIO(), [configuration()]
+    watched = EndingExceptions(lambda: files[-1], Log(stream=out))
 
     def told(day: dt.date) -> list[tuple[str, str, int]]:
         out.seek(0)
@@ -41,7 +40,7 @@ def test_an_ending_exception_is_logged_once_a_day():
 
     expired, ends = ("exception has expired", "claimgate.yaml:4:3: exceptions[2]"), "exception ends soon"
     assert told(FIRST) == [(*expired, -1), (ends, "claimgate.yaml:3:3: exceptions[1]", 0)]
-    assert counters.exception_days == {
+    assert watched.announce(FIRST) == {
         ("exception", "others", "2026-11-30"): -1,
         ("exception", "team", "2026-12-01"): 0,
         ("exception", "team", "2026-12-16"): 15,
@@ -53,12 +52,11 @@ def test_an_ending_exception_is_logged_once_a_day():
     assert told_later[-1] == ("exemption ends soon", "claimgate.yaml:6:3: exemptions[0]", 14)
     files.append(configuration("{}"))
     assert told(FIRST + dt.timedelta(2)) == []
-    assert counters.exception_days == {}
+    assert watched.announce(FIRST + dt.timedelta(2)) == {}
 
 
 def test_thousands_of_ending_exceptions_are_logged_in_a_bound():
     row = '- {rules: [a/b], owner: team%d, reason: r, expires: "2026-12-01"}\n'
-    counters = Counters()
     file = configuration("exceptions:\n" + "".join(row % number for number in range(150)))
-    EndingExceptions(lambda: file, counters, Log(stream=io.StringIO())).announce(FIRST)
-    assert len(counters.exception_days) == exception_notices.MOST_ANNOUNCED
+    days_left = EndingExceptions(lambda: file, Log(stream=io.StringIO())).announce(FIRST)
+    assert len(days_left) == exceptions.MOST_ANNOUNCED
