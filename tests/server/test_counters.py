@@ -1,14 +1,12 @@
-"""The server counts the results of each policy, also of decisions from an earlier review."""
+"""The server counts the results of each policy."""
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 
 from tests.literals import pod, request
 from webhook.apimachinery.attributes import Phase
 from webhook.rules.decisions import Decision, Verdict
-from webhook.server import counters as module
 from webhook.server.counters import Counters
 
 HOLDS = Decision(policy="p", binding="b", evaluation="admit")
@@ -24,20 +22,12 @@ def counted(counters: Counters) -> dict[tuple[str, ...], list[int]]:
     return {labels: each.counts for labels, each in counters.validating.items()}
 
 
-def test_cached_decisions_are_counted_each_time():
+def test_decisions_are_counted_each_time():
     counters = Counters()
     for _ in range(3):
         reviewed(counters, HOLDS, HOLDS, FAILS)
     assert counted(counters) == {ALLOWED: [6, 0, 0, 0, 0, 0], DENIED: [0, 0, 0, 0, 3, 0]}
     assert counters.validating[DENIED].total == 1.5
-    assert len(counters.standing) == 1
-
-
-def test_new_decisions_are_not_counted_as_cached():
-    counters = Counters()
-    reviewed(counters, replace(HOLDS, elapsed_s=0.002), replace(HOLDS, audit_annotations=(("k", "v"),)))
-    assert counted(counters) == {ALLOWED: [1, 0, 1, 0, 0, 0]}
-    assert not counters.standing
 
 
 def test_a_rule_with_an_exception_is_counted_as_excepted():
@@ -45,12 +35,3 @@ def test_a_rule_with_an_exception_is_counted_as_excepted():
     excepted = replace(FAILS, rule="a/b", lets_pass=True, exception="excepted until 2027-01-31 by us: for now")
     reviewed(counters, excepted, replace(excepted, evaluation="unknown", rule="a/c"), replace(FAILS, rule="a/d"))
     assert counters.rules == {("a/b", "validate", "excepted"): 1, ("a/d", "validate", "deny"): 1}
-
-
-def test_cached_decisions_are_bounded(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "MOST_STANDING", 3)
-    counters, given = Counters(), [replace(HOLDS, rule=str(number)) for number in range(10)]
-    for _ in range(2):
-        reviewed(counters, *given)
-    assert counted(counters) == {ALLOWED: [20, 0, 0, 0, 0, 0]}
-    assert len(counters.standing) <= 3

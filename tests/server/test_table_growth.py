@@ -28,7 +28,6 @@ from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.deadline import Deadline
 from webhook.rules.decisions import Verdict
-from webhook.server.counters import MOST_STANDING
 from webhook.server.memory_bounds import USER_CACHE_BYTES
 from webhook.server.usage import MAX_ENTRIES
 from webhook.text.caches import ENTRY
@@ -39,7 +38,6 @@ MOST_ENTRIES = {
     "webhook.server.usage.BoundedMap._entries": TENANT_MAPS * MAX_ENTRIES,
     "webhook.text.caches.TwoGenerationCache.newer": USER_CACHE_BYTES // ENTRY,
     "webhook.text.caches.TwoGenerationCache._older": USER_CACHE_BYTES // ENTRY,
-    "webhook.server.counters.Counters.standing": MOST_STANDING,
     "webhook.policy.policy_set.PolicySet._candidate_index": 1_000,
     "webhook.facts.subject.FactRegistry._of_kinds": 1_000,
     "re._cache": 512,

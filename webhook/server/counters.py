@@ -1,7 +1,7 @@
 """The counters of this process, which the event loop raises while it answers reviews.
 
-The event loop is the only writer, so there are no locks. To count a decision costs a third of a microsecond. With the
-client library's counters, it would cost several microseconds. metrics.py shows the counts.
+The event loop is the only writer, so there are no locks. To count a decision costs a microsecond. With the client
+library's counters, it would cost several microseconds. metrics.py shows the counts.
 """
 
 from __future__ import annotations
@@ -27,19 +27,11 @@ TYPES: Final = {Phase.MUTATE: "admit", Phase.VALIDATE: "validating"}
 EXCEPTED: Final = "excepted"
 """The label `enforcement_action` of a rule that an object may break because of an exception."""
 
-MOST_STANDING: Final = 4096
-"""The maximum number of decisions without a problem that are recognized by identity: most reviews return the same
-objects.
-"""
-
 Labels: TypeAlias = tuple[str, ...]
 
 
 class Distribution:
-    """A histogram: the observations of each bucket, and their sum; the last bucket has no upper bound.
-
-    `counts` always stays the same list object.
-    """
+    """A histogram: the observations of each bucket, and their sum; the last bucket has no upper bound."""
 
     __slots__ = ("buckets", "counts", "total")
 
@@ -54,7 +46,7 @@ class Distribution:
 
     def add(self, counts: Sequence[int], total: float) -> None:
         """Add the observations of another process, in the same buckets."""
-        self.counts[:] = [own_count + other_count for own_count, other_count in zip(self.counts, counts, strict=True)]
+        self.counts = [own_count + other_count for own_count, other_count in zip(self.counts, counts, strict=True)]
         self.total += total
 
 
@@ -80,7 +72,6 @@ class Counters:
             `unreadable`: only the head is readable; `abandoned`: the client closed the connection before the answer.
         events: `repeated`: the same event was written before; `dropped`: too many events wait.
         workers: `killed`: at the deadline; `not_started`: reviews without a free worker in time.
-        standing: decisions without a problem and without a time, with their buckets, by `id`.
     """
 
     requests: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
@@ -103,7 +94,6 @@ class Counters:
     connections: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     connections_aborted: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     handshakes_failed: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
-    standing: dict[int, tuple[Decision, list[int]]] = field(default_factory=dict)
 
     def reviewed(self, attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float) -> None:
         """Count one answered review and the decision of each policy."""
@@ -112,11 +102,11 @@ class Counters:
         self.requests[type_, operation, "200", rejected] += 1
         self.durations[type_, operation, rejected].observe(elapsed_s)
         for decision in verdict.decisions:
-            decision_and_counts = self.standing.get(id(decision))
-            if decision_and_counts is not None and decision_and_counts[0] is decision:
-                decision_and_counts[1][0] += 1
+            labels = decision.policy, decision.binding, _error_type_label(decision)
+            if decision.kind == "mutating":
+                self.mutating[labels].observe(decision.elapsed_s)
             else:
-                self._decided(decision)
+                self.validating[*labels, _enforcement_label(decision)].observe(decision.elapsed_s)
         broken = {
             (rule, phase.value, label)
             for decision in verdict.decisions
@@ -128,18 +118,6 @@ class Counters:
         }
         for labels in broken:
             self.rules[labels] += 1
-
-    def _decided(self, decision: Decision) -> None:
-        labels = decision.policy, decision.binding, _error_type_label(decision)
-        if decision.kind == "mutating":
-            self.mutating[labels].observe(decision.elapsed_s)
-            return
-        distribution = self.validating[*labels, _enforcement_label(decision)]
-        distribution.observe(decision.elapsed_s)
-        if decision.evaluation == "admit" and not (decision.elapsed_s or decision.audit_annotations):
-            if len(self.standing) >= MOST_STANDING:  # decisions of replaced policies
-                self.standing.clear()
-            self.standing[id(decision)] = decision, distribution.counts
 
     def refused(self, phase: Phase, code: int) -> None:
         """Count one call that was answered with an HTTP error; its operation is not known."""
