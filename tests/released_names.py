@@ -14,7 +14,8 @@ from tests.verbs_page import page
 from webhook import __version__
 from webhook.report import formats
 from webhook.server.counters import Counters
-from webhook.server.metrics import Exposition, gauges_of_view
+from webhook.server.metrics import Exposition
+from webhook.server.runtime import gauges_of_view
 from webhook.settings.serving import ServerSettings
 from webhook.settings.setting import declared_settings
 from webhook.typer_application import VERBS

@@ -11,15 +11,13 @@ from typing import Final
 from webhook import __version__
 from webhook.logs.structured import LEVELS
 from webhook.policy.compiled import Policy
-from webhook.server.counters import Counters
 from webhook.server.http_exchange import AsgiApp, Receive, Scope, Send, client_address
-from webhook.server.metrics import Exposition, Gauges
 from webhook.server.probes import create_probes
 from webhook.server.review_endpoint import ReviewEndpoint
 from webhook.server.review_log import ReviewLog
 from webhook.server.scheduler import Scheduler
 from webhook.server.served_state import ReviewEvaluation, ServedState
-from webhook.server.server_parts import ServerParts
+from webhook.server.server_parts import Gauges, ServerParts
 from webhook.server.slow_reviews import SlowReviews
 from webhook.server.usage import page_tenant
 from webhook.server.worker_lane import WorkerLane
@@ -95,10 +93,9 @@ def create_application(
     version = {"name": "claimgate", "version": __version__, "python": platform.python_version(), **about}
 
     def create() -> AsgiApp:
+        from webhook.server.metrics import Exposition
         from webhook.server.pages import create as create_pages
 
-        # the first text imports modules for 80 ms, so this thread makes one text in advance
-        asyncio.run(Exposition(Counters(), gauges, version="").text())
         shown = {**gauges, **_gauges_of_server(parts.scheduler, lane, endpoint)}
         metrics = Exposition(parts.counters, shown, version=__version__).text
         return create_pages(metrics, version, policies)

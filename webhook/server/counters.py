@@ -7,10 +7,10 @@ library's counters, it would cost several microseconds. metrics.py shows the cou
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from webhook.apimachinery.attributes import JSON, Attributes, Phase
 from webhook.rules.decisions import Decision, ValidationAction, Verdict
@@ -50,22 +50,48 @@ class Distribution:
         self.total += total
 
 
-def _empty_check_distributions() -> defaultdict[Labels, Distribution]:
-    return defaultdict(lambda: Distribution(CHECK_BUCKETS))
+class Metric(NamedTuple):
+    """How metrics.py shows the counts of a field.
+
+    `name` has neither the prefix `claimgate_` nor the ending `_total` or `_duration_seconds`. With the help text
+    `counted`, the observations of a histogram are shown as a counter too.
+    """
+
+    kind: Literal["counter", "gauge", "histogram"]
+    name: str
+    documentation: str
+    labels: Sequence[str]
+    counted: str = ""
 
 
-def _empty_review_distributions() -> defaultdict[Labels, Distribution]:
-    return defaultdict(lambda: Distribution(REVIEW_BUCKETS))
+METRIC: Final = "metric"
+"""The key of the Metric in the metadata of a field."""
+
+
+def _counter(name: str, documentation: str, labels: str = "") -> Any:
+    # spaces separate the names of the labels
+    return field(default_factory=Counter, metadata={METRIC: Metric("counter", name, documentation, labels.split())})
+
+
+def _gauge(name: str, documentation: str, labels: str) -> Any:
+    return field(default_factory=Counter, metadata={METRIC: Metric("gauge", name, documentation, labels.split())})
+
+
+def _histogram(buckets: tuple[float, ...], name: str, documentation: str, labels: str, *, counted: str = "") -> Any:
+    metric = Metric("histogram", name, documentation, labels.split(), counted)
+    return field(default_factory=lambda: defaultdict(lambda: Distribution(buckets)), metadata={METRIC: metric})
+
+
+_OF_CHECK: Final = "policy policy_binding error_type"
 
 
 @dataclass(slots=True)
 class Counters:
-    """All counters of a process since its start. metrics.py has the labels of each counter.
+    """All counters of a process since its start, with the name, the help and the labels of each metric.
 
     Attributes:
-        rules: by rule, phase and action: the real action, the withheld action, or excepted. The policies and the
-            catalogue bound the number of rules.
-        exception_days: days until exceptions and exemptions of the configuration end.
+        rules: by the real action, the withheld action, or excepted. The policies and the catalogue bound the number of
+            rules.
         policy_faults: our own bugs in a policy, which count as evaluation errors.
         uncaught: our own bugs that become HTTP 500.
         lanes: `inline_overrun`: moved from the loop to a worker; `unread`: incomplete at the deadline, or too large;
@@ -74,26 +100,53 @@ class Counters:
         workers: `killed`: at the deadline; `not_started`: reviews without a free worker in time.
     """
 
-    requests: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
-    durations: defaultdict[Labels, Distribution] = field(default_factory=_empty_review_distributions)
-    validating: defaultdict[Labels, Distribution] = field(default_factory=_empty_check_distributions)
-    mutating: defaultdict[Labels, Distribution] = field(default_factory=_empty_check_distributions)
-    rules: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
-    reloads: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
-    last_reload: dict[Labels, int] = field(default_factory=dict)
-    exception_days: dict[Labels, int] = field(default_factory=dict)
-    policy_faults: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
-    uncaught: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
-    lanes: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
-    questions: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
-    events: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
-    spans: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
-    workers: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
-    param_mistakes: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
-    background: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
-    connections: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
-    connections_aborted: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
-    handshakes_failed: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
+    requests: Counter[Labels] = _counter(
+        "admission_webhook_request", "Calls answered, by HTTP code.", "type operation code rejected"
+    )
+    durations: defaultdict[Labels, Distribution] = _histogram(
+        REVIEW_BUCKETS,
+        "admission_webhook_admission",
+        "Seconds from the whole body to the whole answer.",
+        "type operation rejected",
+    )
+    validating: defaultdict[Labels, Distribution] = _histogram(
+        CHECK_BUCKETS,
+        "validating_admission_policy_check",
+        "Seconds of one check of a validating policy.",
+        f"{_OF_CHECK} enforcement_action",
+        counted="Checks by validating admission policies.",
+    )
+    mutating: defaultdict[Labels, Distribution] = _histogram(
+        CHECK_BUCKETS,
+        "mutating_admission_policy_check",
+        "Seconds of one check of a mutating policy.",
+        _OF_CHECK,
+        counted="Checks by mutating admission policies.",
+    )
+    rules: Counter[Labels] = _counter(
+        "broken_rules", "Reviews in which a rule was broken.", "rule phase enforcement_action"
+    )
+    reloads: Counter[Labels] = _counter("reloads", "Reloads of changed files, by outcome.", "what outcome")
+    events: Counter[Labels] = _counter("events", "Events about warnings, by outcome.", "outcome")
+    spans: Counter[Labels] = _counter("spans", "Spans of reviews, by outcome.", "outcome")
+    lanes: Counter[Labels] = _counter("reviews_by_lane", "Reviews, by where they were evaluated.", "lane")
+    questions: Counter[Labels] = _counter("access_reviews", "Questions of policies to the API server.", "outcome")
+    workers: Counter[Labels] = _counter("workers_ended", "Worker processes, by how they ended.", "outcome")
+    policy_faults: Counter[Labels] = _counter("policy_faults", "Faults of our own in policies.", "policy checks type")
+    uncaught: Counter[Labels] = _counter("uncaught_faults", "Faults of our own, by type.", "type")
+    param_mistakes: Counter[Labels] = _counter("param_mistakes", "Mistakes found in live params.")
+    background: Counter[Labels] = _counter("background_failures", "Failures of background tasks.", "task")
+    connections_aborted: Counter[Labels] = _counter("connections_aborted", "Connections ended early.", "reason")
+    handshakes_failed: Counter[Labels] = _counter("tls_handshakes_failed", "TLS handshakes that failed.", "reason")
+    connections: Counter[Labels] = _gauge("connections", "Open connections.", "port")
+    last_reload: dict[Labels, int] = _gauge(
+        "last_reload_successful", "1 if the last reload succeeded, 0 if it failed.", "what"
+    )
+    exception_days: dict[Labels, int] = _gauge(
+        "exception_days_left",
+        "Days until exceptions and exemptions end; less than 0 after their last day.",
+        "what owner expires",
+    )
 
     def reviewed(self, attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float) -> None:
         """Count one answered review and the decision of each policy."""

@@ -15,6 +15,7 @@ from webhook.admission.fixtures import attributes_of_object
 from webhook.apimachinery.attributes import JSON, Attributes, Phase
 from webhook.apimachinery.releases import release_as_text
 from webhook.cluster.freshness import NOT_ANSWERED
+from webhook.cluster.watch import WatchedCluster
 from webhook.deadline import Deadline
 from webhook.input.reload import ReloadableValue, watch
 from webhook.live_policies.combine import LivePolicies
@@ -29,10 +30,9 @@ from webhook.server.background_tasks import Supervisor, Work
 from webhook.server.counters import Counters
 from webhook.server.http_exchange import AsgiApp
 from webhook.server.listener import Listener
-from webhook.server.metrics import Gauges, gauges_of_view
 from webhook.server.scheduler import Scheduler
 from webhook.server.served_state import ServedState
-from webhook.server.server_parts import Check, Readiness, ServerParts
+from webhook.server.server_parts import Check, Gauges, Readiness, ServerParts
 from webhook.server.tls import Certificates, ServingPair, describe_wrong_period, validity_of_certificate
 from webhook.server.warning_events import WarningEvents
 from webhook.settings.serving import ServerSettings
@@ -364,6 +364,33 @@ class ReloadWatcher:
             self._log.error("reload failed", what=what, error=error)
         else:
             self._log.info("reloaded", what=what, **fields)
+
+
+def gauges_of_view(watched: WatchedCluster | None) -> Gauges:
+    """Return the figures by name; 0 without a live cluster."""
+    cluster = watched.cluster if watched else None
+    return {
+        "cluster_view_age_seconds": (
+            "Seconds since the API server was heard, for the watch that has waited longest; up to 65 is healthy.",
+            lambda: cluster.age_s if cluster else 0.0,
+        ),
+        "watch_failures": (
+            "Failed lists and watches of the cluster since the start.",
+            lambda: cluster.failure_count if cluster else 0,
+        ),
+        "cluster_view_bytes": (
+            "Bytes of objects that the view of the cluster holds; --view-memory bounds them.",
+            lambda: cluster.memory.bytes if cluster else 0,
+        ),
+        "cluster_view_dropped_total": (
+            "How often the objects of a kind in a namespace were dropped because the view was full.",
+            lambda: cluster.memory.dropped if cluster else 0,
+        ),
+        "cluster_view_unreadable_objects": (
+            "Objects that the view of the cluster does not hold because they cannot be read or are too large.",
+            lambda: cluster.unreadable_count if cluster else 0,
+        ),
+    }
 
 
 _POD: Final[dict[str, Any]] = {

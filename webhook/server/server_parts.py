@@ -22,6 +22,8 @@ from webhook.text.wording import counted
 
 Check: TypeAlias = Callable[[], str]
 """Returns what is wrong, a line for each cause, or "". Probes call it, so it must be quick."""
+Gauges = Mapping[str, tuple[str, Callable[[], float]]]
+"""The help and the reader of each gauge, by name. A name that ends in `_total` becomes a counter."""
 _LONGEST_LINE: Final = 600
 _SHUTDOWN: Final = "shutdown"
 
