@@ -188,20 +188,13 @@ def test_an_answer_comes_in_one_record(tmp_path: Path) -> None:
         client.close()
 
 
-def test_requests_that_follow_one_another_are_answered_in_their_order(tmp_path: Path) -> None:
+def test_requests_on_one_connection_are_answered_in_their_order(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     with listening(Running(), pki.files) as server:
         client = connect(server, pki)
-        for said in (
-            SMALL + HEAD.replace(b"POST", b"HEAD") + b"\r\n",
-            HEAD.replace(b"POST", b"HEAD") + b"\r\n" + SMALL,
-        ):
+        for said, code in ((SMALL, b"200"), (HEAD.replace(b"POST", b"HEAD") + b"\r\n", b"405"), (SMALL, b"200")):
             client.sendall(said)
-            heard = b""
-            while heard.count(b"HTTP/1.1 ") < 2 or not heard.endswith((b"}", b"\r\n\r\n")):
-                heard += client.recv(65536)
-            assert (heard.count(b"HTTP/1.1 200"), heard.count(b"HTTP/1.1 405")) == (1, 1)
-            assert heard.startswith(b"HTTP/1.1 200") == said.startswith(b"POST")
+            assert client.recv(65536).startswith(b"HTTP/1.1 " + code)
         client.close()
 
 

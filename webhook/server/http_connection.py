@@ -1,9 +1,9 @@
 """One connection of a client: the socket, TLS, the client's clock, and the requests, one at a time.
 
 uvicorn counts and drains the connection like its own protocols. client_clock.py says what the client must send in time;
-http_exchange.py parses the requests. A request waits for the answer to the previous request; a third request is
-refused. If a client is late or sends too much, its connection is aborted, because `close()` would wait until the client
-has read everything.
+http_exchange.py parses the requests. If a client sends a request before the answer to the previous request, the
+connection is closed after this answer, and the client sends the request again (RFC 9112, section 9.3.2). If a client is
+late or sends too much, its connection is aborted, because `close()` would wait until the client has read everything.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         trusted: the authority that accepted the client's certificate; None without TLS.
         is_ended: nothing more is read from the client.
         held_bytes: received and unanswered bytes, except large bodies, which have a budget.
-        arriving: the request with the head that was parsed last; None while a head arrives.
+        exchange: the last request with a whole head, and its answer; None before the first.
     """
 
     transport: asyncio.Transport
@@ -113,11 +113,8 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self._unread_since = 0.0
         self._drained: asyncio.Future[None] | None = None
         self.held_bytes = self._unanswered_bytes = self._discarded_bytes = 0
-        self._answering: Exchange | None = None
-        self._following: Exchange | None = None
-        self.arriving: Exchange | None = None
+        self.exchange: Exchange | None = None
         self._review: asyncio.Task[None] | None = None
-        self._refusal: tuple[int, str, str] | None = None
 
     @property
     def is_new(self) -> bool:
@@ -178,19 +175,18 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         for task in (self._review, self._handshake):
             if task is not None:
                 task.cancel(CLIENT_GONE)
-        self._abandon_requests()
+        self._abandon_request()
         self.is_ended = True
         self.resume_writing()
         self._extensions.clear()
         if self._parser is not None:
             self._parser.close()
         self._parser = self._review = self._handshake = None
-        self._answering = self._following = self.arriving = None
+        self.exchange = None
 
-    def _abandon_requests(self) -> None:
-        for exchange in (self._answering, self._following):
-            if exchange is not None:
-                exchange.abandon()
+    def _abandon_request(self) -> None:
+        if self.exchange is not None:
+            self.exchange.abandon()
 
     def pause_writing(self) -> None:
         """Let answers wait until the client has read more."""
@@ -218,10 +214,10 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
 
     def update_reading(self) -> None:
         """Decrypt and parse the received bytes, or hold them back, depending on the state."""
-        is_full = self.arriving is not None and self.arriving.buffered_bytes > FREE_BYTES
+        is_full = self.exchange is not None and self.exchange.buffered_bytes > FREE_BYTES
         awaits_turn = self._handshake is not None and not self._has_turn
         was_held = self._is_held
-        self._is_held = self._is_throttled or awaits_turn or is_full or self._following is not None
+        self._is_held = self._is_throttled or awaits_turn or is_full
         self._pause_when_full()
         if was_held and not self._is_held and self._tls is not None:
             self.loop.call_soon(self._decrypt)
@@ -320,7 +316,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
             try:
                 data = tls.read()
             except ssl.SSLError:
-                self._abandon_requests()  # OpenSSL encrypts no answer any more
+                self._abandon_request()  # OpenSSL encrypts no answer any more
                 self._end_tls()
                 return
             if data is None:
@@ -353,28 +349,32 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
     def may_stay_open(self) -> bool:
         return not (self._is_parting or self._port.parts.readiness.draining)
 
-    def may_begin_request(self) -> bool:
-        """Start the clock of the headers, and return whether no other request waits."""
-        self.arriving = None
+    def begin_request(self) -> bool:
+        """Start the clock of the headers. If the previous request is not answered, return False, stop reading, and
+        close the connection after this answer.
+        """
+        if self.exchange is not None and not self.exchange.is_answered:
+            self.is_ended = True
+            self.exchange.keeps_alive = False
+            return False
         self.enter("headers")
-        return self._following is None
+        return True
 
-    def start_or_hold(self, exchange: Exchange) -> None:
-        """Answer a request, or hold it and pause the clock until the previous request is answered."""
-        self.arriving = exchange
+    def start(self, exchange: Exchange) -> None:
+        """Start to answer a request, while its body arrives."""
+        self.exchange = exchange
         self.enter("body")
-        if self._answering is None or self._answering.is_answered:
-            self._start(exchange)
-        else:
-            self._following = exchange
-            self.pause_clock()
-            self.update_reading()
+        task = self.loop.create_task(exchange.run(self._port.application))
+        tasks = self._port.state.tasks
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        self._review = task if exchange.scope["path"] in PATHS else None
 
     def end_request(self) -> None:
         """Stop the client's clock, because the client now waits for the answer."""
-        assert self.arriving is not None
-        self.arriving.end_body()
-        self.enter("idle" if self.arriving.is_answered else "serving")
+        assert self.exchange is not None
+        self.exchange.end_body()
+        self.enter("idle" if self.exchange.is_answered else "serving")
 
     def throttle_answered_body(self, size: int) -> None:
         """Slow down the reading of a body that was already answered, to the pace that all such bodies share."""
@@ -390,14 +390,6 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
 
     # ---- answers
 
-    def _start(self, exchange: Exchange) -> None:
-        self._answering = exchange
-        task = self.loop.create_task(exchange.run(self._port.application))
-        tasks = self._port.state.tasks
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-        self._review = task if exchange.scope["path"] in PATHS else None
-
     def record_application_error(self, error: Exception) -> None:
         """Log and count an error that an application raised."""
         fields = describe_fault(error)
@@ -405,20 +397,13 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self._port.parts.log.error("internal fault", **fields)
 
     def end_answer(self, exchange: Exchange) -> None:
-        """After an answer, close the connection, answer or refuse the waiting request, or wait for the next request."""
+        """After an answer, close the connection, or wait for the next request."""
         self._is_undrained = True
         self._port.register.mark_answered(self)
         if self.transport.is_closing() or self.state == "goodbye":
             return
-        following, self._following = self._following, None
         if not exchange.keeps_alive:
             self._part()
-        elif following is not None:
-            self.resume_clock()
-            self._start(following)
-            self.update_reading()
-        elif self._refusal is not None:
-            self._write_refusal(*self._refusal)
         else:
             if self.state == "serving":
                 self.enter("idle")
@@ -441,28 +426,15 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self.enter("goodbye")
 
     def refuse(self, code: int, reason: str, message: str) -> None:
-        """Stop reading, answer with a metav1.Status after the earlier request's answer, then close. If the answer to
-        this request has begun, only close.
+        """Stop reading, and answer the request that arrives with a metav1.Status, unless its answer has begun. The
+        client has _REFUSED_S to read the answer.
         """
-        unread, has_begun = self.arriving, False
         self.is_ended = True
-        if unread is not None and self.state == "body" and unread is self._following:
-            self._following = None
-        elif unread is not None and self.state == "body" and unread is self._answering:
-            has_begun = unread.has_begun_answer
-            unread.abandon()
-        if has_begun:
-            self.loop.call_later(_REFUSED_S, self.transport.abort)
-        elif self._answering is None or self._answering.is_answered or self._answering.is_abandoned:
-            self._write_refusal(code, reason, message)
-        else:
-            self._refusal = code, reason, message
-        self.enter("serving")
-
-    def _write_refusal(self, code: int, reason: str, message: str) -> None:
-        # the client has _REFUSED_S to read the refusal
-        self.write(refusal(code, reason, message))
+        if self.state == "headers" or self.exchange is None or not self.exchange.has_begun_answer:
+            self._abandon_request()
+            self.write(refusal(code, reason, message))
         self.loop.call_later(_REFUSED_S, self.transport.abort)
+        self.enter("serving")
 
     # ---- the end
 
@@ -474,8 +446,8 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
     def close_after_next_answer(self) -> None:
         """Close the connection after the next answer, or after the answer to a request that has arrived already."""
         self._is_parting = True
-        if self._answering is not None and not self._answering.is_answered:
-            self._answering.keeps_alive = False
+        if self.exchange is not None:
+            self.exchange.keeps_alive = False
 
     def close_if_unused(self) -> None:
         """Close a connection without a request, unless bytes of a request wait in a buffer."""

@@ -93,12 +93,12 @@ class _Wire(Protocol):
     # HttpConnection, which knows the classes of this module
     state: State
     is_ended: bool
-    arriving: Exchange | None
+    exchange: Exchange | None
 
     @property
     def may_stay_open(self) -> bool: ...
-    def may_begin_request(self) -> bool: ...
-    def start_or_hold(self, exchange: Exchange) -> None: ...
+    def begin_request(self) -> bool: ...
+    def start(self, exchange: Exchange) -> None: ...
     def end_request(self) -> None: ...
     def refuse(self, code: int, reason: str, message: str) -> None: ...
     def throttle_answered_body(self, size: int) -> None: ...
@@ -277,7 +277,7 @@ class RequestParser:
         self._shared = shared
         self._answer_headers = answer_headers
         self._parser: Any = httptools.HttpRequestParser(self)
-        self._begun_requests = self._header_bytes = self._framing_bytes = self._late_bytes = self._late_bytes_now = 0
+        self._header_bytes = self._framing_bytes = self._late_bytes = self._late_bytes_now = 0
         self._forget_request()
 
     def _forget_request(self) -> None:
@@ -289,19 +289,20 @@ class RequestParser:
     def feed(self, data: bytes) -> None:
         """Parse bytes of the client; refuse too long headers, and bodies with too much framing."""
         wire, size, was_in_body = self._wire, len(data), self._wire.state == "body"
-        self._begun_requests = self._late_bytes_now = 0
+        self._late_bytes_now = 0
         self._framing_bytes += size
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserCallbackError:
-            if not self._malformed:
+            if self._malformed:
+                wire.refuse(400, "BadRequest", self._malformed)
+            elif not wire.is_ended:
                 raise
-            wire.refuse(400, "BadRequest", self._malformed)
         except httptools.HttpParserError as error:
             wire.refuse(400, "BadRequest", f"invalid http request received: {error}".lower())
         if wire.is_ended or wire.state == "goodbye":
             return
-        if wire.arriving is not None and wire.arriving.buffered_bytes:
+        if wire.exchange is not None and wire.exchange.buffered_bytes:
             wire.update_reading()
         if self._late_bytes_now:
             wire.throttle_answered_body(self._late_bytes_now)
@@ -309,7 +310,7 @@ class RequestParser:
             self._framing_bytes = 0
         elif self._framing_bytes > MAX_FRAMING_BYTES + self._body_bytes:
             wire.refuse(400, "BadRequest", "the body has more chunk headers and trailers than data; send larger chunks")
-        if wire.state != "headers" or self._begun_requests > 1 or was_in_body:
+        if wire.state != "headers" or was_in_body:
             self._header_bytes = 0  # the parser does not know where the next request begins
             return
         self._header_bytes += size
@@ -329,10 +330,9 @@ class RequestParser:
 
     def on_message_begin(self) -> None:
         """Begin a request; the clock of its headers starts."""
-        self._begun_requests += 1
         self._forget_request()
-        if not self._wire.may_begin_request():
-            raise self._malformed_error("more than one request came before the answer to the first")
+        if not self._wire.begin_request():
+            raise MalformedRequestError  # ends the parsing
 
     def on_url(self, url: bytes) -> None:
         """Append a piece of the URL, and refuse a URL that is too long."""
@@ -360,7 +360,7 @@ class RequestParser:
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Check the headers as a whole, and start the answer, or hold the request until the previous answer is written.
+        """Check the headers as a whole, and start the answer.
 
         A request of HTTP/1.1 needs exactly one Host (RFC 9112, section 3.2).
         """
@@ -371,7 +371,7 @@ class RequestParser:
         if self._parser.should_upgrade():  # the parser would read the body as bytes of the new protocol
             raise self._malformed_error("this server speaks HTTP/1.1 alone; send no `Upgrade` header")
         self._late_bytes = 0
-        self._wire.start_or_hold(
+        self._wire.start(
             Exchange(
                 self._wire,
                 self._scope(version),
@@ -405,14 +405,14 @@ class RequestParser:
         if self._pieces > MAX_SMALL_PIECES and self._body_bytes < self._pieces * _SMALL_PIECE_BYTES:
             raise self._malformed_error("the chunks of the body are too small; send at least 256 bytes in each")
         self._framing_bytes -= size
-        arriving = self._wire.arriving
-        assert arriving is not None
-        if not arriving.is_answered:
-            arriving.add_body(piece)
+        exchange = self._wire.exchange
+        assert exchange is not None
+        if not exchange.is_answered:
+            exchange.add_body(piece)
             return
         self._late_bytes += size
         self._late_bytes_now += size
-        is_review = arriving.scope["method"] == "POST" and arriving.scope["path"] in PATHS
+        is_review = exchange.scope["method"] == "POST" and exchange.scope["path"] in PATHS
         if self._late_bytes > (MAX_LATE_BYTES if is_review else MAX_UNHEARD_BYTES):
             raise self._malformed_error("the body continues after the answer")
 

@@ -117,9 +117,7 @@ def _pages(tls: ssl.SSLSocket, chance: random.Random, _number: int) -> None:
 def _pipelined(tls: ssl.SSLSocket, chance: random.Random, number: int) -> None:
     bodies = [near_bounds.all_of_them(chance.randrange(1 << 30)) for _ in range(6)]
     tls.sendall(b"".join(Prepared("/validate", body, "1s").with_uid(uid(number)) for body in bodies))
-    heard = 0
-    while heard < len(bodies):
-        heard += _read(tls).count(b"HTTP/1.1 ")
+    _read(tls)
 
 
 def key_updates(address: Address, _index: int, end: float) -> Counter[str]:
