@@ -1,7 +1,8 @@
 """HTTP/1.1 (RFC 9112): parses requests, and frames their answers.
 
-Knows the messages of ASGI (asgi.readthedocs.io, HTTP, version 2.3), and no sockets. The head of an answer waits for the
-first piece of its body, so that both are one write: one TLS record and one system call.
+Knows the messages of ASGI (asgi.readthedocs.io, HTTP, version 2.3), and no sockets. The head of an answer waits for its
+body, so that both are one write: one TLS record and one system call. The endpoint of reviews, the probes and Starlette
+answer with one body and its content-length; no other answers are framed.
 
 httptools does not limit the URL, the headers and the pieces of the body. The limits here keep one client from taking
 the event loop's time or the server's memory before a review begins.
@@ -36,7 +37,6 @@ PATHS: Final = {f"/{phase.value}": phase for phase in Phase}
 PIECE_BYTES: Final = 64 * 1024
 """The maximum number of bytes encrypted at a time: an answer that the client does not read is not encrypted as a whole.
 """
-_BODILESS: Final = frozenset((204, 304))
 _STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 _CONTROL: Final = re.compile(b"[\x00-\x08\x0a-\x1f\x7f]")
 _INTERNAL_ERROR: Final = b"Internal Server Error"
@@ -135,8 +135,6 @@ class Exchange:
         self._has_whole_body = self._news = False
         self._waiting: asyncio.Future[None] | None = None
         self._head = b""
-        self._is_chunked = False
-        self._missing_bytes = 0
         self.has_begun_answer = self.is_answered = self.is_abandoned = False
 
     # ---- the request
@@ -204,25 +202,21 @@ class Exchange:
         await self.send({"type": "http.response.body", "body": _INTERNAL_ERROR})
 
     async def send(self, message: Message) -> None:
-        """Write the next message of ASGI: the head of the answer, or a piece of its body."""
+        """Note the head of the answer, or write the answer with its body."""
         if self.is_abandoned:
             return
         if not self.has_begun_answer:
             self.has_begun_answer = True
             self._begin_answer(message["status"], message.get("headers", ()))
             return
-        if self.is_answered:
-            raise RuntimeError("the answer is complete already")
-        await self._write(self._framed(message.get("body", b""), is_last=not message.get("more_body", False)))
-        if not message.get("more_body", False) and not self.is_abandoned:
-            if self._missing_bytes:
-                raise RuntimeError(f"the answer lacks {self._missing_bytes} bytes of its content-length")
+        await self._write(b"" if self.scope["method"] == "HEAD" else message.get("body", b""))
+        if not self.is_abandoned:
             self.is_answered = True
             self._end_request()
             self._wire.end_answer(self)
 
     def _begin_answer(self, status: int, headers: Headers) -> None:
-        lines, is_sized = [_STATUS_LINES[status]], False
+        lines = [_STATUS_LINES[status]]
         for name, value in (*self._headers, *headers):
             if _CONTROL.search(name) or _CONTROL.search(value):
                 raise RuntimeError("a header has a control character")
@@ -230,34 +224,12 @@ class Exchange:
             if name == b"connection":
                 self.keeps_alive = self.keeps_alive and value.lower() != b"close"
                 continue
-            if name == b"content-length":
-                is_sized, self._missing_bytes = True, int(value)
             lines.append(b"%b: %b\r\n" % (name, value))
-        if self._is_bodiless(status):
-            self._missing_bytes = 0
-        elif not is_sized:
-            self._is_chunked = True
-            lines.append(b"transfer-encoding: chunked\r\n")
         lines.append(b"\r\n" if self.keeps_alive else b"connection: close\r\n\r\n")
         self._head = b"".join(lines)
 
-    def _is_bodiless(self, status: int) -> bool:
-        return self.scope["method"] == "HEAD" or status in _BODILESS
-
-    def _framed(self, body: bytes, *, is_last: bool) -> bytes:
-        if self._is_chunked:
-            chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
-            return chunk + b"0\r\n\r\n" if is_last else chunk
-        if self.scope["method"] == "HEAD":
-            return b""
-        self._missing_bytes -= len(body)
-        if self._missing_bytes < 0:
-            raise RuntimeError("the answer is longer than its content-length")
-        return body
-
-    async def _write(self, data: bytes) -> None:
-        whole = memoryview(self._head + data)
-        self._head = b""
+    async def _write(self, body: bytes) -> None:
+        whole = memoryview(self._head + body)
         for start in range(0, len(whole), PIECE_BYTES):
             await self._wire.drain()
             if self.is_abandoned:
