@@ -67,6 +67,11 @@ _RELEASE_FIELDS: Final[Mapping[GroupVersionKind, FieldPath]] = {
 release. Sources: the API types of kubeadm, kind, k3d, KubeKey, Cluster API, its provider for AWS, kops, eksctl and
 Rancher; the fields are the same in all versions of these APIs.
 """
+LOOKUPS_OF_RELEASE: Final = tuple(
+    Interest(kind, frozenset((".".join(each for each in path if isinstance(each, str)),)))
+    for kind, path in _RELEASE_FIELDS.items()
+)
+"""Objects that create a cluster. Only audits look up these objects."""
 
 
 class RemovedVersion(Struct, frozen=True):
@@ -149,11 +154,12 @@ def _is_served_by_given_definition(subject: Subject) -> bool:
 def _is_release_of_files_older(subject: Subject, removed: str) -> bool:
     """Return whether an object in the same files creates a cluster with a release of Kubernetes before `removed`."""
     without = parse_release(removed.removeprefix(_KUBERNETES)) if removed.startswith(_KUBERNETES) else None
-    return without is not None and any(release < without for release in _releases_of_files(subject))
+    return without is not None and any(release < without for release in releases_of_files(subject))
 
 
-def _releases_of_files(subject: Subject) -> Iterator[Release]:
-    view = subject.cluster_view()
+def releases_of_files(subject: Subject) -> Iterator[Release]:
+    """Yield the releases of Kubernetes that objects in the same files state, which create a cluster."""
+    view = subject.cluster_view().copy_without_missing_objects()
     for kind, path in _RELEASE_FIELDS.items():
         others = view.cluster.objects_in_other_files(kind)
         for obj in Items((*view.list_json(kind), *others), subject.deadline):
@@ -167,9 +173,6 @@ CHECKS: Final = (
     Check(
         group="served-version",
         run=check_version_is_still_served,
-        lookups_of_audits=tuple(
-            Interest(kind, frozenset((".".join(each for each in path if isinstance(each, str)),)))
-            for kind, path in _RELEASE_FIELDS.items()
-        ),
+        lookups_of_audits=LOOKUPS_OF_RELEASE,
     ),
 )
