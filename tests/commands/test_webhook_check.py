@@ -11,6 +11,7 @@ from webhook.cli import run_command_line
 from webhook.cluster.connection import connect_to_cluster
 from webhook.commands.enforcing import ClusterReader, steps_before_enforcing
 from webhook.export.lockout import INFRASTRUCTURE
+from webhook.manifests.webhook_configurations import parse_webhook_configuration
 
 BASE = Path(__file__).parents[2] / "deploy" / "base"
 
@@ -84,6 +85,15 @@ def test_a_missing_or_incomplete_cluster_role_is_one_short_line(server: ApiServe
     lacking = "kind33.batch, kind34.batch, kind35.batch, kind36.batch, kind37.batch and 2 more"
     told = f"ClusterRole claimgate: it does not allow to list and watch 7 resources: {lacking}; {fix}"
     assert list(steps_before_enforcing(cluster, [], role, 0)) == [told]
+
+
+def test_a_server_outside_the_cluster_needs_no_cluster_role(server: ApiServer, tmp_path: Path) -> None:
+    cluster = ClusterReader(connect_to_cluster(server.kubeconfig(tmp_path)))
+    webhook = {"name": "a", "failurePolicy": "Ignore", "clientConfig": {"url": "https://localhost:18443/validate"}}
+    kind = "ValidatingWebhookConfiguration"
+    stored = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {}, "webhooks": [webhook]}
+    role = {"metadata": {"name": "claimgate"}, "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]}
+    assert list(steps_before_enforcing(cluster, [parse_webhook_configuration(stored)], role, 1)) == []
 
 
 @pytest.mark.parametrize(
