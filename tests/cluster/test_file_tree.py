@@ -344,6 +344,45 @@ def test_pod_templates_get_the_labels_of_kustomizations(more, given):
     assert template.get("metadata", {}).get("labels", {}) == given
 
 
+@pytest.mark.parametrize(
+    ("images", "given"),
+    [
+        ([{"name": "x/web", "newTag": "2"}], "x/web:2"),
+        ([{"name": "x/web", "newName": "r.example.com/web"}], "r.example.com/web:1@sha256:ab"),
+        ([{"name": "x/web", "digest": "sha256:cd"}], "x/web@sha256:cd"),
+        ([{"name": "x/web", "newName": "y", "newTag": "2"}, {"name": "y", "newTag": "3"}], "y:3"),
+        ([{"name": "web", "newTag": "2"}], "x/web:1@sha256:ab"),
+        (["x/web", {"name": None}, {}], "x/web:1@sha256:ab"),
+        ({"name": "x/web"}, "x/web:1@sha256:ab"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["containers", "initContainers"])
+def test_containers_get_the_images_of_kustomizations(images, given, kind):
+    containers = [{"name": "a", "image": "x/web:1@sha256:ab"}, {"name": "b"}, None]
+    written = {"apiVersion": "x/v1", "kind": "Job", "spec": {"parts": [{"template": {"spec": {kind: containers}}}]}}
+    of = tree(
+        ("a/kustomization.yaml", kustomization("d.yaml")),
+        ("a/d.yaml", written),
+        ("o/kustomization.yaml", kustomization("../a", images=images)),
+    )
+    spec = of.apply_kustomizations("a/d.yaml", written)["spec"]["parts"][0]["template"]["spec"]
+    assert spec[kind] == [{"name": "a", "image": given}, {"name": "b"}, None]
+
+
+def test_the_image_of_a_base_of_several_kustomizations_stays():
+    written = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"image": "a:1"}]}}
+    of = tree(
+        ("a/kustomization.yaml", kustomization("d.yaml", components=["../c"])),
+        ("a/d.yaml", written),
+        ("c/kustomization.yaml", {"kind": "Component", "images": [{"name": "a", "newName": "b"}]}),
+        *(
+            (f"{name}/kustomization.yaml", kustomization("../a", images=[{"name": "b", "newTag": name}]))
+            for name in "yz"
+        ),
+    )
+    assert of.apply_kustomizations("a/d.yaml", written)["spec"]["containers"][0]["image"] == "b:1"
+
+
 def test_a_label_of_the_template_stays_because_services_select_it():
     spec = {"selector": {"matchLabels": {"app": "a"}}, "template": {"metadata": {"labels": {"app": "a", "tier": "b"}}}}
     written = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec}

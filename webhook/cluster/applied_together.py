@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 from webhook.apimachinery.attributes import JSON, MERGING_POLICY, UnmergedPatch
 from webhook.apimachinery.paths import get
 from webhook.cluster.kustomizations import (
+    ImageChange,
     PodLabels,
     TargetedPatch,
     kustomizations_of_documents,
@@ -117,6 +118,10 @@ class FilesAppliedTogether:
         if file not in self._pod_labels:
             self._pod_labels[file] = self._kustomizations.pod_labels_of_file(file)
         return self._pod_labels[file]
+
+    def image_changes_of_file(self, file: str) -> tuple[ImageChange, ...]:
+        """Return the changes that kustomizations make to the images of a file."""
+        return self._kustomizations.image_changes_of_file(file)
 
     def unmerged_patches(self, file: str, obj: JSON) -> tuple[UnmergedPatch, ...]:
         """Return what kustomizations, Flux, Argo CD and policies may add to an object of a file."""

@@ -1,8 +1,9 @@
 """Finds the files that kustomizations use, and the names and labels that they give.
 
-Reads `resources`, `bases`, `components`, `namespace`, `namePrefix`, `nameSuffix`, labels of pod templates, the names
-of generated ConfigMaps and Secrets, and which files are patches. The names of objects are unknown if other fields may
-change them, or if several kustomizations use a file. Source: sigs.k8s.io/kustomize api v0.20 types.Kustomization.
+Reads `resources`, `bases`, `components`, `namespace`, `namePrefix`, `nameSuffix`, labels of pod templates, `images`,
+the names of generated ConfigMaps and Secrets, and which files are patches. The names of objects are unknown if other
+fields may change them, or if several kustomizations use a file. Source: sigs.k8s.io/kustomize api v0.20
+types.Kustomization.
 
 A PolicyGenerator of Open Cluster Management lists folders with objects that policies merge into objects of a cluster.
 """
@@ -18,7 +19,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import JSON, UnmergedPatch
-from webhook.apimachinery.paths import get
+from webhook.apimachinery.images import parse_image_name
+from webhook.apimachinery.paths import MAX_DEPTH, get
 from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, Kind, NameChanges, group_kind
 from webhook.yamltext import yamlfile
 
@@ -48,6 +50,7 @@ _LABELLED: Final = frozenset(
     (("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job"))
 )
 """Kinds with pod templates that kustomize labels (api v0.20 internal/konfig/builtinpluginconsts/commonlabels.go)."""
+_CONTAINERS: Final = ("containers", "initContainers")
 _NAMING_PATCH: Final = ("/metadata/name", "allowNameChange")
 """Texts in a patch that changes a name. A strategic merge patch cannot change a name: the name selects the object."""
 
@@ -69,6 +72,25 @@ class PodLabels(Struct, frozen=True):
 
 
 _NO_LABELS: Final = PodLabels()
+
+
+class ImageChange(Struct, frozen=True):
+    """An entry of `images`: the name of an image, and its new parts; "" for a part that stays."""
+
+    name: str
+    new_name: str = ""
+    tag: str = ""
+    digest: str = ""
+
+    def applied_to(self, image: str) -> str:
+        """Return the new name of an image, or the same name if the entry is for another image."""
+        parts = parse_image_name(image)
+        name = f"{parts.registry}/{parts.repository}" if parts.registry else parts.repository
+        if name != self.name:
+            return image
+        is_kept = not (self.tag or self.digest)
+        tag, digest = (parts.tag, parts.digest) if is_kept else (self.tag, self.digest)
+        return f"{self.new_name or name}{f':{tag}' if tag else ''}{f'@{digest}' if digest else ''}"
 
 
 class TargetedPatch(Struct, frozen=True):
@@ -99,6 +121,7 @@ class Kustomization(Struct, frozen=True, kw_only=True):
         patches: files that are merged into objects of other files.
         affixes: namePrefix and nameSuffix, also if the final names are unknown.
         labels: labels for pod templates.
+        images: changes of the images of containers.
         generated: group and kind, and name, of each object of a configMapGenerator or secretGenerator.
         is_read: whether no object comes from another repository, a chart, or a plugin of kustomize.
         additions: the parts that may add fields to objects. A file with a patch is not read yet.
@@ -111,6 +134,7 @@ class Kustomization(Struct, frozen=True, kw_only=True):
     patches: tuple[str, ...] = ()
     affixes: tuple[str, ...] = ()
     labels: PodLabels = _NO_LABELS
+    images: tuple[ImageChange, ...] = ()
     generated: tuple[tuple[Kind, str], ...] = ()
     is_read: bool = True
     additions: tuple[TargetedPatch, ...] = ()
@@ -136,6 +160,7 @@ def read_kustomization(file: str, value: JSON) -> Kustomization | None:
         patches=patches,
         affixes=tuple(filter(None, (_text_or_empty(value.get(field)) for field in ("namePrefix", "nameSuffix")))),
         labels=_labels_of_pods(value),
+        images=tuple(_image_changes(value)),
         generated=tuple(_generated_objects(value)),
         is_read=not any(value.get(field) for field in _MAKERS) and not any(map(_is_remote, _entries(value))),
         additions=tuple(_additions(file, folder, value)),
@@ -307,6 +332,14 @@ def _labels_of_pods(value: Mapping[str, JSON]) -> PodLabels:
     return PodLabels(_texts_of_maps((*selected, value.get("commonLabels"))), _texts_of_maps(unselected))
 
 
+def _image_changes(value: Mapping[str, JSON]) -> Iterator[ImageChange]:
+    # source: types.Image of api v0.20
+    for each in map(_map_or_empty, _list_or_empty(value.get("images"))):
+        name, *new = (_text_or_empty(each.get(field)) for field in ("name", "newName", "newTag", "digest"))
+        if name:
+            yield ImageChange(name, *new)
+
+
 def _texts_of_maps(values: Iterable[JSON]) -> Mapping[str, str]:
     items = (item for value in values for item in _map_or_empty(value).items())
     return {key: text for key, text in items if isinstance(text, str)}
@@ -383,6 +416,22 @@ class Kustomizations:
             for each in (user, *(self._by_folder[path] for path in user.components if path in self._by_folder)):
                 labels = labels.joined_with(each.labels)
         return labels
+
+    def image_changes_of_file(self, file: str) -> tuple[ImageChange, ...]:
+        """Return the changes of images by the kustomizations that certainly use a file, from the innermost to the
+        outermost. If several kustomizations use a kustomization, their changes are not known.
+        """
+        changes: list[ImageChange] = []
+        at, seen = self._only_kustomization_using(file), set[str]()
+        while at is not None and at not in seen:
+            seen.add(at)
+            user = self._by_folder[at]
+            changes += user.images
+            changes += (
+                each for path in user.components if path in self._by_folder for each in self._by_folder[path].images
+            )
+            at = self._only_kustomization_using(at)
+        return tuple(changes)
 
     def absent_resources(self, files: Collection[str]) -> Iterator[str]:
         """Yield the listed resources that are neither a file of the tree nor a folder with a kustomization."""
@@ -462,6 +511,34 @@ def kustomizations_of_documents(documents: Mapping[str, Sequence[JSON]]) -> Kust
     """Return the kustomizations of a tree. `documents` are the YAML documents of each file."""
     firsts = ((file, value) for file, values in documents.items() for value in values[:1])
     return Kustomizations(each for file, value in firsts if (each := read_kustomization(file, value)))
+
+
+def object_with_images(obj: JSON, changes: Sequence[ImageChange], depth: int = 0) -> JSON:
+    """Return an object with the images that kustomizations give to its containers. If nothing changes, return the same
+    object. kustomize looks for containers in all fields (api v0.20 filters/imagetag/legacy.go).
+    """
+    if not changes or depth > MAX_DEPTH or not isinstance(obj, dict):
+        return obj
+    changed: dict[str, JSON] = {}
+    for name, value in obj.items():
+        if isinstance(value, list):
+            of_containers = name in _CONTAINERS
+            items = [
+                _container_with_image(each, changes) if of_containers else object_with_images(each, changes, depth + 1)
+                for each in value
+            ]
+            if any(new is not old for new, old in zip(items, value, strict=True)):
+                changed[name] = items
+        elif (new := object_with_images(value, changes, depth + 1)) is not value:
+            changed[name] = new
+    return {**obj, **changed} if changed else obj
+
+
+def _container_with_image(container: JSON, changes: Sequence[ImageChange]) -> JSON:
+    image = new = _text_or_empty(_map_or_empty(container).get("image"))
+    for each in changes:
+        new = each.applied_to(new)
+    return container if new == image else {**container, "image": new}
 
 
 def object_with_pod_labels(obj: JSON, labels: PodLabels) -> JSON:
