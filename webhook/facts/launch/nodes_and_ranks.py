@@ -240,8 +240,8 @@ def check_rank_fixed_in_template(container: LaunchedContainer, owned: Collection
     """Report a fixed rank or a fixed task for all pods of a template. `index` says for a fix where a variable gets the
     index of the pod.
     """
-    if (container.pods or 0) < 2 or not container.env:
-        return
+    if (container.pods or 0) < 2 or not container.env or container.env.get("WORLD_SIZE") == "1":
+        return  # with a world of one process, each pod trains alone
     for name, launchers in _RANKS.items():
         value = container.env.get(name) or ""
         if (

@@ -51,7 +51,7 @@ TRAINER_NODES: Final = LAUNCH.rule(
 TRAINER_DEVICES: Final = LAUNCH.rule(
     "launch/trainer-devices",
     title="The trainer's number of devices differs from the container's GPUs",
-    why="With more devices than the container has GPUs, the trainer fails. With fewer devices, some GPUs stay idle.",
+    why="With more devices than the container has GPUs, the trainer fails. With fewer devices, GPUs may stay idle.",
     refused_by="PyTorch Lightning, when the pods start",
     source="Lightning-AI/pytorch-lightning 2.5 src/lightning/fabric/utilities/device_parser.py",
     function="_sanitize_gpu_ids",
@@ -155,7 +155,8 @@ def check_trainer_devices_and_nodes(
 def _check_number_of_devices(container: LaunchedContainer, devices: int) -> Iterator[Problem]:
     gpus = container.gpus
     if gpus and devices not in (0, gpus):
-        outcome = "so the trainer fails" if devices > gpus else "so some GPUs stay idle"
+        idle = "so some GPUs stay idle unless another program uses them"
+        outcome = "so the trainer fails" if devices > gpus else idle
         message = f"passes {counted(devices, 'device')} to the trainer, but the container has {counted(gpus, 'GPU')}"
         words = ("trainer.devices", "--devices")
         yield TRAINER_DEVICES.problem(container.path, f"{message}, {outcome}", f"set devices to {gpus}", words=words)
