@@ -174,7 +174,7 @@ def _apply_resources(
     per_node = trainer.resources_per_node
     if not policy and release >= WHOLE_JOBSET:
         if per_node:
-            merged.problems.append(ignored_resources_problem(per_node, runtime, release))
+            merged.problems.append(ignored_resources_problem(per_node, runtime))
         return
     for node in pods.node_containers if per_node else ():
         before = node.get("resources", {})

@@ -138,9 +138,9 @@ def check_patched_env(overlay: JobOverlay) -> Iterator[Problem]:
             yield PATCHED_ENV.problem(container.path("env"), message, fix)
 
 
-def ignored_resources_problem(asked: Resources, runtime: ReferencedRuntime, release: Release) -> Problem:
+def ignored_resources_problem(asked: Resources, runtime: ReferencedRuntime) -> Problem:
     """Return the problem of resourcesPerNode under a runtime without mlPolicy."""
-    message = f"is ignored by Trainer {release_as_text(release)} because {runtime} has no mlPolicy"
+    message = f"is ignored by Trainer {release_as_text(WHOLE_JOBSET)} and later because {runtime} has no mlPolicy"
     return IGNORED_RESOURCES.problem(
         asked.at, message, "use a runtime with an mlPolicy, or set spec.mlPolicy.numNodes in this runtime"
     )

@@ -289,7 +289,8 @@ def _check_one_policy(policy: MLPolicy, release: Release) -> Iterator[Problem]:
 def warn_of_missing_ml_policy(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
     """Yield the problem of a runtime without mlPolicy. Since 2.3, Trainer then ignores resourcesPerNode."""
     if release >= WHOLE_JOBSET and not runtime.ml_policy:
-        message = f"is not set, so Trainer {release_as_text(release)} ignores resourcesPerNode of TrainJobs"
+        since = release_as_text(WHOLE_JOBSET)
+        message = f"is not set, so Trainer {since} and later ignore resourcesPerNode of TrainJobs"
         fix = "set torch: {} if the nodes run torchrun, or numNodes: 1 for a plain command"
         yield ML_POLICY.problem(runtime.path("mlPolicy"), message, fix)
 

@@ -183,8 +183,8 @@ def advise_initializer_mounts(runtime: RuntimeSpec, release: Release) -> Iterato
             is_mounted = any(mount.name == "initializer" for mount in container.volume_mounts)
             if container.name == step_of_job(job) and not is_mounted:
                 message = (
-                    f"has no mount `initializer`, so Trainer {release_as_text(release)} refuses TrainJobs "
-                    "that use this step"
+                    f"has no mount `initializer`, so Trainer {release_as_text(INITIALIZER_MOUNT)} and later refuse "
+                    "TrainJobs that use this step"
                 )
                 yield TRAINING_RUNTIME_INITIALIZER_MOUNT.problem(
                     container.path("volumeMounts"), message, "add a mount `initializer`, such as at /workspace"
