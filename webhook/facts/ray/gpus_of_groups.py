@@ -85,6 +85,8 @@ _LLM_APP_OF_TWO: Final = "ray.serve.llm:build_pd_openai_app"
 """An application with separate deployments for prefill and decode."""
 _NAMES: Final = {"GPU": "num-gpus", "CPU": "num-cpus", "memory": "memory"}
 _AT: Final = ("spec", "serveConfigV2")
+_NAMES_DEVICES: Final = ("placement_group_config", "resources_per_bundle", "accelerator_config")
+"""Fields of an LLM config that may name other devices than GPUs, or none."""
 _COMPARABLE: Final = frozenset(("nvidia.com/gpu", "amd.com/gpu"))
 _MOST: Final = 10_000
 _LEAST_REPLICAS: Final = "min_replicas"
@@ -405,9 +407,9 @@ def _demand_of_deployment(deployment: Mapping[str, Any]) -> ReplicaDemand | None
 def _demands_of_llm_configs(configs: Sequence[Mapping[str, Any]], subject: Subject) -> Iterator[ReplicaDemand]:
     for config in subject.deadline.charge_for_items(configs):
         engine, model = _map(config.get("engine_kwargs")), _map(config.get("model_loading_config")).get("model_id", "")
-        placement = _map(config.get("placement_group_config"))
+        names_devices = any(config.get(name) for name in _NAMES_DEVICES)
         tensor, pipeline = (_number(engine.get(name, 1)) for name in ("tensor_parallel_size", "pipeline_parallel_size"))
-        if placement or not config or not tensor or not pipeline:
+        if names_devices or not config or not tensor or not pipeline:
             continue
         replicas = _replicas(_map(config.get("deployment_config")))
         gpus = tensor * pipeline
