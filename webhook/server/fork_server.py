@@ -33,7 +33,6 @@ from webhook.server.child_process import (
     fork_with_channel,
     fork_without_warning,
 )
-from webhook.server.request_body import close_all_bodies
 
 Work: TypeAlias = Callable[[socket.socket], bytes]
 """The work of a worker: reads the job from the socket and returns the answer. If the work raises an error, the worker
@@ -155,7 +154,6 @@ def _fork_workers_and_exit(  # pragma: no cover - in a child, where coverage is 
     running: dict[int, int] = {}
     try:
         detach_from_parent(control)
-        close_all_bodies()
         poller = select.poll()
         poller.register(control, select.POLLIN)
         while True:

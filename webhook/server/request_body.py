@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import mmap
-import weakref
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from time import monotonic
@@ -55,13 +55,14 @@ LONG_BEGINNING_BYTES: Final = 4 * 1024 * 1024
 class LargeBody:
     """The bytes of a body that have arrived so far."""
 
-    __slots__ = ("__weakref__", "_memory", "_size")
+    __slots__ = ("_memory", "_size")
 
     def __init__(self, capacity: int, pieces: Iterable[bytes] = ()) -> None:
         """Map memory for `capacity` bytes, and store the pieces in `pieces`."""
         self._memory = mmap.mmap(-1, max(1, capacity))
+        if sys.platform == "linux":
+            self._memory.madvise(mmap.MADV_DONTFORK)  # a forked process would keep the memory after the answer
         self._size = 0
-        _OPEN_BODIES.add(self)
         for piece in pieces:
             self.append(piece)
 
@@ -86,16 +87,6 @@ class LargeBody:
     def close(self) -> None:
         self._memory.close()
         self._size = 0
-
-
-_OPEN_BODIES: Final[weakref.WeakSet[LargeBody]] = weakref.WeakSet()
-"""All open bodies of this process, which a fork inherits."""
-
-
-def close_all_bodies() -> None:
-    """Close the bodies of all calls, in a process that was just forked."""
-    for body in tuple(_OPEN_BODIES):
-        body.close()
 
 
 FREE_BYTES: Final = 64 * 1024
