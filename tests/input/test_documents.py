@@ -150,6 +150,9 @@ FILLED_IN = {
     "erb.yaml": "apiVersion: v1\nkind: ConfigMap\ndata:\n<% if a %>\n  a: b\n<% end %>\n",
     "ytt.yaml": "kind: Pod\nspec:\n  #@ if data.values.quiet:\n  priority: 1\n  #@ else:\n  priority: 2\n  #@ end\n",
     "value.yaml": "kind: Pod\nmetadata:\n  name: #@ data.values.name\n",
+    "token.yaml": "kind: Service\nspec:\n  ports:\n  - port: #{PORT}#\n",
+    "octopus.yaml": "kind: Pod\nspec:\n  containers:\n  - image: #{Image.Name}\r\n",
+    "items.yaml": "kind: Pod\nspec:\n  containers:\n  - args:\n    - #{{Mode}}#\n",
     "overlay.yaml": "#@overlay/match by=overlay.all\n---\nkind: Pod\n",
 }
 MANIFESTS = {

@@ -33,6 +33,7 @@ from webhook.yamltext.placeholders import (
         ),
         *("[[[size]]", "[[[a [[size]]", "((((tag))", "((a ((tag))", "a < b <queue>", "%1 %BUCKET%", "@a @NODES@"),
         *("[[size]]", "a-[[ name ]]", "((tag))", "<%= queue %>", "@NUM_NODES@", "gs://%BUCKET%/a"),
+        *("#{QUEUE}#", "a-#{Name.Of}", "#{{PORT}}#"),
     ],
 )
 def test_a_placeholder_is_recognized(text: str) -> None:
@@ -46,6 +47,7 @@ def test_a_placeholder_is_recognized(text: str) -> None:
         *("a__b", "__init__", "a < b", "<", "->", "a...b", "v1.2", "placeholder", "image-placeholder"),
         *("[" * 1000 + "]]", "(" * 1000 + "))", "[[[a [[ b]", "((a (( b)"),
         *("a[0]", "[[ -f x ]]", "img@sha256:ab", "50%", "a@b@c", "((1+2))", "[[1, 2]]"),
+        *("#", "#{", "#{}", "#{1}", "#{" * 1000),
     ],
 )
 def test_a_text_without_placeholders(text: str) -> None:

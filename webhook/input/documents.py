@@ -236,11 +236,11 @@ def documents_of_file(file: InputFile, parts: yamlfile.FileParts, *, is_first: b
     source = file.name
     chart = templates.find_chart_of_template(Path(source))
     lines = {each.line for each in parts.problems}
-    is_template = parts.is_of_ytt or (
+    is_template = parts.is_template or (
         (bool(chart) or (bool(parts.problems) and not any(map(_is_beyond_bounds, parts.problems))))
         and (templates.has_template_actions(file) or templates.has_variables_in_flow(file, lines))
     )
-    if is_template and (chart or parts.is_of_ytt):
+    if is_template and (chart or parts.is_template):
         parts = yamlfile.FileParts()
     is_other = bool(parts.problems) and not is_template and not file.is_named and not _could_be_manifest(file)
     return InputDocuments(

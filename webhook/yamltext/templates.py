@@ -31,6 +31,14 @@ _YTT: Final = re.compile(
 """Matches what ytt replaces: a line with a statement or an annotation of ytt, and a value after `#@`. YAML reads these
 texts as comments. Then both branches of an `#@ if` seem to be fields.
 """
+_TOKEN: Final = re.compile(
+    r"^[ \t]*(?:-[ \t]+){0,3}(?:[\w./-]{1,99}:[ \t]+)?#\{{1,2}[A-Za-z_][\w.-]{0,99}\}{1,2}#?"
+    r"[ \t]*(?:#[^\n]*)?\r?$",
+    re.MULTILINE,
+)
+"""Matches a key or an item of a list with only a token as its value, such as `port: #{PORT}#` for Azure Pipelines or
+`port: #{Port}` for Octopus Deploy.
+"""
 
 
 class ChartTemplate(Struct, frozen=True):
@@ -65,9 +73,11 @@ def has_template_actions(file: InputFile) -> bool:
         return False
 
 
-def has_directives_of_ytt(text: str) -> bool:
-    """Return whether only ytt can read a text of YAML as its author means it."""
-    return "#@" in text and _YTT.search(text) is not None
+def has_values_in_comments(text: str) -> bool:
+    """Return whether a program replaces texts that YAML reads as comments, so YAML cannot read the text as its author
+    means it.
+    """
+    return ("#@" in text and _YTT.search(text) is not None) or ("#{" in text and _TOKEN.search(text) is not None)
 
 
 def has_variables_in_flow(file: InputFile, lines: Collection[int]) -> bool:

@@ -96,14 +96,14 @@ class FileParts(Struct, frozen=True):
     """The documents of a file that could be read, in order, and the problems of the other documents.
 
     `repeated` are the problems of keys that a mapping has twice, if a value is lost or kustomize refuses the file. The
-    documents have the last value of such a key, as in kubectl. `is_of_ytt` says that ytt makes other documents from the
-    text.
+    documents have the last value of such a key, as in kubectl. `is_template` says that a program such as ytt makes
+    other documents from the text.
     """
 
     documents: tuple[Document, ...] = ()
     problems: tuple[InputProblem, ...] = ()
     repeated: tuple[InputProblem, ...] = ()
-    is_of_ytt: bool = False
+    is_template: bool = False
 
 
 class _Dialect(Struct, frozen=True):
@@ -137,8 +137,8 @@ def read_parts_of_text(
     """
     dialect = _Dialect(by_kustomize and scalars.WORD_OF_YAML_1_1.search(text) is not None, refuses_repeats)
     parts = _read_parts_of_text(text, file, dialect)
-    if templates.has_directives_of_ytt(text):
-        parts = structs.replace(parts, is_of_ytt=True)
+    if templates.has_values_in_comments(text):
+        parts = structs.replace(parts, is_template=True)
     return _moved(parts, above) if above else parts
 
 
