@@ -148,8 +148,8 @@ _LISTENS_FIRST: Final = re.compile(r"(^|[ /])llama-server\b")
 """A server that accepts connections while it loads the model, and answers HTTP requests with status 503 until then."""
 _SIZE: Final = re.compile(r"(?i)(?<![a-z0-9.])([0-9]{1,4}(?:\.[0-9]{1,3})?)([bm])(?![a-z0-9])")
 _SEVERAL: Final = 2
-_FOR_PEOPLE: Final = frozenset((22, 8888))
-"""The ports of SSH and of Jupyter."""
+_FOR_PEOPLE: Final = frozenset((22, 6006, 8888))
+"""The ports of SSH, of TensorBoard and of Jupyter."""
 _NOT_OF_CLIENTS: Final = re.compile("(?i)worker-g?rpc|peer|p2p|metric|prom")
 """The name of a port that no client uses: a port for Prometheus or for other pods of the server."""
 _METRICS_PORT: Final = re.compile("(?i)(?:metrics|prometheus|prom)[-_]port[= ]([0-9]{2,5})(?![0-9.])")
@@ -173,6 +173,13 @@ _WAITS: Final = re.compile(r"(\btail -f /dev/null|\bsleep (infinity|inf|[0-9.]+[
 """The end of the command of a container for interactive work."""
 _IN_BACKGROUND: Final = re.compile(r"(?<!&)&(?!&)")
 """The sign after a program that runs in the background, such as a server before `sleep infinity`."""
+_SERVES_NOTHING: Final = re.compile(
+    r"(?i)\b(celery|rq)\b.{0,200} worker\b|\b(dramatiq|arq) "
+    r"|(?<![a-z])(train|fine[-_]?tune?)\w{0,40}\.(py|sh)\b"
+)
+"""A worker of a queue, or the program of a training. Neither answers requests."""
+_WAITS_FOR_SERVER: Final = re.compile(r"\b(until|while)\b|\bcurl\b.{0,200}--retry")
+"""A part of a postStart hook that ends when the server answers."""
 _OF_SEVERAL: Final = re.compile(r"\bray start\b|--(headless|nnodes|node[-_]rank|dist[-_]init[-_]addr)\b")
 """Texts in a command that starts one node of a server with several nodes. Only the first node accepts requests."""
 _HEADLESS: Final = re.compile(r"--headless\b")
@@ -389,7 +396,7 @@ def advise_serving_readiness_and_disruption(subject: Subject) -> Iterator[Proble
         running = [container for container in pods.containers if not container.is_init]
         for container in running:
             is_probed = container.readiness_probe or container.startup_probe
-            if is_probed or not _has_request_port(container):
+            if is_probed or not _has_request_port(container) or _waits_for_server(container, pods):
                 continue
             if _serves_model(container, subject, _HEADLESS if is_of_groups else _OF_SEVERAL):
                 yield _problem_of_unprobed_server(container, pods)
@@ -415,6 +422,21 @@ def _problem_of_unprobed_server(container: Container, pods: DevicePods) -> Probl
     message = f"{has} no readinessProbe, so requests reach the container before the server is ready"
     fix = "add a readinessProbe that succeeds when the server is ready"
     return READINESS_PROBE.problem(pods.locate(container.at), message, fix, needs="readinessProbe")
+
+
+def _waits_for_server(container: Container, pods: DevicePods) -> bool:
+    """Return whether the pod is ready only when its server is ready, although the container has no probe.
+
+    A readiness gate, such as the health check of a load balancer, and a probe of another container count for the whole
+    pod. The kubelet reports a container as running only after its postStart hook has ended.
+    """
+    hook = " ".join(container.lifecycle.post_start.exec.command)
+    container.charge_search(hook)
+    if pods.spec.json.get("readinessGates") or _WAITS_FOR_SERVER.search(hook):
+        return True
+    own = {port.container_port for port in container.ports}
+    probes = (each.readiness_probe for each in pods.spec.running_containers() if each.name != container.name)
+    return any(handler.port in own for probe in probes for handler in probe.connections)
 
 
 def _has_request_port(container: Container) -> bool:
@@ -443,6 +465,8 @@ def _serves_model(container: Container, subject: Subject, silent: re.Pattern[str
     the command matches `silent`, some pods do not answer requests.
     """
     if container.runs(silent) or _only_waits(container) or _only_simulates_server(container, subject):
+        return False
+    if container.runs(_SERVES_NOTHING) and not container.runs(_IN_BACKGROUND):
         return False
     loads_none = _loads_model_later(container) or _is_triton_without_models(container)
     if loads_none or _IS_TRIAL.search(subject.metadata.name):
