@@ -188,6 +188,8 @@ GPUs may be a browser.
 _OF_GPU_NODES: Final = re.compile(r"(?i)gpu|nvidia|accelerator|cuda")
 """Texts in the labels and taints of nodes with GPUs."""
 _HOST_NAME: Final = "kubernetes.io/hostname"
+_PROFILE: Final = "hardware-profile"
+"""A part of the annotation by which the webhook of OpenShift AI adds the resources of a HardwareProfile."""
 _OF_GKE: Final = "cloud.google.com/"
 """The beginning of GKE's labels of nodes. On GKE, a container gets GPUs and the driver only from the device plugin."""
 _NEED_NONE: Final = frozenset(
@@ -243,7 +245,7 @@ def _has_no_other_gpu_source(subject: Subject) -> bool:
         if kind in _OTHERS_DECIDE or (kind, subject.pod_set.lower()) in _NEED_NONE:
             return False
     pod = subject.typed(Pod)
-    if pod.spec.resource_claims or any("gpu" in key for key in pod.metadata.annotations):
+    if pod.spec.resource_claims or any("gpu" in key or _PROFILE in key for key in pod.metadata.annotations):
         return False
     if _is_shared_on_purpose(pod.spec) or any(key.startswith(_OF_GKE) for key in pod.spec.node_selector):
         return False
