@@ -183,7 +183,7 @@ def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
         yield from _check_ray_job_retries(subject)
         return
     at = types.SPECS.get(subject.group_kind)
-    if at is None and subject.group_kind != JOB_SET:
+    if (at is None and subject.group_kind != JOB_SET) or IS_TEST.search(subject.metadata.name):
         return
     training = [
         pods for pods in subject.once(read_device_workload).device_pods if _trains_as_fixed_group(pods, subject)

@@ -196,8 +196,8 @@ _HOST_NAME: Final = "kubernetes.io/hostname"
 _OF_AKS: Final = "kubernetes.azure.com/"
 """The beginning of AKS's labels of nodes."""
 _GIVES_GPUS: Final = re.compile(r"(?i)gpu|cdi\.k8s\.io|nvidia|alibabacloud\.com/eci|virtual-kubelet|hardware-profile")
-"""Matches keys of annotations and labels that tell schedulers, container runtimes, clouds or the webhook of OpenShift AI
-to give a pod GPUs.
+"""Matches keys of annotations and labels that tell schedulers, container runtimes, clouds or webhooks to give a pod
+GPUs. The webhook of OpenShift AI reads `opendatahub.io/hardware-profile-name`.
 """
 _LIBRARIES: Final = {"nvidia": ("CUDA", "NVIDIA"), "amd": ("ROCm", "AMD")}
 """The libraries for the GPUs of a vendor, and the vendor's name in messages."""
