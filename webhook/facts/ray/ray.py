@@ -183,6 +183,8 @@ _KIND_OF_FIELD: Final = {"rayClusterSpec": "RayJob", "rayClusterConfig": "RaySer
 """The kinds that have a Ray cluster in a field of their spec."""
 _LONGEST: Final[Mapping[str, int]] = {"RayCluster": 53, "RayJob": 47, "RayService": 47}
 _QUOTE: Final = "put it in quotes"
+_SHARES_GPUS: Final = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"
+"""The variable with which Ray does not assign GPUs to tasks, so that several tasks share a GPU."""
 _BLANK: Final = "..."
 """A text in place of a part that a user fills in."""
 _SELECTED: Final = "ray.io/cluster"
@@ -419,7 +421,7 @@ def validate_num_gpus(subject: Subject) -> Iterator[Problem]:
         container = next(iter(group.template.spec.containers), None)
         if num_gpus is None or container is None or container.resources.claims:
             continue
-        if has_own_parameters(group, subject.metadata):
+        if has_own_parameters(group, subject.metadata) or _SHARES_GPUS in container.environment.names:
             continue
         at, written = num_gpus
         gpus = _gpu_limit_of_container(container)

@@ -108,7 +108,7 @@ CONTAINER_NAME_REQUIRED: Final = TRAINING_JOB.rule(
 MAIN_CONTAINER: Final = TRAINING_JOB.rule(
     "training-job/main-container",
     title="No container has the name that the operator looks for",
-    why="The operator sets the variables of distributed training only in the container with this name.",
+    why="The operator refuses a role without a container of this name, which is the container that trains.",
     function="validateReplicaSpecs",
     issues=(
         "https://github.com/kubeflow/trainer/issues/1563",
@@ -246,7 +246,7 @@ def validate_containers(role: RoleOfJob, job: TrainingJobOfKind) -> Iterator[Pro
     elif not role.has_main:
         shown = [f"`{container.name}`" for container in role.containers[:_MOST_NAMES]]
         names_text = " or ".join((*shown, *(["another"] if len(role.containers) > _MOST_NAMES else [])))
-        message = f"has no container named `{main}`, the only container that the operator sets up for training"
+        message = f"has no container named `{main}`, which the operator requires"
         fix = f"rename the container that trains ({names_text}) to {main}"
         yield MAIN_CONTAINER.problem(role.containers_path, message, fix, needs="containers")
 

@@ -400,5 +400,6 @@ def warn_of_fields_of_other_version(job: TrainingJobOfKind) -> Iterator[Problem]
         is_moved = name == "cleanPodPolicy"
         fix = f"{'move the field to spec.runPolicy' if is_moved else 'remove the field'}, or use {other}"
         if job.value_at(name) is not None or job.is_placeholder_at(name):
-            message = f"is ignored because an MPIJob of kubeflow.org/{version} does not have this field"
+            since = "by MPI Operator 0.4 and later " if job.is_beta else ""
+            message = f"is ignored {since}because an MPIJob of kubeflow.org/{version} does not have this field"
             yield OTHER_VERSION.problem(("spec", name), message, fix)
