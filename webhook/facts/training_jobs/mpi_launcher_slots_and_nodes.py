@@ -155,7 +155,7 @@ def validate_mpi_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
     if job.kind != "MPIJob":
         return
     launcher, worker = job.roles.get("Launcher"), job.roles.get("Worker")
-    if launcher is None and job.roles:
+    if launcher is None and job.roles and not job.is_patch:
         yield LAUNCHER_REQUIRED.problem(
             (*job.roles_path, "Launcher"),
             "is not set, but the launcher runs mpirun",

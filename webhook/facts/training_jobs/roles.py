@@ -216,7 +216,7 @@ def validate_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
             "is set"
         )
         yield ONE_MASTER.problem((*master.path, "replicas"), message, "set 1")
-    if job.kind == "XGBoostJob" and master is None and job.roles:
+    if job.kind == "XGBoostJob" and master is None and job.roles and not job.is_patch:
         message = "is not set, but the master coordinates the workers"
         yield MASTER_REQUIRED.problem((*job.roles_path, "Master"), message, "add Master with 1 replica")
     if job.kind == "PyTorchJob":
@@ -238,8 +238,8 @@ def advise_parameter_servers(job: TrainingJobOfKind) -> Iterator[Problem]:
 def validate_containers(role: RoleOfJob, job: TrainingJobOfKind) -> Iterator[Problem]:
     """Require a container in the pods of a role, with the name of the container that the operator prepares."""
     main = KINDS[job.kind].container
-    if role.is_open or not any(each.lists_containers for each in job.roles.values()):
-        return  # a job without any list of containers is a patch
+    if role.is_open or job.is_patch:
+        return
     if not role.containers:
         wanted = f"a container named `{main}`, which the operator prepares" if main else "a container"
         yield CONTAINERS_REQUIRED.problem(role.containers_path, f"must have {wanted}", "add such a container")

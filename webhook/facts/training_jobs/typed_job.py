@@ -231,6 +231,11 @@ class TrainingJobOfKind:
         self.deadline.spend(len(value) // _CHARACTERS_PER_UNIT)
         return is_placeholder(value)
 
+    @property
+    def is_patch(self) -> bool:
+        """Return whether no role has a list of containers, as in a patch of a job."""
+        return not any(role.lists_containers for role in self.roles.values())
+
     def count_pods(self) -> int | None:
         """Return how many pods the job creates; None if the number is not known."""
         counts = [role.replicas for role in self.roles.values()]
