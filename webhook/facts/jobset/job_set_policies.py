@@ -105,6 +105,8 @@ _CHARACTERS_OF_RULE_NAME: Final = re.compile(r"[A-Za-z0-9_,:]*")
 _REASONS: Final = (
     *("BackoffLimitExceeded", "DeadlineExceeded", "FailedIndexes", "MaxFailedIndexesExceeded", "PodFailurePolicy"),
 )
+_OF_NAMED_RULE: Final = "PodFailurePolicy_"
+"""The begin of a reason that names a rule of podFailurePolicy, which later releases may know."""
 
 
 def validate_coordinator(job_set: JobSetSpec, *, are_pod_numbers_final: bool) -> Iterator[Problem]:
@@ -190,7 +192,7 @@ def _describe_invalid_rule_name(name: str) -> str:
 
 def _check_failure_reason(rule: FailureRule) -> Iterator[Problem]:
     for index, reason in enumerate(rule.on_job_failure_reasons):
-        if reason not in _REASONS and not is_placeholder(reason):
+        if reason not in _REASONS and not is_placeholder(reason) and not reason.startswith(_OF_NAMED_RULE):
             message = "must be a reason that Kubernetes gives for a failed Job"
             fix = f"use one of {', '.join(_REASONS)}"
             yield FAILURE_REASON.problem(rule.path("onJobFailureReasons", index), message, fix, reason)
