@@ -57,9 +57,13 @@ def is_running(pid: int) -> bool:
 
 
 def has_ended(pid: int) -> bool:
-    """Return whether the process ends within ten seconds and leaves no zombie."""
+    """Return whether the process ends within ten seconds. The parent of a worker also removes it from the process
+    table.
+    """
     end = time.monotonic() + 10
     while time.monotonic() < end and is_running(pid):
+        with suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
         time.sleep(0.01)
     return not is_running(pid)
 

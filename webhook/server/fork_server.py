@@ -18,7 +18,6 @@ import select
 import signal
 import socket
 import struct
-import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
@@ -79,7 +78,7 @@ class ForkServer:
         self._numbers = count(1)
         self._running: set[int] = set()
         self.is_retired = False
-        self._end = weakref.finalize(self, _end_process, self._process, os.getpid())
+        self._end = weakref.finalize(self, self._process.channel.close)
 
     def start_worker(self, deadline: float) -> Worker:
         """Fork a worker that ends itself soon after `deadline` (monotonic clock).
@@ -115,25 +114,9 @@ class ForkServer:
         self._end_if_unused()
 
     def _end_if_unused(self) -> None:
-        if self.is_retired and not self._running and self._end.detach() is not None:
-            self._process.channel.close()
+        if self.is_retired and not self._running and self._end.alive:
+            self._end()
             _reap(self._process, _REAP_TRIES)
-
-
-# ---- the server's side of the end
-
-
-def _end_process(process: Child, owner: int) -> None:
-    # a fork of the server has a copy of this object, and must not end the process
-    if os.getpid() != owner:
-        return
-    process.channel.close()
-    for _ in range(_REAP_TRIES):
-        if process.try_reap():
-            return
-        time.sleep(_REAP_S / 10)
-    process.kill()
-    os.waitpid(process.pid, 0)
 
 
 def _reap(process: Child, tries: int) -> None:
