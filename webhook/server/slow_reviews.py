@@ -36,8 +36,6 @@ _READ_S_PER_BYTE: Final = 4e-9
 WAIT_S: Final = 0.2
 """The maximum number of seconds after its arrival for which a review waits for its namespace."""
 _LOOK_S: Final = 0.005
-_MOST_NAMESPACES: Final = 1_000
-"""The maximum number of namespaces that reviews wait for at a time; a review of another namespace does not wait."""
 
 
 class ReviewCall(NamedTuple):
@@ -241,7 +239,7 @@ class NamespaceArrivals:
     def __init__(self, view: Callable[[], Cluster] | None) -> None:
         """`view` returns the view of the cluster. If `view` is None, no review waits."""
         self._view = view
-        self._waiting: dict[str, _Arrival] = {}
+        self._waiting: dict[asyncio.Future[None], str] = {}
         self._looking: asyncio.Task[None] | None = None
 
     def is_awaited(self, attributes: Attributes) -> bool:
@@ -253,32 +251,29 @@ class NamespaceArrivals:
         return not self._is_wait_over(self._view(), attributes.namespace)
 
     async def wait_for(self, namespace: str, until: float) -> None:
-        """Wait until the view has a namespace, at most until `until` (monotonic clock). If reviews wait for too many
-        other namespaces, return at once.
-        """
-        arrival = self._waiting.get(namespace)
-        if arrival is None:
-            if len(self._waiting) >= _MOST_NAMESPACES:
-                return
-            arrival = self._waiting[namespace] = _Arrival()
-        arrival.until = max(arrival.until, until)
+        """Wait until the view has a namespace, at most until `until` (monotonic clock)."""
+        arrival = asyncio.get_running_loop().create_future()
+        self._waiting[arrival] = namespace
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look_until_no_review_waits())
-        with suppress(TimeoutError):
-            async with asyncio.timeout(until - monotonic()):
-                await arrival.wait()
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(until - monotonic()):
+                    await arrival
+        finally:
+            del self._waiting[arrival]
 
     async def _look_until_no_review_waits(self) -> None:
         assert self._view is not None
         seen: object = None
         while self._waiting:
-            view, now = self._view(), monotonic()
+            view = self._view()
             revision = view.revision(NAMESPACE)
-            changed, seen = revision != seen, revision
-            for namespace, arrival in list(self._waiting.items()):
-                if now >= arrival.until or (changed and self._is_wait_over(view, namespace)):
-                    del self._waiting[namespace]
-                    arrival.set()
+            if revision != seen:
+                seen = revision
+                for arrival, namespace in self._waiting.items():
+                    if not arrival.done() and self._is_wait_over(view, namespace):
+                        arrival.set_result(None)
             await asyncio.sleep(_LOOK_S)
 
     @staticmethod
@@ -288,9 +283,3 @@ class NamespaceArrivals:
             return view.get(NAMESPACE, "", namespace) is not None
         except LookupFailed:
             return True
-
-
-class _Arrival(asyncio.Event):
-    """The arrival of one namespace; reviews wait for it at most `until`."""
-
-    until = 0.0
