@@ -13,7 +13,7 @@ from webhook.server.counters import Counters
 from webhook.server.fair_queue import FairSlots
 from webhook.server.server_parts import ServerParts
 from webhook.server.usage import Tenant
-from webhook.server.worker_lane import Job, OutOfTime, WorkerDied, WorkerLane, receive
+from webhook.server.worker_lane import Job, WorkerDied, WorkerLane, receive
 from webhook.settings.serving import ServerSettings
 
 WORKS: list[Callable[[], bytes]] = []
@@ -62,7 +62,7 @@ def test_a_tenant_does_not_take_the_last_worker():
     counters = Counters()
     lane = lane_of(2, counters)
     answers = asyncio.run(gather(lane, ("greedy", 60, 1.0), ("greedy", 60, 1.0), ("other", 0, 30.0)))
-    assert [type(answer) for answer in answers] == [OutOfTime, OutOfTime, bytes]
+    assert [type(answer) for answer in answers] == [TimeoutError, TimeoutError, bytes]
     assert counters.workers == {("answered",): 1, ("not_started",): 1, ("killed",): 1}
     assert (lane.busy_worker_count, lane.waiting_review_count) == (0, 0)
 
@@ -76,7 +76,7 @@ def test_a_user_in_several_namespaces_leaves_the_last_worker_to_others():
         other = lane.run(job(lambda: b"done"), in_namespace("other"), until + 30)
         return await asyncio.gather(*greedy, other, return_exceptions=True)
 
-    assert [type(answer) for answer in asyncio.run(run())] == [OutOfTime, OutOfTime, bytes]
+    assert [type(answer) for answer in asyncio.run(run())] == [TimeoutError, TimeoutError, bytes]
 
 
 def test_an_arrival_is_not_compared_with_every_waiting_request(monkeypatch: pytest.MonkeyPatch):
@@ -96,7 +96,7 @@ def test_an_arrival_is_not_compared_with_every_waiting_request(monkeypatch: pyte
         return await waiting
 
     monkeypatch.setattr(FairSlots, "_may_start", noted)
-    assert {type(answer) for answer in asyncio.run(run())} == {OutOfTime}
+    assert {type(answer) for answer in asyncio.run(run())} == {TimeoutError}
 
 
 def test_a_heavy_tenant_leaves_the_last_worker_to_others():
@@ -107,7 +107,7 @@ def test_a_heavy_tenant_leaves_the_last_worker_to_others():
             used_much(lane, in_namespace(name))
         return await gather(lane, ("a", 60, 1.0), ("b", 60, 1.0), ("light", 0, 30.0))
 
-    assert [type(answer) for answer in asyncio.run(run())] == [OutOfTime, OutOfTime, bytes]
+    assert [type(answer) for answer in asyncio.run(run())] == [TimeoutError, TimeoutError, bytes]
 
 
 def test_the_time_of_a_worker_counts_as_usage():
@@ -123,7 +123,7 @@ def test_the_time_for_which_a_worker_waits_for_a_processor_does_not_count():
         await gather(lane, ("victim", 1.0, 30.0))
         return await gather(lane, ("other", 60, 1.0), ("victim", 0, 30.0))
 
-    assert [type(answer) for answer in asyncio.run(run())] == [OutOfTime, bytes]
+    assert [type(answer) for answer in asyncio.run(run())] == [TimeoutError, bytes]
 
 
 def test_the_waiting_tenant_with_the_least_use_is_next():
@@ -163,9 +163,9 @@ def test_without_a_worker_the_deadline_ends_the_wait():
         died = job(lambda: os._exit(3))
         return asyncio.run(lane_of(workers).run(died, in_namespace("a"), time.monotonic() + seconds))
 
-    with pytest.raises(OutOfTime):
+    with pytest.raises(TimeoutError):
         run(0, 0.05)
-    with pytest.raises(OutOfTime):
+    with pytest.raises(TimeoutError):
         run(1, 0.0)
     with pytest.raises(WorkerDied):
         run(1, 30)

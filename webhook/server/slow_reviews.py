@@ -24,7 +24,7 @@ from webhook.server.review_log import ReviewLog
 from webhook.server.served_state import NOTHING_KNOWN, Known, ReviewEvaluation, instructions_for_worker
 from webhook.server.server_parts import ServerParts
 from webhook.server.usage import Tenant, tenant_of
-from webhook.server.worker_lane import Job, OutOfTime, WorkerDied, WorkerFault, WorkerLane, question_from_json, unpack
+from webhook.server.worker_lane import Job, WorkerDied, WorkerFault, WorkerLane, question_from_json, unpack
 
 _ANSWER_SHARE: Final = 0.1
 _MOST_ANSWER_S: Final = 0.3
@@ -150,7 +150,7 @@ class SlowReviews:
             async with asyncio.timeout(call.deadline - monotonic()):
                 await self._scheduler.is_warm.wait()
             result = unpack(await self._lane.run(job, tenant, call.deadline, call.evaluation_end), self._counters)
-        except (OutOfTime, TimeoutError):
+        except TimeoutError:
             return await self.answer_unevaluated(head, call, call.timeout_reason)
         except WorkerDied as error:
             return await self.answer_unevaluated(head, call, str(error))

@@ -198,10 +198,6 @@ lack of memory.
 """
 
 
-class OutOfTime(Exception):
-    """No worker could be started in time, or the worker was killed at the deadline."""
-
-
 class WorkerDied(Exception):
     """No worker could be started, or two workers in a row ended without an answer. The text says which case it is."""
 
@@ -238,7 +234,7 @@ class WorkerLane:
         The worker is killed at `deadline` (monotonic clock). After `starts_by`, no worker is started.
 
         Raises:
-            OutOfTime: `deadline` or `starts_by` came before the answer.
+            TimeoutError: `deadline` or `starts_by` came before the answer.
             WorkerDied: no worker could be started, or two ended without an answer.
         """
         arrived_at, starts_by = monotonic(), min(starts_by, deadline)
@@ -247,7 +243,7 @@ class WorkerLane:
             await self._slots.reserve(waiting, starts_by)
         except TimeoutError:
             self._counters.workers["not_started",] += 1
-            raise OutOfTime from None
+            raise
         try:
             for _ in range(_MOST_STARTS):
                 answer = await self._run_one_worker(job, tenant, arrived_at, deadline, starts_by)
@@ -263,7 +259,7 @@ class WorkerLane:
         """Return the answer, or None if the worker ended without an answer.
 
         Raises:
-            OutOfTime: `starts_by` came before the worker started, or the worker was killed at the deadline.
+            TimeoutError: `starts_by` came before the worker started, or the worker was killed at the deadline.
             WorkerDied: the system cannot start another process.
         """
         worker = await self._start(tenant, arrived_at, deadline, starts_by)
@@ -273,7 +269,7 @@ class WorkerLane:
                 answer, seconds = await _exchange(job, worker)
         except TimeoutError:
             self._counters.workers["killed",] += 1
-            raise OutOfTime from None
+            raise
         finally:
             self._slots.charge(tenant, monotonic() - started_at if seconds is None else seconds)
             worker.end()
@@ -281,14 +277,11 @@ class WorkerLane:
         return answer
 
     async def _start(self, tenant: Tenant, arrived_at: float, deadline: float, starts_by: float) -> Worker:
-        try:
-            await self._scheduler.wait_for_turn(tenant, starts_by)
-        except TimeoutError:
-            raise OutOfTime from None
+        await self._scheduler.wait_for_turn(tenant, starts_by)
+        if monotonic() >= starts_by:
+            raise TimeoutError
         started_at = thread_time()
         try:
-            if monotonic() >= starts_by:
-                raise OutOfTime
             return self._starter.start_worker(deadline, arrived_at)
         except OSError as error:
             self._counters.workers["not_started",] += 1
