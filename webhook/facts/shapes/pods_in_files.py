@@ -240,6 +240,8 @@ _KINDS_OF_ENDING_PODS: Final = frozenset((JOB, CRON_JOB))
 _ALWAYS: Final = "Always"
 _POLICIES_OF_JOBS: Final = ("OnFailure", "Never")
 """The values of restartPolicy in a whole Job. A patch of a Job rarely sets restartPolicy."""
+_OF_JENKINS: Final = ("workspace-volume",)
+"""The volume that Jenkins adds to each Pod of an agent. A file with such a Pod is often beside its Jenkinsfile."""
 _VOLUMES: Final = "volumes"
 _NO_VOLUME: Final = "is not the name of a volume of the pod"
 
@@ -273,7 +275,7 @@ def check_pod_in_file(subject: Subject) -> Iterator[Problem]:
         yield from _mounts_at_one_path(subject)
         yield from _containers_with_one_name(pod)
     if template_of is None:
-        yield from _problems_of_mounts(pod, ())
+        yield from _problems_of_mounts(pod, _OF_JENKINS)
 
 
 def check_pods_of_workload(subject: Subject) -> Iterator[Problem]:
@@ -302,8 +304,8 @@ def check_pods_of_workload(subject: Subject) -> Iterator[Problem]:
 def _problems_of_mounts(pod: PodSpec, claims: Collection[str]) -> Iterator[Problem]:
     """Yield a problem for each mount with a misspelt volume name, and one problem for all other missing volumes.
 
-    If a container has no image, the file has only a patch, and nothing is reported. `claims` are the names of claims
-    that a controller adds as volumes.
+    If a container has no image, the file has only a patch, and nothing is reported. `claims` are the names of volumes
+    that a controller adds.
     """
     containers = [*pod.all_containers()]
     mounts = [mount for container in containers for mount in container.volume_mounts]
