@@ -13,6 +13,7 @@ AggregateContainerRequests for the sums.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -190,6 +191,8 @@ ABOVE_POD_LEVEL: Final = POD_RESOURCES.rule(
 Part: TypeAlias = Literal["containers", "initContainers", "ephemeralContainers", "pod", "overhead"]
 _UNSET: Final = object()
 _OF_GKE: Final = "cloud.google.com/"
+_OF_PODMAN: Final = re.compile(r"[a-z0-9.-]{1,253}/[\w.-]{1,63}=\S{1,253}")
+"""Matches a device of CDI, such as `nvidia.com/gpu=all`, and `podman.io/device=/dev/vfio` (podman-kube-play(1))."""
 Side: TypeAlias = Literal["limits", "requests"]
 SIDES: Final[tuple[Side, ...]] = ("limits", "requests")
 
@@ -239,6 +242,19 @@ def resources_in_json_spec(spec: Mapping[str, JSON], deadline: Deadline) -> Item
 def _resources_of_part(part: Part, holder: Container | PodSpec) -> ResourcesOfPart:
     resources = holder.resources
     return ResourcesOfPart(part, resources.at, resources.written_limits, resources.written_requests, holder)
+
+
+def without_devices_of_podman(place: ResourcesOfPart) -> ResourcesOfPart:
+    """Return the resources without the names of devices that only `podman kube play` reads, from files with kinds of
+    Kubernetes. An API server refuses these names, so such a file is for Podman.
+    """
+    if not any("=" in name for name in (*place.limits, *place.requests)):
+        return place
+    limits, requests = (
+        {name: value for name, value in listed.items() if not _OF_PODMAN.fullmatch(name)}
+        for listed in (place.limits, place.requests)
+    )
+    return place._replace(limits=limits, requests=requests)
 
 
 def may_be_for_autopilot(pod: PodSpec) -> bool:
