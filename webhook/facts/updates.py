@@ -115,9 +115,12 @@ SCALED_TWICE: Final = UPDATE.rule(
 SCALED_TO_ZERO: Final = UPDATE.rule(
     "update/scaled-to-zero",
     title="A ScaledObject with only CPU or memory triggers has minReplicaCount 0",
-    why="Without pods there is no CPU or memory to count, so KEDA refuses a minimum of 0, the default.",
+    why=(
+        "Without pods there is no CPU or memory to count. So KEDA 2.11 and later refuse a minimum of 0, the default. "
+        "Earlier releases keep one pod."
+    ),
     refused_by="KEDA's webhook",
-    source="kedacore/keda@02c2bdce apis/keda/v1alpha1/scaledobject_webhook.go",
+    source="kedacore/keda@02c2bdce apis/keda/v1alpha1/scaledobject_webhook.go; CHANGELOG of 2.11.0",
     function="verifyCPUMemoryScalers",
     fails="create",
 )
@@ -533,7 +536,7 @@ def _check_least(spec: ScaledObjectSpec, kind: str) -> Iterator[Problem]:
     ):
         is_set = spec.has("minReplicaCount")
         message = "is 0" if is_set else "is not set, so it is 0"
-        message += ", but all triggers count CPU or memory, so KEDA refuses the ScaledObject"
+        message += ", but all triggers count CPU or memory, so KEDA 2.11 and later refuse the ScaledObject"
         yield SCALED_TO_ZERO.problem(spec.path("minReplicaCount"), message, "set 1 or more, or add another trigger")
 
 
