@@ -93,6 +93,8 @@ _FEWEST_REPLICAS: Final = 2
 _GPU: Final = "nvidia.com/gpu"
 _IMAGE: Final = "k8s-device-plugin"
 """The image of the plugins of NVIDIA and AMD. NVIDIA's image also has programs that do not talk to the kubelet."""
+_LABELLER: Final = "labeller"
+"""The beginning of tags of AMD's image with a program that only labels nodes, such as `labeller-latest`."""
 _PLUGIN: Final = "device-plugin"
 _KUBELET: Final = PurePosixPath("/var/lib/kubelet/device-plugins")
 _OPERATOR: Final = "gpu-operator"
@@ -142,9 +144,10 @@ def _releases_of_images(image: str, images: Iterable[str]) -> Iterator[Release |
 def check_kubelet_socket(subject: Subject) -> Iterator[Problem]:
     """Report a container of a DaemonSet with a device plugin and without the folder of the kubelet's socket."""
     for container in subject.typed(DaemonSet).spec.template.spec.containers:
-        program = [*container.command, _PLUGIN][0]
+        program, image = [*container.command, _PLUGIN][0], parse_image_name(container.image)
         if (
-            parse_image_name(container.image).last_part != _IMAGE
+            image.last_part != _IMAGE
+            or image.tag.startswith(_LABELLER)
             or not program.endswith(_PLUGIN)
             or container.is_omitted("volumeMounts")
         ):
