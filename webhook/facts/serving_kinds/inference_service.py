@@ -201,6 +201,8 @@ _KNATIVE_HPA: Final = "hpa.autoscaling.knative.dev"
 _BLOCKED: Final = "PYTHONPATH"
 _BLOCKS_VARIABLES: Final[Release] = (0, 18)
 """The first release of KServe that refuses the variable `_BLOCKED`."""
+_REFUSES_NAMES: Final[Release] = (0, 16)
+"""The first release of KServe that refuses a name of the model's container."""
 _CLAIM: Final = "pvc://"
 
 
@@ -224,10 +226,9 @@ def _refusals(subject: Subject) -> Iterator[Refusal]:
     yield from _refusals_of_name(service)
     yield from _refusals_of_autoscaler(service, subject)
     yield from _refusals_of_servers(service)
-    if predictor.model.name:
-        message = "is not allowed because KServe names the container of the model"
-        yield Refusal(predictor.model.path("name"), message, "remove the name", predictor.model.name[:80])
-    yield from _refusals_of_variables(service, installed_release(subject.cluster_view(), KSERVE))
+    release = installed_release(subject.cluster_view(), KSERVE)
+    yield from _refusals_of_model_name(predictor, release)
+    yield from _refusals_of_variables(service, release)
     for component in (predictor, service.spec.transformer, service.spec.explainer):
         yield from _refusals_of_places(component.storage_uris)
     yield from _refusals_of_canary(service, subject)
@@ -289,6 +290,22 @@ def _refusals_of_servers(service: InferenceService) -> Iterator[Refusal]:
     if service.spec.has("transformer") and not transformer.containers and not transformer.is_omitted("containers"):
         message = "has no containers, but KServe requires a container in a transformer"
         yield Refusal(transformer.at, message, "set containers, or remove the transformer")
+
+
+def _refusals_of_model_name(predictor: Predictor, release: Release | None) -> Iterator[Refusal]:
+    """Yield the refusal of a name of the model's container. Before 0.16, KServe accepts every name, and then does not
+    find its container if the name is another one than `kserve-container` (kserve/kserve#4535).
+    """
+    name = predictor.model.name
+    is_old = release is not None and release < _REFUSES_NAMES
+    if not name or is_placeholder(name) or (is_old and name == _SERVER):
+        return
+    message = "is not allowed because KServe names the container of the model"
+    if is_old:
+        message = f"is accepted, but KServe then does not find its container {_SERVER}"
+    elif release is None and name == _SERVER:
+        message = "is not allowed from KServe 0.16 on, which names the container of the model itself"
+    yield Refusal(predictor.model.path("name"), message, "remove the name", name[:80])
 
 
 def _refusals_of_variables(service: InferenceService, release: Release | None) -> Iterator[Refusal]:
