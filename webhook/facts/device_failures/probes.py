@@ -223,7 +223,7 @@ def _check_probe_that_kills(container: Container, pods: DevicePods) -> Iterator[
     """Report a probe that kills a server before the model is loaded. A startupProbe delays all other probes."""
     has_startup_probe = container.has("startupProbe")
     probe = container.startup_probe if has_startup_probe else container.liveness_probe
-    seconds = _seconds_until_kill(probe) if probe else None
+    seconds = _seconds_until_kill(probe) if probe.connections else None
     if seconds is None:
         return
     at = pods.locate(probe.at)

@@ -52,6 +52,7 @@ from webhook.text.caches import IdentityKey
 from webhook.typed.cluster_objects import Deployment, Service, StatefulSet
 from webhook.typed.pods import HttpGetAction
 from webhook.typed.view import ReadingContext
+from webhook.yamltext.placeholders import is_placeholder
 
 PROBE_PORT: Final = MODEL_SERVER.rule(
     "model-server/probe-port",
@@ -324,7 +325,7 @@ def _check_named_ports(member: ServerContainer, services: Sequence[Service]) -> 
         return
     for name, probe in ((_READINESS, container.readiness_probe), (_STARTUP, container.startup_probe)):
         port = probe.http_get.port or probe.tcp_socket.port
-        if isinstance(port, str) and not port.isdigit() and number_of_port(port, member) is None:
+        if _is_name_of_port(port) and number_of_port(port, member) is None:
             lacks = "the container has no port of this name, so the probe never succeeds"
             fix = "give a port of the container this name, or write the number of a port"
             at = member.locate((*container.at, name))
@@ -335,10 +336,15 @@ def _check_named_ports(member: ServerContainer, services: Sequence[Service]) -> 
         targets = [each.target_port for each in service.spec.ports]
         if service.spec.cluster_ip == "None" or not targets:
             continue
-        if all(isinstance(each, str) and not each.isdigit() and each not in names for each in targets):
+        if all(_is_name_of_port(each) and each not in names for each in targets):
             message = f"has no port with the name `{targets[0]}`, to which Service `{service.name}` sends requests"
             fix = f"name a port `{targets[0]}`, or set targetPort to a number"
             yield _problem_of_service(member.path, message, fix)
+
+
+def _is_name_of_port(port: JSON) -> bool:
+    """Return whether a port is a name. Names have only small letters, so `PORT` is a placeholder for a number."""
+    return isinstance(port, str) and not port.isdigit() and port == port.lower() and not is_placeholder(port)
 
 
 def _check_added_probe(member: ServerContainer, ports: Sequence[int], by: str) -> Iterator[Problem]:
