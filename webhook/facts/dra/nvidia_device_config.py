@@ -239,12 +239,17 @@ def _check_kind_of_other_driver(opaque: OpaqueConfiguration) -> Iterator[Problem
         yield OTHER_DRIVER.problem(opaque.nvidia.path("kind"), message, f"set the driver to {other}", kind)
 
 
+_GATES_OF_OLDER_SETTINGS: Final = ("TimeSlicingSettings", "MPSSupport")
+"""The gates of settings that releases of NVIDIA's driver before 25.8 accept without a gate."""
+
+
 def _check_feature_gate(parameters: NvidiaParameters, gates: frozenset[str]) -> Iterator[Problem]:
     chosen = {"kind": parameters.kind, "sharing.strategy": parameters.sharing.strategy}
     for place, needed in _nvidia_table()["kinds"][parameters.kind].get("gates", {}).items():
         gate = needed.get(chosen[place])
         if gate and gate not in gates:
-            message = f"needs the driver's feature gate {gate}, which is off by default"
+            since = " from release 25.8 on" if gate in _GATES_OF_OLDER_SETTINGS else ""
+            message = f"needs the driver's feature gate {gate}{since}, which is off by default"
             fix = (
                 "ask the administrator to turn the gate on and to tell claimgate (featureGates in ConfigMap "
                 "nvidia-device-configs)"
