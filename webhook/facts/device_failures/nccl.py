@@ -6,6 +6,7 @@ ncclTopoGetXmlFromFile, which ignores a missing topology file.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
@@ -25,7 +26,10 @@ from webhook.yamltext.placeholders import is_placeholder
 NCCL_IB_DISABLE: Final = DEVICE_FAILURES.rule(
     "device-failures/nccl-ib-disable",
     title="NCCL_IB_DISABLE is set although the container has RDMA devices",
-    why="NCCL falls back to TCP sockets, which are many times slower, and the devices stay idle.",
+    why=(
+        "NCCL falls back to TCP sockets, which are many times slower. The devices stay idle unless another library "
+        "uses them."
+    ),
     source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-ib-disable",
     fails="silent",
 )
@@ -74,6 +78,8 @@ _PUBLISHED: Final = (
 )
 """How the names of public images begin. A public image has no file about the devices of one kind of node."""
 _CONFIGURATION: Final = "nccl.conf"
+_OTHER_LIBRARIES: Final = re.compile(r"(?i)nixl|ucx|nvshmem|mooncake|deepep|lmcache|disaggregation-ib-device")
+"""Parts of the names of libraries that use RDMA devices without NCCL, and of their variables."""
 
 
 def advise_nccl(subject: Subject) -> Iterator[Problem]:
@@ -111,8 +117,9 @@ def _nccl_variables(container: Container) -> Mapping[str, Variable]:
 
 def _check_nccl_ib_disable(pods: DevicePods, container: Container, variable: Variable) -> Iterator[Problem]:
     requested = next((name for name in container.resources.limits if _is_rdma_resource(name)), "")
-    if requested:
-        message = f"turns InfiniBand and RoCE off, but the container requests `{requested}`, which then stays unused"
+    texts = (container.command_line, *container.environment.names)
+    if requested and not container.is_found_in(_OTHER_LIBRARIES, ("\n".join(texts),)):
+        message = f"turns InfiniBand and RoCE off, so NCCL does not use the requested `{requested}`"
         fix = "remove the variable or the request"
         yield NCCL_IB_DISABLE.problem(pods.locate(variable.at), message, fix, "NCCL_IB_DISABLE=1")
 
