@@ -65,23 +65,33 @@ Amounts: TypeAlias = Mapping[str, Quantity]
 
 @dataclass(frozen=True, slots=True)
 class SiblingExcess:
-    """A resource for which the children of a queue together exceed the amount of the queue, in one field."""
+    """A resource for which the children of a queue together exceed the amount of the queue, in one field.
+
+    Args:
+        field: the field with the amounts, such as `deserved`.
+        resource: the resource.
+        total: the amount of the children together.
+        limit: the amount of the queue; None if the field does not name the resource.
+        is_unset: whether the queue does not set the field at all. Releases of Volcano before 1.15 allow this.
+    """
 
     field: str
     resource: str
     total: Quantity
     limit: Quantity | None
+    is_unset: bool
 
     def explain(self, parent: Queue, queue: Queue) -> tuple[str, str]:
         """Return the message and the fix; `queue` is the queue that changes: the parent or one of the children."""
         field, name = f"spec.{self.field}", self.resource
         has = "no" if self.limit is None else self.limit
+        since = ", which Volcano refuses since 1.15" if self.is_unset else ""
         if queue is parent:
-            message = f"has {has} {name}, but {field} of the queues below is {self.total} {name} together"
+            message = f"has {has} {name}, but {field} of the queues below is {self.total} {name} together{since}"
             return message, f"set at least {self.total}, or lower {field} of the queues below"
         message = (
             f"brings the queues below `{parent.name}` to {self.total} {name} together, but {field} of `{parent.name}` "
-            f"has {has if self.limit is None else f'only {has}'} {name}"
+            f"has {has if self.limit is None else f'only {has}'} {name}{since}"
         )
         excess = self.total if self.limit is None else self.total.sub(self.limit)
         lower = f"lower {field} of these queues by {excess} {name} in all"
@@ -98,7 +108,7 @@ def first_excess(field: str, shares: Iterable[Amounts], limits: Amounts) -> Sibl
     """
     total = _sum_of_shares(shares)
     name = next((name for name, amount in total.items() if _exceeds_share(name, amount, limits)), None)
-    return None if name is None else SiblingExcess(field, name, total[name], limits.get(name))
+    return None if name is None else SiblingExcess(field, name, total[name], limits.get(name), not limits)
 
 
 def _sum_of_shares(children: Iterable[Amounts]) -> Amounts:
@@ -185,12 +195,14 @@ def validate_guarantee_sum(parent: Queue, children: Items[Queue], queue: Queue) 
 
 
 def validate_guarantee_deserved(queue: Queue) -> Iterator[Problem]:
-    """Yield resources with a guarantee above the deserved amount (validateResourceQuantityOfQueue)."""
+    """Yield resources with a guarantee above the deserved amount (validateResourceQuantityOfQueue). Releases of Volcano
+    before 1.14 allow a guarantee without a deserved amount.
+    """
     spec = queue.spec
     for name, least in spec.guarantee.resource.items():
         path = spec.path("deserved", name)
         if name not in spec.written_deserved:
-            message = f"is not set, but must be at least the guarantee of {least}"
+            message = f"is not set, but since Volcano 1.14 must be at least the guarantee of {least}"
             yield GUARANTEE_DESERVED.problem(path, message, f"set {least} or more")
         elif (share := spec.deserved.get(name, least)) < least:
             message, fix = f"must not be less than the guarantee of {least}", "raise the amount, or lower the guarantee"
