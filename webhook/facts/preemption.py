@@ -21,6 +21,7 @@ from msgspec import Struct
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.command_lines.command import cached_launch_of_container
+from webhook.facts.device_failures.types import only_tries_devices
 from webhook.facts.gpu.device_pods import (
     BATCH,
     PLACED,
@@ -97,8 +98,8 @@ GRACE_PERIOD: Final = PREEMPTION.rule(
     "preemption/grace-period",
     title="The pod gets no time to shut down",
     why=(
-        "If a preStop hook is as long as the grace period, SIGTERM comes only 2 s before SIGKILL. With a grace period "
-        "of 0, the kubelet sends no SIGTERM."
+        "If a preStop hook is as long as the grace period, or if the grace period is 0, SIGTERM comes at most 2 s "
+        "before SIGKILL."
     ),
     source="https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination",
 )
@@ -327,12 +328,13 @@ def _selects_spot_nodes_or_pool(spec: PodSpec) -> bool:
 
 def check_checkpoint_outlives_spot_node(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
     """Report a job on spot nodes that loses all files with the node. Two kinds of programs are not reported: code after
-    `python -c` or in a here-document, which is usually a test, and programs without progress, such as `sleep`.
+    `python -c` or in a here-document, which is usually a test, and programs without progress, such as `sleep` or a
+    benchmark of GPUs.
 
     A program may upload its checkpoints, so the message is about files.
     """
     is_inline = all(
-        cached_launch_of_container(container, subject).is_inline or _has_no_progress(container)
+        cached_launch_of_container(container, subject).is_inline or _has_no_progress(container, subject)
         for container in pods.containers
     )
     if not is_inline and not _may_keep_files_elsewhere(pods, subject):
@@ -341,10 +343,12 @@ def check_checkpoint_outlives_spot_node(pods: DevicePods, subject: Subject) -> I
         yield SPOT_CHECKPOINT.problem(pods.podset.path, message, fix)
 
 
-def _has_no_progress(container: Container) -> bool:
-    """Return whether a container only sleeps, lists GPUs, or runs a sample of CUDA."""
+def _has_no_progress(container: Container, subject: Subject) -> bool:
+    """Return whether a container only sleeps, lists or tests GPUs, or runs a sample of CUDA."""
     words = container.words[2:] if container.words[1:2] == ("-c",) else container.words
-    return container.is_found_in(_NO_PROGRESS, words[:1]) or container.is_found_in(_SAMPLE, (container.image,))
+    if container.is_found_in(_NO_PROGRESS, words[:1]) or container.is_found_in(_SAMPLE, (container.image,)):
+        return True
+    return only_tries_devices(container, subject)
 
 
 def _may_keep_files_elsewhere(pods: DevicePods, subject: Subject) -> bool:
@@ -405,15 +409,17 @@ def _check_elastic_limits(policy: ElasticPolicy) -> Iterator[Problem]:
 def advise_grace_periods(subject: Subject) -> Iterator[Problem]:
     """Warn of pods that are killed before their preStop hooks have ended, or before they can write a checkpoint."""
     for pods in subject.once(read_device_workload).device_pods:
-        yield from _check_grace_period(pods, is_batch=subject.group_kind in BATCH)
+        yield from _check_grace_period(pods, subject)
 
 
-def _check_grace_period(pods: DevicePods, *, is_batch: bool) -> Iterator[Problem]:
+def _check_grace_period(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
     given = pods.spec.termination_grace_period_seconds
     grace = _DEFAULT_GRACE_S if given is None else given
-    if given == 0 and is_batch:
+    if given == 0 and subject.group_kind in BATCH:
+        if all(_has_no_progress(container, subject) for container in pods.containers):
+            return
         at = pods.locate(pods.spec.path("terminationGracePeriodSeconds"))
-        message = "ends the processes without SIGTERM, so a preempted job writes no last checkpoint"
+        message = "leaves the processes at most 2 s after SIGTERM, too little for a last checkpoint of a preempted job"
         yield GRACE_PERIOD.problem(at, message, "remove the field, or set the seconds that a checkpoint takes", 0)
         return
     for container in pods.spec.running_containers():

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from webhook.apimachinery.paths import path_as_text
 from webhook.facts.device_failures import nccl, probes, restarts
-from webhook.facts.device_failures.types import DEVICE_FAILURES, IS_TEST, RUNS_TEST
+from webhook.facts.device_failures.types import DEVICE_FAILURES, only_tries_devices
 from webhook.facts.dra.device_claims import OWN_DEVICES
 from webhook.facts.dra.pod_claims import LOOKUPS as CLAIM_LOOKUPS
 from webhook.facts.dra.pod_claims import pod_claims
@@ -38,7 +38,7 @@ from webhook.facts.subject import Check, Subject
 from webhook.facts.view import NAMESPACES
 from webhook.rules.problem import Problem
 from webhook.typed.pod_parts import CLAIMS, DEVICES
-from webhook.typed.pods import Container, Pod, Toleration
+from webhook.typed.pods import Pod, Toleration
 
 TOLERATES_EVERYTHING: Final = DEVICE_FAILURES.rule(
     "device-failures/tolerates-everything",
@@ -142,17 +142,9 @@ def advise_bare_pods(subject: Subject) -> Iterator[Problem]:
     """Advise against a Pod that trains and has no controller to replace it."""
     for pods in subject.once(read_device_workload).device_pods if subject.group_kind == POD else ():
         training = [container for container in pods.containers if is_training_container(container, subject)]
-        if training and not any(_only_tries_devices(container, subject) for container in training):
+        if training and not any(only_tries_devices(container, subject) for container in training):
             message = "the pod trains without a controller, so nothing replaces the pod when its node or device fails"
             yield BARE_POD.problem("spec", message, "create a Job or a training job instead")
-
-
-def _only_tries_devices(container: Container, subject: Subject) -> bool:
-    """Return whether a name, the image or the command shows that a container runs a test or a benchmark."""
-    if any(map(IS_TEST.search, (subject.metadata.name, container.name))):
-        return True
-    image = container.image.rpartition("/")[2]
-    return container.runs(RUNS_TEST) or container.is_found_in(RUNS_TEST, (image,))
 
 
 def advise_reused_claims_of_single_pods(subject: Subject) -> Iterator[Problem]:

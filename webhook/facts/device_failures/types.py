@@ -1,13 +1,15 @@
-"""The group of rules of this package, patterns for names of tests, and the policies of Volcano Jobs."""
+"""The group of rules of this package, patterns for tests of devices, and the policies of Volcano Jobs."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
+from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects.types import LifecyclePolicy
 from webhook.rules.rule import RuleGroup
 from webhook.typed.fields import Parts
+from webhook.typed.pods import Container
 from webhook.typed.view import Typed
 
 DEVICE_FAILURES: Final = RuleGroup(
@@ -38,3 +40,11 @@ class VolcanoJobOrTask(Typed):
     """A Job of Volcano, or a task of a Job."""
 
     policies = Parts(LifecyclePolicy)
+
+
+def only_tries_devices(container: Container, subject: Subject) -> bool:
+    """Return whether a name, the image or the command shows that a container runs a test or a benchmark."""
+    if any(map(IS_TEST.search, (subject.metadata.name, container.name))):
+        return True
+    image = container.image.rpartition("/")[2]
+    return container.runs(RUNS_TEST) or container.is_found_in(RUNS_TEST, (image,))
