@@ -31,7 +31,7 @@ from webhook.apimachinery.names import (
     subdomain_fault,
 )
 from webhook.facts.dra.device_claims_classes import validate_class_exists
-from webhook.facts.dra.pod_claims import TEMPLATE, ClaimReference, allows_admin_access, pod_claims
+from webhook.facts.dra.pod_claims import TEMPLATE, ClaimReference, pod_claims, why_no_admin_access
 from webhook.facts.dra.pod_claims import PodClaim as ResolvedClaim
 from webhook.facts.dra.types import DEVICE_CLAIMS, DEVICE_CLAIMS_ADVICE
 from webhook.facts.gpu import devices
@@ -378,13 +378,12 @@ def validate_admin_access(claim: ResolvedClaim, subject: Subject) -> Iterator[Pr
     if not claim.contents.has_admin_access or claim.source != "template":
         return
     view = subject.cluster_view()
-    allowed = allows_admin_access(view)
-    if allowed is None:
+    why = why_no_admin_access(view)
+    if why is None:
         yield ADMIN_ACCESS.problem(claim.at, missing=view.missing_objects_by_field()[""])
-    elif not allowed:
-        label = 'the label resource.kubernetes.io/admin-access: "true"'
+    elif why:
         request_text = f"{view.name_with_file(TEMPLATE, claim.reference, view.namespace)} requests admin access"
-        message = f"{request_text}, but this namespace lacks {label}, so no claim is created, and the pods stay Pending"
+        message = f"{request_text}, but this namespace {why}, so no claim is created, and the pods stay Pending"
         fix = "use a namespace with that label, or a template without adminAccess"
         yield ADMIN_ACCESS.problem(claim.at, message, fix)
 

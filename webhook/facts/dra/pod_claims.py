@@ -105,6 +105,8 @@ LOOKUPS: Final = (
 Source: TypeAlias = Literal["claim", "template", "both", "none", "old"]
 _KINDS: Final[Mapping[str, ClaimKind]] = {"claim": ResourceClaim, "template": ResourceClaimTemplate}
 _ADMIN_ACCESS: Final = "resource.kubernetes.io/admin-access"
+_OLD_ADMIN_ACCESS: Final = "resource.k8s.io/admin-access"
+"""The label that Kubernetes 1.33 reads (k8s.io/api v0.33 resource/v1beta1/types.go DRAAdminNamespaceLabelKey)."""
 
 
 class PodClaim(Struct, kw_only=True):
@@ -221,8 +223,9 @@ def claims_of_templates(templates: Iterable[tuple[PodSet, PodTemplate]], view: C
     return ClaimsOfPods(Items(claims, deadline), Items(references, deadline), view.missing_objects_by_field())
 
 
-def allows_admin_access(view: ClusterView) -> bool | None:
-    """Return whether the namespace's label allows admin access; None if the namespace is not in the view.
+def why_no_admin_access(view: ClusterView) -> str | None:
+    """Return why the labels of the namespace do not allow admin access; "" if they allow it, and None if the namespace
+    is not in the view.
 
     Source: k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go AuthorizedForAdmin.
     """
@@ -231,7 +234,11 @@ def allows_admin_access(view: ClusterView) -> bool | None:
     if namespace is None:
         view.note_missing(MissingObject(kind=NAMESPACE.kind, name=name))
         return None
-    return Namespace.of(namespace).metadata.labels.get(_ADMIN_ACCESS) == "true"
+    labels = Namespace.of(namespace).metadata.labels
+    if labels.get(_ADMIN_ACCESS) == "true":
+        return ""
+    old = f" (only Kubernetes 1.33 reads {_OLD_ADMIN_ACCESS})" if labels.get(_OLD_ADMIN_ACCESS) == "true" else ""
+    return f'lacks the label {_ADMIN_ACCESS}: "true"{old}'
 
 
 class _ClaimResolver:

@@ -22,7 +22,7 @@ from webhook.facts.dra.breaches import (
     problems_of_breaches,
     shape_breaches,
 )
-from webhook.facts.dra.pod_claims import allows_admin_access
+from webhook.facts.dra.pod_claims import why_no_admin_access
 from webhook.facts.dra.requests import (
     CheckedSelector,
     DeviceRequestOfClaim,
@@ -275,13 +275,12 @@ def _check_admin_access(asked: Items[DeviceRequestOfClaim], subject: Subject) ->
     if not paths:
         return
     view = subject.cluster_view()
-    allowed = allows_admin_access(view)
+    why = why_no_admin_access(view)
     for path in paths:
-        if allowed is None:
+        if why is None:
             yield ADMIN_ACCESS.problem(path, missing=view.missing_objects_by_field()[""])
-        elif not allowed:
-            label = 'the label resource.kubernetes.io/admin-access: "true"'
-            message = f"must not be set because the namespace lacks {label}"
+        elif why:
+            message = f"must not be set because the namespace {why}"
             fix = "use a namespace that has the label, or remove adminAccess"
             yield ADMIN_ACCESS.problem(path, message, fix)
 
