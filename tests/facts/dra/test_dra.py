@@ -15,7 +15,7 @@ from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.interest import Index
 from webhook.errors import LookupFailed
-from webhook.facts.dra.pod_claims import allows_admin_access, claims_of_templates
+from webhook.facts.dra.pod_claims import claims_of_templates, why_no_admin_access
 from webhook.facts.dra.requested_devices import ClaimContents
 from webhook.facts.dra.requests import DeviceRequestOfClaim, read_requests
 from webhook.facts.dra.types import ClaimSpec
@@ -320,9 +320,9 @@ def test_a_claim_object_lists_its_own_requests() -> None:
 def test_a_namespace_says_whether_it_allows_admin_access(labels: object, allowed: bool) -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": labels}}
     view = ClusterView(FilesCluster([namespace]), "team")
-    assert (allows_admin_access(view), view.missing_objects_by_field()) == (allowed, {})
+    assert (why_no_admin_access(view) == "", view.missing_objects_by_field()) == (allowed, {})
     view = ClusterView(FilesCluster([]), "team")
-    assert (allows_admin_access(view), [str(each) for each in view.missing_objects_by_field()[""]]) == (
+    assert (why_no_admin_access(view), [str(each) for each in view.missing_objects_by_field()[""]]) == (
         None,
         ["Namespace team not found"],
     )
