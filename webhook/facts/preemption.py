@@ -11,7 +11,7 @@ Source: kubernetes-sigs/kueue@ff69552e pkg/util/priority/priority.go GetPriority
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -167,20 +167,18 @@ class TrainingJobSpec(Typed):
     elastic_policy = Part(ElasticPolicy)
     run_policy = Part(RunPolicy)
     jax_replica_specs = PartMap(TrainingJobRole)
-    mpi_replica_specs = PartMap(TrainingJobRole)
     paddle_replica_specs = PartMap(TrainingJobRole)
     pytorch_replica_specs = PartMap(TrainingJobRole)
     tf_replica_specs = PartMap(TrainingJobRole)
     xgb_replica_specs = PartMap(TrainingJobRole)
 
-    def roles(self) -> Iterator[tuple[str, TrainingJobRole]]:
-        """Yield the name and the value of each role."""
-        yield from self.jax_replica_specs.items()
-        yield from self.mpi_replica_specs.items()
-        yield from self.paddle_replica_specs.items()
-        yield from self.pytorch_replica_specs.items()
-        yield from self.tf_replica_specs.items()
-        yield from self.xgb_replica_specs.items()
+    def roles(self) -> Iterator[TrainingJobRole]:
+        """Yield the roles, but not of an MPIJob."""
+        yield from self.jax_replica_specs.values()
+        yield from self.paddle_replica_specs.values()
+        yield from self.pytorch_replica_specs.values()
+        yield from self.tf_replica_specs.values()
+        yield from self.xgb_replica_specs.values()
 
 
 class TrainingOperatorJob(Object):
@@ -378,17 +376,22 @@ def warn_of_progress_lost_on_spot_nodes(subject: Subject) -> Iterator[Problem]:
     for pods in on_spot:
         yield from check_checkpoint_outlives_spot_node(pods, subject)
     if on_spot:
-        yield from _check_restart_policies(subject)
+        yield from _check_restart_policies(on_spot, subject)
         yield from _check_elastic_limits(subject.typed(TrainingOperatorJob).spec.elastic_policy)
 
 
-def _check_restart_policies(subject: Subject) -> Iterator[Problem]:
-    """Warn of a restartPolicy or backoffLimit of the Training Operator with which one preempted pod ends the job."""
+def _check_restart_policies(on_spot: Sequence[DevicePods], subject: Subject) -> Iterator[Problem]:
+    """Warn of a restartPolicy or backoffLimit of the Training Operator with which one preempted pod ends the job.
+
+    The worker of an MPIJob does not end its job: the operator creates the worker again, the launcher retries, and
+    ExitCode is not allowed (kubeflow/mpi-operator pkg/apis/kubeflow/validation/validation.go).
+    """
     if subject.group_kind[0] != "kubeflow.org":
         return
     spec = subject.typed(TrainingOperatorJob).spec
-    for name, role in spec.roles():
-        if role.restart_policy == "Never" and name != "Launcher":
+    templates = {pods.podset.path for pods in on_spot}
+    for role in spec.roles():
+        if role.restart_policy == "Never" and role.path("template") in templates:
             message = "ends the job when one pod is preempted, and the pods run only on spot nodes"
             fix = "set ExitCode, so that pods restart after a signal"
             yield RESTART.problem(role.path("restartPolicy"), message, fix, "Never")
