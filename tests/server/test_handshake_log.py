@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import io
-import json
 import socket
 import ssl
 import time
@@ -22,9 +19,7 @@ from cryptography.x509.oid import NameOID
 
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
-from webhook.logs.structured import Log
-from webhook.server.counters import Counters
-from webhook.server.tls import HandshakeLog, TlsFiles, certificate_names
+from webhook.server.tls import TlsFiles, certificate_names
 
 
 def client_pair(folder: Path, common_name: str, *others: x509.GeneralName) -> ssl.SSLContext:
@@ -91,9 +86,19 @@ def call(server: Server, context: ssl.SSLContext) -> None:
         post(server, context)
 
 
+def send_hello_in_single_bytes(server: Server, pki: Pki) -> None:
+    outgoing = ssl.MemoryBIO()
+    tls = pki.trust().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+    with contextlib.suppress(ssl.SSLWantReadError):
+        tls.do_handshake()
+    hello = outgoing.read()
+    speak(server, b"".join(hello[:3] + b"\x00\x01" + bytes([byte]) for byte in hello[5:]))
+
+
 FAILURES: dict[str, tuple[str, Callable[[Server, Pki], None]]] = {
     "HTTP without TLS": ("plain_http", lambda server, _: speak(server, b"GET / HTTP/1.1\r\n\r\n")),
     "no TLS at all": ("protocol", lambda server, _: speak(server, b"\x00" * 100)),
+    "a hello in too many records": ("protocol", send_hello_in_single_bytes),
     "a client that disconnects": ("closed", lambda server, _: speak(server, b"")),
     "no certificate": ("no_certificate", lambda server, pki: call(server, pki.trust())),
     "a certificate of an unknown authority": (
@@ -123,20 +128,6 @@ def test_a_failed_handshake_is_a_line_and_a_count(
         until(lambda: running.counters.connections["reviews",] == 0)
     lines = [line for line in running.lines() if line["message"] == "TLS handshake failed"]
     assert [line["reason"] for line in lines] == ([] if reason == "closed" else [reason])
-
-
-def test_a_line_has_no_text_that_a_client_sent() -> None:
-    stream, counters = io.StringIO(), Counters()
-
-    async def scenario() -> None:
-        handshakes = HandshakeLog(Log(stream=stream, clock=lambda: 0.0), counters)
-        handshakes.failed("192.0.2.1:5", ValueError("secret"))
-        handshakes.failed("192.0.2.1:5", None)
-
-    asyncio.run(scenario())
-    (line,) = map(json.loads, stream.getvalue().splitlines())
-    assert (line["reason"], line["error"]) == ("other", "ValueError"), "clients that go away are a matter of debugging"
-    assert counters.handshakes_failed == {("other",): 1, ("closed",): 1}
 
 
 def test_names_of_a_certificate() -> None:

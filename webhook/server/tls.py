@@ -315,7 +315,7 @@ class HandshakeLog:
         self._lines = LimitedLog(log.write, "TLS handshake failed")
         self._counters = counters
 
-    def failed(self, peer: str, error: BaseException | None) -> None:
+    def failed(self, peer: str, error: ssl.SSLError | TimeoutError | None) -> None:
         """Count and log a failed handshake. If `error` is None, the client went away."""
         reason, text = _label_and_sentence_of_error(error)
         # load balancers connect and disconnect to check the port
@@ -342,14 +342,12 @@ _SSL_REASONS: Final = {
 """A counter label and an explanation for each OpenSSL reason that an operator can act on."""
 
 
-def _label_and_sentence_of_error(error: BaseException | None) -> tuple[str, str]:
+def _label_and_sentence_of_error(error: ssl.SSLError | TimeoutError | None) -> tuple[str, str]:
     if isinstance(error, ssl.SSLCertVerificationError):
         return "untrusted", f"the client's certificate is not accepted: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
-        reason = error.reason or ""
+        reason = getattr(error, "reason", None) or str(error)  # our own errors have no reason of OpenSSL
         return _SSL_REASONS.get(reason, ("protocol", reason.lower().replace("_", " ")))
-    if isinstance(error, (ConnectionAbortedError, TimeoutError)):
-        return "timeout", "the client did not finish the handshake in time"
-    if error is None or isinstance(error, ConnectionError):
+    if error is None:
         return "closed", "the client went away during the handshake"
-    return "other", type(error).__name__
+    return "timeout", "the client did not finish the handshake in time"
