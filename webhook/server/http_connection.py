@@ -64,7 +64,6 @@ class Port:
         register: counts the connections.
         timeouts: how long a client may take.
         tls: None for plain HTTP.
-        client_names: the accepted names in client certificates; empty accepts all.
         handshakes: the log of failed handshakes.
         parts: what the parts of the server share.
         state: uvicorn's ServerState: the connections and tasks to wait for at a stop, and the headers of each answer.
@@ -76,7 +75,6 @@ class Port:
     register: _Register
     timeouts: ConnectionTimeouts
     tls: Certificates | None
-    client_names: tuple[str, ...]
     handshakes: HandshakeLog
     parts: ServerParts
     state: Any
@@ -300,12 +298,13 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         port = self._port
         if port.tls is not None and self.trusted != port.tls.current.trusted:
             return False  # the authority was replaced during the handshake; the client may try again
-        if not self.trusted or not port.client_names:
+        allowed_names = port.parts.settings.client_name
+        if not self.trusted or not allowed_names:
             return True
         names = certificate_names(tls.client_certificate())
-        if set(names) & set(port.client_names):
+        if set(names) & set(allowed_names):
             return True
-        port.handshakes.refused(self._peer, names, port.client_names)
+        port.handshakes.refused(self._peer, names, allowed_names)
         return False
 
     def _decrypt(self) -> None:

@@ -126,7 +126,6 @@ class Listener(uvicorn.Server):
             register=limit,
             timeouts=self._timeouts,
             tls=tls,
-            client_names=self._settings.client_name,
             handshakes=self._handshakes,
             parts=self._parts,
             state=self.server_state,
@@ -192,21 +191,17 @@ class Listener(uvicorn.Server):
         SIGUSR1 and SIGUSR2 end a process by default, so they are ignored. An ignored signal, such as SIGHUP under
         nohup, stays ignored.
         """
-        handlers_by_name: dict[str, Any] = {
-            "SIGHUP": self.handle_exit,
-            "SIGUSR1": signal.SIG_IGN,
-            "SIGUSR2": signal.SIG_IGN,
+        handlers: dict[signal.Signals, Any] = {
+            signal.SIGHUP: self.handle_exit,
+            signal.SIGUSR1: signal.SIG_IGN,
+            signal.SIGUSR2: signal.SIG_IGN,
         }
-        before = {}
-        if threading.current_thread() is threading.main_thread():
-            handlers = {
-                getattr(signal, name): handler for name, handler in handlers_by_name.items() if hasattr(signal, name)
-            }
-            before = {
-                number: signal.signal(number, handler)
-                for number, handler in handlers.items()
-                if signal.getsignal(number) != signal.SIG_IGN
-            }
+        is_main = threading.current_thread() is threading.main_thread()
+        before = {
+            number: signal.signal(number, handler)
+            for number, handler in handlers.items()
+            if is_main and signal.getsignal(number) != signal.SIG_IGN
+        }
         try:
             with super().capture_signals():
                 yield
