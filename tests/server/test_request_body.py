@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from time import monotonic
 from typing import Any
 
@@ -20,6 +21,7 @@ from webhook.server.request_body import (
     BodyBudget,
     BodyReader,
     ClientGone,
+    LargeBody,
 )
 
 LIMIT = 1_000_000
@@ -57,9 +59,18 @@ class Client:
         size = self.pieces.pop(0)
         return {"type": "http.request", "body": b"x" * size, "more_body": bool(self.pieces) or self.gone or self.stalls}
 
-    def body(self, budget: BodyBudget, length: int | None, wait_s: float = 60.0) -> BodyReader:
-        deadline = monotonic() + wait_s
-        return BodyReader(budget, self.scope, self.receive, length=length, limit=LIMIT, deadline=deadline)
+    def body(
+        self, budget: BodyBudget, length: int | None, wait_s: float = 60.0, first: dict[str, Any] | None = None
+    ) -> AbstractAsyncContextManager[bytes | LargeBody]:
+        return BodyReader(
+            budget=budget,
+            scope=self.scope,
+            receive=self.receive,
+            length=length,
+            limit=LIMIT,
+            deadline=monotonic() + wait_s,
+            first=first,
+        ).whole_body()
 
 
 def run(one: Callable[[], Awaitable[None]]) -> None:
@@ -100,12 +111,7 @@ def test_large_bodies_are_reserved_until_they_are_answered(
 def test_a_received_first_message_is_part_of_the_body(pieces: tuple[int, ...]) -> None:
     async def one() -> None:
         client, budget = Client(*pieces), BodyBudget(LIMIT)
-        first = await client.receive()
-        deadline = monotonic() + 60
-        reading = BodyReader(
-            budget, client.scope, client.receive, length=sum(pieces), limit=LIMIT, deadline=deadline, first=first
-        )
-        async with reading as body:
+        async with client.body(budget, sum(pieces), first=await client.receive()) as body:
             assert body == b"x" * sum(pieces)
         assert client.asked == len(pieces)
 

@@ -19,10 +19,10 @@ from __future__ import annotations
 import asyncio
 import mmap
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from time import monotonic
-from types import TracebackType
 from typing import Final
 
 from webhook.errors import CallError
@@ -191,45 +191,32 @@ class BodyBudget:
         self._serve_waiting_calls()  # a smaller body may wait behind this body
 
 
+@dataclass(slots=True, kw_only=True)
 class BodyReader:
-    """Reads one body; `async with BodyReader(…) as body` keeps the memory reserved until the answer is computed."""
+    """Reads one body.
 
-    __slots__ = ("_budget", "_clock", "_deadline", "_first", "_length", "_limit", "_receive", "_reserved", "_scope")
+    Attributes:
+        budget: the budget of large bodies.
+        scope: the call, with its client and clock.
+        receive: returns the pieces.
+        length: the declared length, None for a streamed body.
+        limit: the maximum number of bytes of a body.
+        deadline: when the answer is useless, on the monotonic clock.
+        first: the first message, if it was already received.
+    """
 
-    def __init__(
-        self,
-        budget: BodyBudget,
-        scope: Scope,
-        receive: Receive,
-        *,
-        length: int | None,
-        limit: int,
-        deadline: float,
-        first: Message | None = None,
-    ) -> None:
-        """Create a reader for a body.
+    budget: BodyBudget
+    scope: Scope
+    receive: Receive
+    length: int | None
+    limit: int
+    deadline: float
+    first: Message | None = None
+    _reserved: int = field(init=False, default=0)
 
-        Args:
-            budget: the budget of large bodies.
-            scope: the call, with its client and clock.
-            receive: returns the pieces.
-            length: the declared length, None for a streamed body.
-            limit: the maximum number of bytes of a body.
-            deadline: when the answer is useless, on the monotonic clock.
-            first: the first message, if it was already received.
-        """
-        self._budget = budget
-        self._scope = scope
-        self._receive = receive
-        self._length = length
-        self._limit = limit
-        self._deadline = deadline
-        self._first = first
-        self._reserved = 0
-        self._clock: ClientClock = scope["extensions"][CLOCK]
-
-    async def __aenter__(self) -> bytes | LargeBody:
-        """Read the whole body and return it.
+    @asynccontextmanager
+    async def whole_body(self) -> AsyncIterator[bytes | LargeBody]:
+        """Read the whole body, and keep its memory reserved until the answer is computed.
 
         Raises:
             CallError: 429 when too many calls wait, and this call loses its place in the queue.
@@ -238,56 +225,58 @@ class BodyReader:
             ClientGone: the client went away.
         """
         try:
-            return await self._read()
-        except BaseException:
-            self._release()
-            raise
+            yield await self._read()
+        finally:
+            if self._reserved:
+                self.budget.release(self._reserved)
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        self._release()
+    @property
+    def _clock(self) -> ClientClock:
+        clock: ClientClock = self.scope["extensions"][CLOCK]
+        return clock
 
     async def _read(self) -> bytes | LargeBody:
-        length = self._length
-        if length is not None and length > self._limit:
+        length = self.length
+        if length is not None and length > self.limit:
             beginning: list[bytes] = []
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._deadline - monotonic()):
+                async with asyncio.timeout(self.deadline - monotonic()):
                     await self._collect(beginning, 0, BEGINNING_BYTES)
             raise self._too_large_error(length, LargeBody(BEGINNING_BYTES, beginning))
         if length is not None and length > FREE_BYTES:
             return await self._read_reserved(length, [])
         chunks: list[bytes] = []
         size, more = await self._collect(chunks, 0, FREE_BYTES)
-        if size > self._limit:
+        if size > self.limit:
             raise self._too_large_error(size, LargeBody(size, chunks))
         if not more:
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        return await self._read_reserved(self._limit, chunks)
+        return await self._read_reserved(self.limit, chunks)
 
     async def _read_reserved(self, reserved: int, chunks: list[bytes]) -> bytes | LargeBody:
         # both the reservation and the body must end before the call's deadline
         clock, size, more = self._clock, sum(map(len, chunks)), True
         body: LargeBody | None = None
         try:
-            async with asyncio.timeout(self._deadline - monotonic()):
+            async with asyncio.timeout(self.deadline - monotonic()):
                 if not chunks:  # the first piece needs no budget, and names the sender and the operation
                     size, more = await self._collect(chunks, 0, 0)
                 clock.pause_clock()
-                await self._budget.reserve(reserved, client_address(self._scope))
+                await self.budget.reserve(reserved, client_address(self.scope))
                 self._reserved = reserved
                 clock.require_large_body_pace()
                 body = LargeBody(reserved, chunks)
                 chunks.clear()
                 if more:
-                    size, _ = await self._collect(body, size, self._limit)
+                    size, _ = await self._collect(body, size, self.limit)
         except TimeoutError:
-            error = self._budget.budget_full_error() if chunks else self._late_body_error()
+            error = self.budget.budget_full_error() if chunks else self._late_body_error()
             received = LargeBody(size, chunks) if body is None else body
             chunks.clear()  # otherwise the error keeps the bytes in its traceback
             raise IncompleteBodyError(error, received) from None
         finally:
             clock.resume_clock()
-        if size > self._limit:
+        if size > self.limit:
             raise self._too_large_error(size, body)
         return body
 
@@ -300,26 +289,21 @@ class BodyReader:
             more = message.get("more_body", False)
             size += len(chunk)
             destination.append(chunk)
-            if self._reserved and more and (pause := self._budget.pace.record_read(len(chunk), monotonic())):
+            if self._reserved and more and (pause := self.budget.pace.record_read(len(chunk), monotonic())):
                 self._clock.pause_clock()
                 await asyncio.sleep(pause)
                 self._clock.resume_clock()
         return size, more
 
     def _too_large_error(self, size: int, received: LargeBody) -> IncompleteBodyError:
-        text = f"the body is larger than {self._limit} bytes (found {size}); raise --max-body-bytes to accept it"
+        text = f"the body is larger than {self.limit} bytes (found {size}); raise --max-body-bytes to accept it"
         return IncompleteBodyError(CallError(413, "RequestEntityTooLarge", text), received)
 
     async def _next(self) -> Message:
-        message, self._first = self._first or await self._receive(), None
+        message, self.first = self.first or await self.receive(), None
         if message["type"] == "http.disconnect":
             raise ClientGone
         return message
 
     def _late_body_error(self) -> CallError:
         return CallError(408, "RequestTimeout", "the body was not whole before the call's deadline; see ?timeout=")
-
-    def _release(self) -> None:
-        if self._reserved:
-            self._budget.release(self._reserved)
-            self._reserved = 0

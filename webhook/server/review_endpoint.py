@@ -106,9 +106,16 @@ class ReviewEndpoint:
                 first is not None and (whole_body := body_of_single_message(first)) is not None
             ):  # saves the cost of a BodyReader
                 return 200, await self._answer(whole_body, phase, deadline, client_address(scope))
-            limit, until = self._settings.max_body_bytes, deadline - _ANSWER_SHARE * (deadline - arrived)
-            reading = BodyReader(self.bodies, scope, receive, length=length, limit=limit, deadline=until, first=first)
-            async with reading as body:
+            reader = BodyReader(
+                budget=self.bodies,
+                scope=scope,
+                receive=receive,
+                length=length,
+                limit=self._settings.max_body_bytes,
+                deadline=deadline - _ANSWER_SHARE * (deadline - arrived),
+                first=first,
+            )
+            async with reader.whole_body() as body:
                 return 200, await self._answer(body, phase, deadline, client_address(scope))
         except IncompleteBodyError as incomplete:
             return await self._answer_incomplete_body(incomplete, phase, arrived, client_address(scope))
