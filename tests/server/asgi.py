@@ -16,7 +16,7 @@ from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cel.library.authorizer import Authorizer
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
-from webhook.logs.structured import Log
+from webhook.logs.structured import Log, LogWriter
 from webhook.rules.decisions import DenialStatus, Verdict
 from webhook.server.application import create_application
 from webhook.server.client_clock import CLOCK, ClientClock
@@ -74,13 +74,14 @@ class Running:
     readiness: Readiness = field(default_factory=Readiness)
     counters: Counters = field(default_factory=Counters)
     stream: io.StringIO = field(default_factory=io.StringIO)
+    writer: LogWriter | None = None
     asks: Callable[[Authorizer], Verdict] | None = None
     authority: Any = None
     view: Callable[[], Cluster] | None = None
     events: WarningEvents | None = None
 
     def __post_init__(self) -> None:
-        self.log = Log(stream=self.stream, clock=lambda: 0.0)
+        self.log = Log(stream=self.stream, clock=lambda: 0.0, writer=self.writer)
         self.parts = ServerParts(
             settings=self.settings,
             log=self.log,

@@ -29,20 +29,20 @@ class ReviewLog:
         self._counters = parts.counters
         self._observer = parts.observer
         self._events = parts.events
-        self._refusals = LimitedLog(self._write, "call refused")
+        self._refusals = LimitedLog(parts.log.write, "call refused")
 
     def write_review(self, level: Level, message: str, fields: dict[str, object]) -> None:
         """Write the line of a review, and a line for each policy with a fault of ours."""
         faults = fields.pop(FAULTS, ())
         for policy_fault in faults if isinstance(faults, list | tuple) else ():
             self._counters.policy_faults[policy_fault["policy"], policy_fault["checks"], policy_fault["error"]] += 1
-            self._write("error", "internal fault", {"uid": fields["uid"], "phase": fields["phase"], **policy_fault})
+            self._log.write("error", "internal fault", {"uid": fields["uid"], "phase": fields["phase"], **policy_fault})
         warned = fields.pop(WARNED, None)
         if self._events is not None and warned is not None:
             self._events.offer(warned)
         if self._observer is not None:
             self._observer(fields)
-        self._write(level, message, fields)
+        self._log.write(level, message, fields)
 
     def record_refused_call(self, phase: Phase, error: CallError) -> None:
         """Log and count a call that could not be read."""
@@ -55,16 +55,9 @@ class ReviewLog:
         name = str(fields["error"])
         self._counters.refused(phase, 500)
         self._counters.uncaught[name,] += 1
-        self._write("error", "internal fault", {"phase": phase.value, "code": 500, **fields})
+        self._log.write("error", "internal fault", {"phase": phase.value, "code": 500, **fields})
         message = f"claimgate failed on this review ({name}); its log has an `internal fault` line with the place"
         return DenialStatus(code=500, reason="InternalError", message=message)
-
-    def _write(self, level: Level, message: str, fields: dict[str, object]) -> None:
-        # a line that cannot be written is counted and does not stop the answer
-        try:
-            self._log.write(level, message, fields)
-        except OSError as error:
-            self._counters.uncaught[f"log: {type(error).__name__}",] += 1
 
 
 _MOST_RULES: Final = 20
