@@ -31,7 +31,7 @@ from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 from webhook.typed.job_sets import JobSet
 from webhook.typed.jobs import CronJob, Job, JobSpec
-from webhook.typed.objects import Object
+from webhook.typed.objects import Metadata, Object
 from webhook.typed.pods import Container
 from webhook.typed.ray import RayJob
 from webhook.typed.view import ReadingContext
@@ -162,6 +162,8 @@ _WITHOUT_PROGRAM: Final = frozenset(("nvidia/cuda", "nvcr.io/nvidia/cuda"))
 """Images whose only program is a shell."""
 _SHELL: Final = re.compile(r"(?:/?(?:usr/)?bin/)?(?:ba|da|z)?sh")
 """A command that is only a shell."""
+_NAME_OF_TEMPLATE: Final = re.compile(r"(?i)placeholder|dummy|template")
+"""A part of the name of a Pod that a program replaces, as in the pod templates of Airflow."""
 _STAYS: Final = re.compile(r"--block|[;&|\n`]|\$\(")
 """Texts that may keep the container running: the option --block, a further command or an expansion."""
 
@@ -199,6 +201,8 @@ def advise_containers_that_end(subject: Subject) -> Iterator[Problem]:
     """
     if subject.group_kind not in SERVING and subject.group_kind != POD:
         return
+    if subject.group_kind == POD and _is_template_of_program(subject.metadata):
+        return
     for pods in subject.once(read_device_workload).device_pods:
         for container in pods.containers if pods.spec.restart_policy in _RESTARTS else ():
             if container.runs(_RAY_START) and not container.runs(_STAYS):
@@ -206,6 +210,15 @@ def advise_containers_that_end(subject: Subject) -> Iterator[Problem]:
                 yield RAY_START.problem(pods.locate(container.at), message, "add --block", words=("start",))
             elif not container.has("stdin") and not container.has("tty"):
                 yield from _check_only_shell(container, pods)
+
+
+def _is_template_of_program(metadata: Metadata) -> bool:
+    """Return whether a Pod is a template that a program such as Jenkins, Spark or Airflow completes with a command. An
+    API server refuses a Pod without a name.
+    """
+    name = metadata.longest_name
+    metadata.charge_search(name)
+    return not name or _NAME_OF_TEMPLATE.search(name) is not None
 
 
 def _check_only_shell(container: Container, pods: DevicePods) -> Iterator[Problem]:

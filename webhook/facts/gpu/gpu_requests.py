@@ -158,8 +158,14 @@ _ON_ITS_OWN: Final = {"alibabacloud.com/eci": "true"}
 """The label of Alibaba Cloud's Elastic Container Instances. Each pod with this label runs on a separate virtual
 machine.
 """
+_VIRTUAL_KUBELET: Final = "virtual-kubelet.io/"
+"""The beginning of taints of nodes on which each pod runs on a separate virtual machine of a cloud."""
 _ON_CPUS: Final = re.compile(r"(?i)^cpu$|-cpu(-|$)")
 """A name, or a value of a variable, that shows that a program runs on CPUs."""
+_RUNS_ON_CPUS: Final = re.compile(
+    r"(?i)\bgloo\b|--no[-_](cuda|gpu)\b|--device[= ]cpu\b|--(use[-_])?cpu\b|\bplatforms?=cpu\b"
+)
+"""A part of a command that makes a program run on CPUs."""
 _MPS: Final = re.compile("CUDA_MPS_[A-Z_]{1,40}")
 """Variables of a client of the Multi-Process Service, which shares a GPU among programs on purpose."""
 _ONLY_WAITS: Final = re.compile(
@@ -250,6 +256,8 @@ def _has_no_other_gpu_source(subject: Subject) -> bool:
     if _is_shared_on_purpose(pod.spec) or any(key.startswith(_OF_GKE) for key in pod.spec.node_selector):
         return False
     if any(pod.metadata.labels.get(key) == value for key, value in _ON_ITS_OWN.items()):
+        return False
+    if any(toleration.key.startswith(_VIRTUAL_KUBELET) for toleration in pod.spec.tolerations):
         return False
     if pod.is_found_in(_OTHER_VENDORS, (container.image for container in pod.spec.containers)):
         return False
@@ -373,7 +381,7 @@ def _has_gpu_image_and_work(requesting: DeviceContainer, subject: Subject) -> bo
     """Return whether a container has an image for GPUs, serves or trains, and has no sign of computing on CPUs."""
     container = requesting.container
     texts = (subject.metadata.name, container.name, *filter(None, container.environment.by_name().values()))
-    if any(map(_ON_CPUS.search, texts)) or any(map(_hides_gpus, container.env)):
+    if any(map(_ON_CPUS.search, texts)) or any(map(_hides_gpus, container.env)) or container.runs(_RUNS_ON_CPUS):
         return False
     if _ALSO_ON_CPUS in container.image or _is_for_person(container, subject):
         return False
