@@ -142,7 +142,11 @@ def _check_host_file(command: ContainerCommand, setup: PluginSetup) -> Iterator[
             yield HOST_FILE.problem(command.path, f"{message} {why}", fix)
         elif name not in setup.files:
             near = file if file in setup.files else setup.view.nearest(file, setup.files)
-            why = "since Volcano 1.4 the plugin svc writes `_` for `-`" if file in setup.files else "no task has this name"
+            why = (
+                "since Volcano 1.4 the plugin svc writes `_` for `-`"
+                if file in setup.files
+                else "no task has this name"
+            )
             fix = f"read /etc/volcano/{near}.host" if near else "name a task of the job"
             yield HOST_FILE.problem(command.path, f"{message} {why}", fix)
 
