@@ -113,6 +113,8 @@ Reason: TypeAlias = tuple[str, str]
 """The reason why a variable is not set, and the fix."""
 _PLUGINS_OF_OTHER_BUILDS: Final = frozenset(("configmap1980",))
 """Plugins that only another build of Volcano has: Huawei Cloud's, which writes the table of ranks of Ascend 1980."""
+_REMOVED_OPTIONS: Final = {("ssh", "`no-root` is not an option"): " since Volcano 1.1"}
+"""When an option was removed, by the name of the plugin and the error of its parser."""
 _LARGEST_PORT: Final = 65535
 _MOST_DIGITS: Final = 9
 _HELP: Final = frozenset(("h", "help"))
@@ -219,7 +221,8 @@ def warn_of_plugin_arguments_and_tasks(job: Job) -> Iterator[Problem]:
 
 def _check_plugin_argument(name: str, arguments: Sequence[str], flags: ParsedFlags, job: Job) -> Iterator[Problem]:
     if flags.error and flags.error.split("`")[1] not in _HELP:
-        message = f"cannot be read because {flags.error}, so the plugin ignores this and all later arguments"
+        why = flags.error + _REMOVED_OPTIONS.get((name, flags.error), "")
+        message = f"cannot be read because {why}, so the plugin ignores this and all later arguments"
         path = job.spec.path("plugins", name, flags.at)
         yield PLUGIN_ARGUMENT.problem(path, message, flags.fix, arguments[flags.at])
 
