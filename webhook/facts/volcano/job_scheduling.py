@@ -4,7 +4,7 @@ The queue must exist, be open, have no queues below it, and have enough capacity
 queues, and hyper_node.py compares tiers. Volcano leaves restartPolicy unset, so the default is Always. With Always a
 pod never succeeds and never fails, so a policy for TaskCompleted, TaskFailed or PodFailed never applies. A pod that
 serves other pods, such as a worker with sshd, sets Always on purpose. So Always is reported only if no policy ends the
-job. A missing restartPolicy is reported only if the command starts a training.
+job and the pods are no servers. A missing restartPolicy is reported only if the command starts a training.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job createJobPod and
 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate; k8s.io/kubernetes v1.36
@@ -18,6 +18,7 @@ from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.command_lines.command import cached_launch_of_json
+from webhook.facts.device_failures.probes import read_model_server_patterns
 from webhook.facts.kinds import PRIORITY_CLASS
 from webhook.facts.priority_classes import BUILT_IN_PRIORITY_CLASSES
 from webhook.facts.subject import Subject
@@ -204,12 +205,24 @@ def warn_of_endless_restarts(job: Job, subject: Subject) -> Iterator[Problem]:
 
 def _check_restart_policy(task: Task, subject: Subject, *, ends: bool, has_policies: bool) -> Iterator[Problem]:
     policy, path = task.pod_spec.restart_policy, task.pod_spec.path("restartPolicy")
-    if policy and not has_policies:
+    if policy and not has_policies and not _is_server(task):
         message = "restarts containers that have succeeded, so the job never completes by itself"
         yield RESTART_POLICY.problem(path, message, _FIX, policy)
     elif not policy and not ends and _starts_training(task, subject):
         why = "so the training starts again when it has ended, and the job never completes"
         yield RESTART_POLICY.problem(path, f"is not set, which means Always, {why}", _FIX)
+
+
+def _is_server(task: Task) -> bool:
+    """Return whether a probe, an image or a command shows that the pods of a task serve requests and never end."""
+    servers = read_model_server_patterns()
+    return any(
+        container.has("readinessProbe")
+        or container.has("livenessProbe")
+        or container.is_found_in(servers.images, (container.image,))
+        or container.runs(servers.commands)
+        for container in task.pod_spec.containers
+    )
 
 
 def _policies_that_end_job(job: Job) -> Iterator[tuple[LifecyclePolicy, Task | None]]:
