@@ -20,6 +20,7 @@ from webhook.rules.problem import Problem
 from webhook.text.similar_names import nearest_name
 from webhook.text.wording import did_you_mean
 from webhook.typed.collections import Items
+from webhook.typed.environment import has_source
 from webhook.typed.fields import Part, Parts
 from webhook.typed.jobs import CronJob, Job, JobSpec
 from webhook.typed.objects import Object
@@ -265,15 +266,22 @@ def check_pod_in_file(subject: Subject) -> Iterator[Problem]:
     if not subject.attributes.is_plain or subject.is_patch:
         return
     yield from _problems_of_image_names(pod)
-    yield from _problems_of_home_folders(pod)
     yield from _problems_of_variable_sources(pod)
     yield from _problems_of_missing_programs(pod)
     if template_of is None or template_of.group != _RAY_GROUP:
         yield from _problems_of_path_variables(pod)
     if template_of is None or is_builtin(template_of):
+        yield from _containers_with_one_name(pod)
+    if any("volumeMounts" in container.json for container in pod.all_containers()):
+        yield from _problems_of_mounts_in_file(subject, pod)
+
+
+def _problems_of_mounts_in_file(subject: Subject, pod: PodSpec) -> Iterator[Problem]:
+    template_of = subject.template_of
+    yield from _problems_of_home_folders(pod)
+    if template_of is None or is_builtin(template_of):
         yield from _volumes_without_writer(subject)
         yield from _mounts_at_one_path(subject)
-        yield from _containers_with_one_name(pod)
     if template_of is None:
         yield from _problems_of_mounts(pod, _OF_JENKINS)
 
@@ -431,9 +439,10 @@ def _problems_of_variable_sources(pod: PodSpec) -> Iterator[Problem]:
     is not checked.
     """
     for container in pod.all_containers():
-        for variable in container.env if container.image else ():
-            if variable.has("valueFrom"):
-                yield from _problems_of_source(variable)
+        if container.image and has_source(container.json.get("env"), pod.reading.deadline):
+            for variable in container.env:
+                if variable.has("valueFrom"):
+                    yield from _problems_of_source(variable)
 
 
 def _problems_of_source(variable: Variable) -> Iterator[Problem]:
