@@ -226,9 +226,11 @@ def _join_values_of_maps(problems: Iterable[Problem]) -> Iterator[Problem]:
 
 
 def check_fields_of_pod(subject: Subject) -> Iterator[Problem]:
-    """Report unknown fields and invalid quantities of a Pod or a pod template."""
+    """Report unknown fields and invalid quantities of a Pod or a pod template. A decoded Pod has neither, because
+    decoding refuses both (schema/sent.py).
+    """
     declared, template_of = type_of(POD), subject.template_of
-    if declared is None or not subject.attributes.is_plain or subject.is_patch:
+    if declared is None or not subject.attributes.is_plain or subject.is_patch or subject.is_decoded:
         return
     if subject.written is not subject.object or not has_declared_form(subject.object, declared, subject.deadline):
         is_open = template_of is not None and template_of.group in _OPEN_GROUPS
