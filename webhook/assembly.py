@@ -313,7 +313,7 @@ def read_context_documents(chosen: Settings, policies: PolicySet) -> documents.I
     """
     inputs = documents.read_documents(chosen.context, patterns=ignore_patterns_finder(chosen))
     rules = ParamRuleChecker(policies.policies, policies.registry, own_namespace=policies.own_namespace)
-    if problems := (*inputs.problems, *check_rule_names_in_params(rules, inputs)):
+    if problems := (*inputs.problems, *check_rule_names_in_params(rules, inputs.documents)):
         raise InputError(*problems)
     return inputs
 
@@ -325,10 +325,12 @@ def cluster_of_context_files(chosen: Settings, policies: PolicySet) -> FilesClus
     return FilesCluster(documents, is_whole=chosen.context_is_whole and not inputs.templates)
 
 
-def check_rule_names_in_params(rules: ParamRuleChecker, inputs: documents.InputDocuments) -> tuple[InputProblem, ...]:
+def check_rule_names_in_params(
+    rules: ParamRuleChecker, listed: Iterable[documents.InputDocument]
+) -> tuple[InputProblem, ...]:
     """Return the problems of params that name unknown rules."""
     return tuple(
         each.document.problem((*each.path, *at), text)
-        for each in inputs.documents
+        for each in listed
         for at, text in rules.mistakes_if_object_is_param(each.value)
     )

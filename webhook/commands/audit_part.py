@@ -218,8 +218,9 @@ class PartAudit:
         checker = ParamRuleChecker(
             self._policies.policies, self._policies.registry, own_namespace=self._policies.own_namespace
         )
-        result.problems += (*inputs.problems, *assembly.check_rule_names_in_params(checker, inputs))
-        result.params = [_short_name(each.value) for each in inputs.documents if checker.is_param(each.value)]
+        params = [each for each in inputs.documents if checker.is_param(each.value)]
+        result.problems += (*inputs.problems, *assembly.check_rule_names_in_params(checker, params))
+        result.params = [_short_name(each.value) for each in params]
         result.warnings += map(str, keys.elsewhere)
         noted = {
             note: str(each.place())
@@ -289,6 +290,8 @@ class PartAudit:
                 with_passes=self._contents.passes and not finding_subject.has_unread_pods,
             ),
         )
+        if not findings:  # most objects
+            return
         commented = CommentedFindings(self._policies.configuration, each.document.ignore_comments)
         if keys.has_several_objects(each):
             findings = tuple(finding for finding in findings if not _is_of_other_object(finding))

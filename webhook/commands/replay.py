@@ -174,7 +174,7 @@ def _local_backend(
     checker = ParamRuleChecker(
         assembled.policies.policies, assembled.policies.registry, own_namespace=assembled.policies.own_namespace
     )
-    problems = assembly.check_rule_names_in_params(checker, inputs)
+    problems = assembly.check_rule_names_in_params(checker, inputs.documents)
     context_notes = partial(fixtures.notes_on_context, assembled.files, settings)
     rules = RulesOfPolicies(assembled.policies, settings.docs_address)
     yield ReplayBackend(request_of_document, assembled.table, rules, problems, context_notes, assembled.policies)
