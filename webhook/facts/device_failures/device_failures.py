@@ -212,8 +212,7 @@ def _needs_device_failure_advice(subject: Subject) -> bool:
     if subject.group_kind != ("", "Pod"):
         return True
     pod = subject.typed(Pod)
-    limits = (container.resources.limits for container in pod.spec.all_containers())
-    return bool(pod.spec.resource_claims) or any("/" in name for named in limits for name in named)
+    return bool(pod.parts.extended or pod.spec.resource_claims)
 
 
 CHECKS: Final = (

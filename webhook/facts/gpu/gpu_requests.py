@@ -127,8 +127,8 @@ _DELETED: Final = frozenset(
 )
 """Releases with three numbers that NVIDIA deleted in 2023."""
 _OS: Final = "kubernetes.io/os"
-_BINDING: Final = frozenset(("os", "nodeSelector", "affinity", "runtimeClassName"))
-"""Fields that may bind a pod to Windows."""
+_BINDING: Final = frozenset(("os", "affinity", "runtimeClassName"))
+"""Fields that may bind a pod to Windows, beside the label `_OS` in nodeSelector."""
 _SIGNS_OF_GPUS: Final = frozenset((DEVICES, VISIBLE_DEVICES, RUNTIME_CLASS))
 """Without these parts, a pod sees GPUs only if its image sets NVIDIA_VISIBLE_DEVICES."""
 _OTHER_VENDORS: Final = re.compile("rocm|amdgpu|intel")
@@ -520,7 +520,7 @@ def _first_counted_device_name(container: DeviceContainer) -> str:
 
 def has_no_windows_field(pod: PodSpec) -> bool:
     """Return whether a pod has no field that may bind the pod to Windows. Most pods have no such field."""
-    return _BINDING.isdisjoint(pod.json)
+    return _BINDING.isdisjoint(pod.json) and _OS not in pod.node_selector
 
 
 def path_of_windows_field(pod: PodSpec, view: ClusterView) -> FieldPath:
