@@ -10,7 +10,6 @@ order of reviews.
 from __future__ import annotations
 
 import asyncio
-import re
 from functools import lru_cache
 from time import monotonic
 from typing import Final
@@ -20,7 +19,9 @@ from webhook.admission.decode import decode_review_bytes, takes_long_to_decode
 from webhook.admission.respond import encode_failure_status
 from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cel.library.authorizer import AuthorizationQuestion, UnansweredQuestion
-from webhook.errors import CallError, InlineBudgetSpent
+from webhook.cel.library.moments import parse_duration
+from webhook.cel.values import NANOSECONDS
+from webhook.errors import CallError, EvaluationError, InlineBudgetSpent
 from webhook.rules.decisions import DenialStatus
 from webhook.rules.text import shorten_text
 from webhook.server.http_connection import CLIENT_GONE
@@ -263,10 +264,7 @@ def _parse_content_length(value: bytes) -> int:
     return int(digits or b"0")
 
 
-_UNITS_S: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)")
 _WAY_S: Final = 0.2
-_DURATION: Final = re.compile(rf"(?:{_PART.pattern})+")
 
 
 @lru_cache(maxsize=64)
@@ -283,8 +281,10 @@ def timeout_of_call(query: bytes, most_s: float) -> float:
     text = parse_qs(query.decode("latin-1")).get("timeout", [""])[0]
     if not text:
         return most_s
-    if not _DURATION.fullmatch(text):
+    try:
+        seconds = parse_duration(text).nanoseconds / NANOSECONDS
+    except EvaluationError:
+        seconds = -1.0
+    if seconds < 0:
         raise CallError(400, "BadRequest", f"timeout: expected a duration such as `10s`, found `{text}`")
-    requested_s = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))
-    seconds = min(requested_s, 2 * most_s)  # hundreds of digits are infinity, and inf - 0.1 * inf is NaN
     return min(seconds - max(0.1 * seconds, min(_WAY_S, 0.2 * seconds)), most_s)
