@@ -69,7 +69,6 @@ BOUNDED: Mapping[str, str] = {
     "f'\\\\1.{template_path}.{plain}', text)": "a file that the user of `claimgate policies convert` names; made of constants, "
     "without a loop",
     "webhook.rules.pages._HEADING": "pages of the package",
-    "webhook.server.review_endpoint._PART": "a text that `_DURATION` has matched, of a request's head (16 KiB)",
     "webhook.yamltext.block_style._FLOW_TOKEN": "collections that `_LINE` has matched, so every string is closed",
     "webhook.yamltext.block_style._ITEMS": "a list that `_LINE` has matched, so every string is closed",
 }

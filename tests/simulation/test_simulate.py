@@ -218,6 +218,7 @@ CONDITION = re.compile(r"\b(unless|probably|may)\b")
 CERTAIN = {
     "kueue-never/resource-uncovered": "Kueue counts every resource by default",
     "ray/no-group-with-gpus": "few nodes show all GPUs to every container",
+    "ray/gpus-without-request": "few nodes show all GPUs to every container",
     "kueue-queue/no-namespace": "which namespaces may use the queue",
     "serving-kind/disaggregated-set": "which replicas are allowed",
     "sandbox/pool-size": "the most pods that a Pool may have",

@@ -135,7 +135,7 @@ LOOKUPS: Final = (
     interest_in_fields(ClusterQueue.gvk, "spec.preemption"),
     interest_in_fields(ResourceFlavor.gvk, "spec.tolerations"),
 )
-_NO_PROGRESS: Final = re.compile(r"^\s*(?:sleep|nvidia-smi|rocm-smi)\b[^;&|\n]*\s*$")
+_NO_PROGRESS: Final = re.compile(r"^\s*(?:sleep|nvidia-smi|rocm-smi)\b[^;&|\n]*\n*$")
 _SAMPLE: Final = re.compile(r"/cuda-sample:|vector-?add")
 _DEFAULT_GRACE_S: Final = 30
 _SLEEP: Final = re.compile(r"\bsleep\s+([0-9]{1,6})([smh]?)(?![\w.])")

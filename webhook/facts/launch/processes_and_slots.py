@@ -159,7 +159,8 @@ def _check_number_of_devices(container: LaunchedContainer, devices: int) -> Iter
         outcome = "so the trainer fails" if devices > gpus else idle
         message = f"passes {counted(devices, 'device')} to the trainer, but the container has {counted(gpus, 'GPU')}"
         words = ("trainer.devices", "--devices")
-        yield TRAINER_DEVICES.problem(container.path, f"{message}, {outcome}", f"set devices to {gpus}", words=words)
+        message, fix, is_conditional = f"{message}, {outcome}", f"set devices to {gpus}", devices < gpus
+        yield TRAINER_DEVICES.problem(container.path, message, fix, words=words, is_conditional=is_conditional)
 
 
 def _check_number_of_nodes(

@@ -269,7 +269,8 @@ def advise_shared_memory(member: ServerContainer) -> Iterator[Problem]:
         return
     if not any(each.mount_path.rstrip("/") == _SHARED_MEMORY_PATH for each in member.container.volume_mounts):
         message = f"has {counted(gpus, 'GPU')} but only 64 MiB of /dev/shm, which may be too little for NCCL"
-        yield SHARED_MEMORY.problem(member.path, message, "mount an emptyDir with medium Memory at /dev/shm")
+        fix = "mount an emptyDir with medium Memory at /dev/shm"
+        yield SHARED_MEMORY.problem(member.path, message, fix, is_conditional=True)
 
 
 def check_shutdown(member: ServerContainer) -> Iterator[Problem]:

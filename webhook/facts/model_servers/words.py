@@ -295,7 +295,7 @@ def _check_unexpanded(container: Container, path: FieldPath, obj: JSON) -> Itera
     more = f" and to {counted(others, 'other flag')}" if others else ""
     unless = ", unless a tool such as envsubst does" if may_be_replaced else ""
     message = f"passes the text `{_shortened(value)}`{to}{more}, because no shell expands the variable{unless}"
-    yield NOT_EXPANDED.problem(path, message, fix, words=(value,), is_conditional=may_be_replaced)
+    yield _not_expanded_problem(path, message, fix, value, is_conditional=may_be_replaced)
 
 
 def _may_be_replaced(value: str, names: Collection[str]) -> bool:
@@ -348,8 +348,10 @@ def check_undefined_variables(container: Container, server: StartedServer | None
             return
 
 
-def _not_expanded_problem(path: FieldPath, message: str, fix: str, word: str) -> Problem:
-    return NOT_EXPANDED.problem(path, message, fix, words=(word,))
+def _not_expanded_problem(
+    path: FieldPath, message: str, fix: str, word: str, *, is_conditional: bool = False
+) -> Problem:
+    return NOT_EXPANDED.problem(path, message, fix, words=(word,), is_conditional=is_conditional)
 
 
 def check_client_before_server(container: Container, spec: PodSpec, path: FieldPath) -> Iterator[Problem]:

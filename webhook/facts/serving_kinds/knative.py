@@ -199,7 +199,7 @@ def _check_timeout(timeout: Any, path: FieldPath, subject: Subject) -> Iterator[
         yield _problem_of_field(path, message, fix, timeout)
     else:
         message = f"is refused by Knative while max-revision-timeout-seconds is {longest}, which is the default"
-        yield KNATIVE_FIELD_OFF_BY_DEFAULT.problem(path, message, fix, timeout)
+        yield _problem_of_default(path, message, fix, timeout)
 
 
 def _is_of_cloud_run(spec: Any, subject: Subject) -> bool:
@@ -215,6 +215,10 @@ def _is_of_cloud_run(spec: Any, subject: Subject) -> bool:
 
 def _problem_of_field(path: FieldPath, message: str, fix: str, value: int | None = None) -> Problem:
     return KNATIVE_FIELD.problem(path, message, fix, value)
+
+
+def _problem_of_default(path: FieldPath, message: str, fix: str, value: int | None = None) -> Problem:
+    return KNATIVE_FIELD_OFF_BY_DEFAULT.problem(path, message, fix, value)
 
 
 def _check_pod_spec(spec: Any, at: FieldPath, subject: Subject) -> Iterator[Problem]:
@@ -246,7 +250,7 @@ def _check_pod_spec(spec: Any, at: FieldPath, subject: Subject) -> Iterator[Prob
         fix = f"{otherwise}, or ask the administrator to set {key}: enabled in {place}"
         if state is None:
             message = f"is a field that Knative refuses while {key} is disabled, which is the default"
-            yield KNATIVE_FIELD_OFF_BY_DEFAULT.problem((*at, name), message, fix)
+            yield _problem_of_default((*at, name), message, fix)
         else:
             message = f"is refused by Knative because {key} is {state}, so no pod is created"
             yield _problem_of_field((*at, name), message, fix)

@@ -22,7 +22,7 @@ from webhook.facts.pods.checks import validate_pod_resources
 from webhook.facts.priority_classes import PRIORITY_CLASS_LOOKUP
 from webhook.facts.subject import Check, Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
-from webhook.facts.train_job_pods.releases import find_trainer_release, read_trainer_installation
+from webhook.facts.train_job_pods.releases import UNKNOWN_RELEASE, find_trainer_release, read_trainer_installation
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import (
     WORDS_FOR_PROCESSES,
     FieldRules,
@@ -96,7 +96,7 @@ def check_train_job_without_runtime(subject: Subject) -> Iterator[Problem]:
     if subject.attributes.is_decoded or older_release_of_fields(subject) is None:
         yield from train_job_processes_and_gpus.validate_num_proc_per_node(job)
     elif job.object.json is subject.object and job.trainer.num_proc_per_node in WORDS_FOR_PROCESSES:
-        yield train_job_processes_and_gpus.problem_of_unknown_release()
+        yield train_job_processes_and_gpus.wrong_processes_problem(missing=(UNKNOWN_RELEASE,))
     if job.object.json is not subject.object:  # the release drops some fields
         rules = TRAIN_JOB_FIELD_RULES
         yield from _check_fields(subject, "TrainJob", job.release, rules)

@@ -20,7 +20,7 @@ from webhook.facts.gpu.resources import may_have_gpus_by_annotation
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.nodes_and_processes import find_by_name, find_trainer_job
-from webhook.facts.train_job_pods.releases import FLUX_NODES, INJECTION, NUMBERS_ONLY, REFUSES_ZERO, UNKNOWN_RELEASE
+from webhook.facts.train_job_pods.releases import FLUX_NODES, INJECTION, NUMBERS_ONLY, REFUSES_ZERO
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import WORDS_FOR_PROCESSES
 from webhook.facts.train_job_pods.types import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.trainer.train_job import NUM_NODES
@@ -41,7 +41,7 @@ from webhook.facts.trainer.train_job_steps import (
     is_num_nodes_ignored,
     reason_for_missing_node_container,
 )
-from webhook.rules.problem import Problem
+from webhook.rules.problem import MissingObject, Problem
 from webhook.text.wording import counted
 from webhook.typed.fields import read_whole_number
 from webhook.typed.pods import PodSpec, Resources
@@ -311,14 +311,13 @@ def validate_num_proc_per_node(job: MergedTrainJob) -> Iterator[Problem]:
         yield wrong_processes_problem(message, fix, f"`{number}`")
 
 
-def problem_of_unknown_release() -> Problem:
-    """Return that a word for numProcPerNode is right or wrong by the release, which is not known."""
-    return PROCESSES.problem(_PROCESSES, missing=(UNKNOWN_RELEASE,))
-
-
-def wrong_processes_problem(message: str, fix: str, shown: str) -> Problem:
-    """Return the problem of a number of processes that the API server or a plugin rejects."""
-    return PROCESSES.problem("spec.trainer.numProcPerNode", message, fix, shown=shown)
+def wrong_processes_problem(
+    message: str = "", fix: str = "", shown: str = "", missing: tuple[MissingObject, ...] = ()
+) -> Problem:
+    """Return the problem of a number of processes that the API server or a plugin rejects. `missing` has what decides
+    whether a word is right.
+    """
+    return PROCESSES.problem(_PROCESSES, message, fix, shown=shown, missing=missing)
 
 
 def validate_processes(job: MergedTrainJob) -> Iterator[Problem]:

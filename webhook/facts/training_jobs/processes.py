@@ -313,6 +313,7 @@ def _check_number_of_processes(job: TrainingJobOfKind, number: int, roles: tuple
             _path_of_processes_field(job),
             message,
             f"start the script with torchrun, or remove {_name_of_processes_field(job)} if one process is enough",
+            is_conditional=True,
         )
 
 
