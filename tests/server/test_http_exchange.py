@@ -18,6 +18,8 @@ from webhook.server.usage import PAGES
 
 
 class Wire:
+    may_stay_open = True
+
     def __init__(self) -> None:
         self.written: list[bytes] = []
         self.events: list[str] = []

@@ -50,6 +50,26 @@ def test_in_a_drain_each_connection_closes_after_its_next_answer(asked: bytes, t
             client.close()
 
 
+def test_a_drain_closes_a_connection_with_the_answer_to_its_current_review(tmp_path: Path) -> None:
+    pki, begun, go_on = Pki(tmp_path), threading.Event(), threading.Event()
+
+    def waiting(_attributes: Attributes, _phase: Phase, _deadline: Deadline) -> Verdict:
+        begun.set()
+        go_on.wait(10)
+        return Verdict(allowed=True)
+
+    with listening(Running(waiting), pki.files, drain=20) as server:
+        client = connect(server, pki)
+        client.sendall(SMALL)
+        assert begun.wait(10)
+        server.listener.handle_exit(signal.SIGTERM, None)
+        go_on.set()
+        heard = whole(client)
+        assert heard.startswith(b"HTTP/1.1 200 ")
+        assert b"connection: close" in heard
+        client.close()
+
+
 def test_a_stop_answers_connections_that_the_system_accepted(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     with listening(Running(), pki.files) as server:

@@ -300,13 +300,6 @@ def test_a_log_that_cannot_be_written_does_not_prevent_answers() -> None:
     os.close(stderr)
 
 
-def test_while_draining_answers_close_their_connections() -> None:
-    running = Running()
-    running.readiness.draining = True
-    answer = running.post("/validate", review_of())
-    assert (answer.status_code, answer.headers["connection"]) == (200, "close")
-
-
 def test_other_scopes_and_paths_go_on_to_the_application() -> None:
     answer: httpx.Response = Running(allow).post("/validate/", review_of())
     assert (answer.status_code, answer.json()["reason"]) == (404, "NotFound")

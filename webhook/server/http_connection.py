@@ -401,7 +401,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self._port.register.mark_answered(self)
         if self.transport.is_closing() or self.state == "goodbye":
             return
-        if not exchange.keeps_alive:
+        if self._is_parting or not exchange.keeps_alive:
             self._part()
         else:
             if self.state == "serving":
@@ -445,8 +445,6 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
     def close_after_next_answer(self) -> None:
         """Close the connection after the next answer, or after the answer to a request that has arrived already."""
         self._is_parting = True
-        if self.exchange is not None:
-            self.exchange.keeps_alive = False
 
     def close_if_unused(self) -> None:
         """Close a connection without a request, unless bytes of a request wait in a buffer."""

@@ -216,6 +216,7 @@ class Exchange:
             self._wire.end_answer(self)
 
     def _begin_answer(self, status: int, headers: Headers) -> None:
+        self.keeps_alive = self.keeps_alive and self._wire.may_stay_open
         lines = [_STATUS_LINES[status]]
         for name, value in (*self._headers, *headers):
             if _CONTROL.search(name) or _CONTROL.search(value):
@@ -348,7 +349,7 @@ class RequestParser:
                 self._wire,
                 self._scope(version),
                 self._answer_headers,
-                keeps_alive=version == "1.1" and self._parser.should_keep_alive() and self._wire.may_stay_open,
+                keeps_alive=version == "1.1" and self._parser.should_keep_alive(),
                 expects_continue=self._expects_continue,
             )
         )

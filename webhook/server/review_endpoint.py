@@ -60,7 +60,6 @@ class ReviewEndpoint:
         self._log = slow.log
         self._scheduler = parts.scheduler
         self._counters = parts.counters
-        self._readiness = parts.readiness
         self._settings = parts.settings
         self._why_not_started = parts.why_not_started
         self._free_bytes = min(FREE_BYTES, parts.settings.max_body_bytes)
@@ -91,8 +90,6 @@ class ReviewEndpoint:
             headers.append((b"allow", b"POST"))
         if code == 429:
             headers.append((b"retry-after", b"1"))
-        if self._readiness.draining:
-            headers.append((b"connection", b"close"))
         await send({"type": "http.response.start", "status": code, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
