@@ -76,16 +76,16 @@ class MalformedRequestError(ValueError):
 
 
 def client_address(scope: Scope) -> str:
-    """Return the address of the client, "" if the server does not report it."""
-    address: str = (scope.get("client") or ("",))[0]
+    """Return the address of the client, "" if the system does not know it."""
+    address: str = scope["client"][0]
     return address
 
 
 def body_of_single_message(message: Message) -> bytes | None:
     """Return the body if the first message has the whole body; otherwise None."""
-    if message["type"] != "http.request" or message.get("more_body"):
+    if message["type"] != "http.request" or message["more_body"]:
         return None
-    body: bytes = message.get("body", b"")
+    body: bytes = message["body"]
     return body
 
 

@@ -285,8 +285,8 @@ class BodyReader:
         more = True
         while more and size <= max_bytes:
             message = await self._next()
-            chunk: bytes = message.get("body", b"")
-            more = message.get("more_body", False)
+            chunk: bytes = message["body"]
+            more = message["more_body"]
             size += len(chunk)
             destination.append(chunk)
             if self._reserved and more and (pause := self.budget.pace.record_read(len(chunk), monotonic())):

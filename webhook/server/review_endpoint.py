@@ -68,7 +68,7 @@ class ReviewEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request as an ASGI application."""
-        phase = PATHS.get(scope["path"]) if scope["type"] == "http" else None
+        phase = PATHS.get(scope["path"])
         if phase is None:
             await self._application(scope, receive, send)
             return

@@ -87,7 +87,7 @@ class Tracing:
         """Return the application with a span around each review."""
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-            phase = PATHS.get(scope["path"]) if scope["type"] == "http" else None
+            phase = PATHS.get(scope["path"])
             if phase is None:
                 await application(scope, receive, send)
                 return
