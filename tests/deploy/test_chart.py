@@ -54,6 +54,7 @@ REFUSED = {
         "enforce=true,enforcementAction=audit",
         "set enforcementAction to deny",
     ),
+    "values of an earlier version": ("test=null", "--reset-then-reuse-values"),
     "no authority": ("certificates.issuer=none", "certificates.caBundle is empty"),
     "an invalid digest": ("image.digest=latest", "digest"),
     "a kind of reports that does not exist": ("clusterAudit.publish=kyverno", "clusterAudit"),

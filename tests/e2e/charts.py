@@ -31,8 +31,8 @@ data: {version: {{ .Chart.AppVersion | quote }}}
 """
 
 
-def chart(folder: Path, port: int) -> Path:
-    shutil.copytree(CHART, folder)
+def chart(folder: Path, port: int, original: Path = CHART) -> Path:
+    shutil.copytree(original, folder)
     _rewrite(folder / "files" / "service.yaml", port)
     _rewrite(folder / "files" / "webhooks.yaml", port)
     return folder

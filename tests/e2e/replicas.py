@@ -111,8 +111,7 @@ class Replicas:
         command = [*self._command(folder), f"--port={port}", f"--probe-port={probes}"]
         with log.open("wb") as stream:
             stderr = stream if self.stderr is None else self.stderr
-            environment = {**os.environ, "PYTHONPATH": str(self.code)} if self.code else None
-            process = subprocess.Popen(command, stderr=stderr, cwd=folder, env=environment)
+            process = subprocess.Popen(command, stderr=stderr, cwd=folder, env=environment_with(self.code))
             replica = Replica(process, log, port, probes, "[::1]" if self.has_only_ipv6 else "127.0.0.1")
         self.running.append(replica)
         return replica
@@ -258,16 +257,24 @@ def rendered(server: ApiServer, overlay: str, port: int) -> list[Any]:
     return objects
 
 
+def environment_with(code: Path | None) -> dict[str, str] | None:
+    """Return the environment of a process that runs the code of another version, from its tree."""
+    return {**os.environ, "PYTHONPATH": str(code)} if code else None
+
+
 @contextmanager
-def certificates(server: ApiServer, folder: Path, namespace: str = NAMESPACE) -> Iterator[None]:
+def certificates(
+    server: ApiServer, folder: Path, namespace: str = NAMESPACE, code: Path | None = None
+) -> Iterator[None]:
     """Run the process of the Deployment claimgate-certificates, with the rights of its ServiceAccount and a shorter
-    interval.
+    interval. `code` is the tree of another version to run.
     """
     deployment = server.get("deployment", "claimgate-certificates", namespace)
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     arguments = [one for one in container["args"] if not one.startswith("--every")]
     account = f"--kubeconfig={service_account(server, 'claimgate-certificates', folder, namespace=namespace)}"
-    with subprocess.Popen([sys.executable, "-m", "webhook", *arguments, "--every=1", account]) as process:
+    command = [sys.executable, "-m", "webhook", *arguments, "--every=1", account]
+    with subprocess.Popen(command, cwd=folder, env=environment_with(code)) as process:
         try:
             yield
         finally:
@@ -287,11 +294,14 @@ def until(holds: Callable[[], object], what: str, seconds: float = PATIENCE_S) -
 
 
 @contextmanager
-def registration(server: ApiServer, folder: Path, namespace: str = NAMESPACE) -> Iterator[None]:
+def registration(
+    server: ApiServer, folder: Path, namespace: str = NAMESPACE, code: Path | None = None
+) -> Iterator[None]:
     deployment = server.get("deployment", "claimgate-registration", namespace)
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     account = f"--kubeconfig={service_account(server, 'claimgate-registration', folder, namespace=namespace)}"
-    with subprocess.Popen([sys.executable, "-m", "webhook", *container["args"], account]) as process:
+    command = [sys.executable, "-m", "webhook", *container["args"], account]
+    with subprocess.Popen(command, cwd=folder, env=environment_with(code)) as process:
         try:
             yield
         finally:
