@@ -137,7 +137,11 @@ def test_a_command_that_needs_an_extra_names_it_in_one_line(row, installed, tmp_
 def test_pages_install_by_one_line():
     """Pages use README's install line with their extras. On public indexes, the bare name is another package."""
     allowed = re.compile(r"pipx install(?: --force)? '\.\[serve,live(?:,\w+)?\]'|pipx install \.(?= |`)")
-    others = {("docs/python.md", "pip install ."), ("docs/clusters.md", "pip install --no-index --no-deps wheels/*")}
+    others = {
+        ("README.md", "pip install pipx"),
+        ("docs/python.md", "pip install ."),
+        ("docs/clusters.md", "pip install --no-index --no-deps wheels/*"),
+    }
     pages = {
         path.relative_to(ROOT).as_posix(): path.read_text() for path in (*PAGES, ROOT / "deploy/kubectl/claimgate.yaml")
     }
