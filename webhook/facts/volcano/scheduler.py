@@ -187,9 +187,10 @@ _OUT_OF_ORDER: Final[Mapping[str, str]] = {
     "gangpreempt": "but gangpreempt is for pods that allocate found no room for",
 }
 _OTHER_SCHEDULERS: Final = ("agent-scheduler", "kube-batch")
-"""The names of the configurations of other schedulers: of Volcano's agent scheduler
-(installer/helm/chart/volcano/templates), and of kube-batch, from which Volcano was made. kube-batch has other keys,
-such as disableJobOrder, and fewer actions and plugins.
+"""The beginnings of the names of configurations for other schedulers.
+
+agent-scheduler is also part of Volcano (installer/helm/chart/volcano/templates). kube-batch, from which Volcano was
+made, has other keys, such as disableJobOrder, and fewer actions and plugins.
 """
 _CAPACITY: Final = "capacity"
 _SECONDS_A_CHARACTER: Final = 1e-5
@@ -257,7 +258,7 @@ def _counts_parents(view: ClusterView) -> bool | None:
 def check_scheduler_conf(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of scheduler configurations in a ConfigMap.
 
-    The configurations of the agent scheduler and of kube-batch are skipped, because they have other plugins.
+    The configurations of the agent scheduler and of kube-batch are skipped, because these schedulers have other plugins.
     """
     config_map = subject.typed(ConfigMap)
     for key, text in config_map.data.items():
@@ -307,7 +308,7 @@ def _validate_configuration(conf: SchedulerConfiguration, at: FieldPath) -> Iter
     has_other_plugins = not all(near.values())  # an unknown plugin may do what any plugin of Volcano does
     for option in conf.plugin_options():
         yield from _check_misspelled_plugin(option.name, "" if has_other_plugins else near.get(option.name, ""), at)
-        yield from _check_unknown_keys(option, (*_OPTION_KEYS, *_FORMER_KEYS), at)
+        yield from _check_unknown_keys(option, _OPTION_KEYS, at, former=_FORMER_KEYS)
         yield from _check_booleans_of_option(option, at)
     yield from _check_plugins_conflict(conf, at)
     yield from _check_proportion_with_capacity(plugins, at)
@@ -326,11 +327,12 @@ def _probably_meant_plugin(name: str) -> str:
     return "" if near and near in name and len(name) > len(near) + 1 else near
 
 
-def _check_unknown_keys(part: Typed, keys: Sequence[str], at: FieldPath) -> Iterator[Problem]:
-    """Report keys that the scheduler does not read."""
+def _check_unknown_keys(
+    part: Typed, keys: Sequence[str], at: FieldPath, former: Sequence[str] = ()
+) -> Iterator[Problem]:
+    """Report keys that the scheduler does not read, except keys that older releases read."""
     for key in map(str, part.json):
-        if key not in keys:
-            keys = [known for known in keys if known not in _FORMER_KEYS]
+        if key not in keys and key not in former:
             near = _key_with_other_prefix(key, keys) or nearest_name(key, keys)
             where = f"{path_as_text(part.at)}.{key}" if part.at else key
             message = f"has the key `{where}`, which the scheduler ignores without a message"
