@@ -135,7 +135,7 @@ def _check_unknown_keys(metadata: Metadata, view: ClusterView) -> Iterator[Probl
     for field, values in (("annotations", metadata.annotations), ("labels", metadata.labels)):
         for key in values:
             if key.startswith((_ALPHA, _STABLE)) and key not in _KEYS and not is_placeholder(key):
-                message = "is not a key that JobSet reads, so it has no effect unless another program reads it"
+                message = "has no effect unless another program reads the key, because JobSet does not know this key"
                 yield UNKNOWN_KEY.problem(
                     metadata.path(field, key),
                     message,

@@ -94,7 +94,7 @@ _RENAMED: Final[Mapping[str, str]] = {_OLD_NAME: "max_ongoing_requests", "deploy
 _WITHOUT_OLD_NAME: Final = (2, 34)
 """The first release of Ray that certainly has no max_concurrent_queries (ray-project/ray#46427, July 2024)."""
 _MOST_OF_AUTO: Final = 100
-"""max_replicas of a deployment with num_replicas auto (handle_num_replicas_auto)."""
+"""The default of max_replicas if num_replicas is auto (handle_num_replicas_auto)."""
 _READ_RELEASE: Final = (2, 60)
 """The release of Ray with the fields above. A later release may have more."""
 _IMPORT_PATH: Final = re.compile(r"[^.:]+([.:][^.:]+)+")
@@ -241,7 +241,7 @@ def _check_fields(value: Mapping[str, Any], what: str, subject: Subject) -> Iter
         message = f"`{name[:80]}` is not a field of {what}, so Ray drops the field"
         if name == _OLD_NAME and _release_of_ray(subject) is None:
             since = release_as_text(_WITHOUT_OLD_NAME)
-            message = f"`{name}` is not a field of {what} since Ray {since}, so later releases drop the field"
+            message = f"`{name}` is not a field of {what} in Ray {since} and later, which drop the field"
         if meant in _FIELDS[what]:
             yield SERVE_FIELD.problem(_AT, message, f"write {meant}")
         elif home:

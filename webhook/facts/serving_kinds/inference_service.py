@@ -293,8 +293,10 @@ def _refusals_of_servers(service: InferenceService) -> Iterator[Refusal]:
 
 
 def _refusals_of_model_name(predictor: Predictor, release: Release | None) -> Iterator[Refusal]:
-    """Yield the refusal of a name of the model's container. Before 0.16, KServe accepts every name, and then does not
-    find its container if the name is another one than `kserve-container` (kserve/kserve#4535).
+    """Yield the refusal of a name of the model's container.
+
+    KServe before 0.16 accepts every name, but later finds only a container named `kserve-container`
+    (kserve/kserve#4535).
     """
     name = predictor.model.name
     is_old = release is not None and release < _REFUSES_NAMES
@@ -304,7 +306,7 @@ def _refusals_of_model_name(predictor: Predictor, release: Release | None) -> It
     if is_old:
         message = f"is accepted, but KServe then does not find its container {_SERVER}"
     elif release is None and name == _SERVER:
-        message = "is not allowed from KServe 0.16 on, which names the container of the model itself"
+        message = "is not allowed from KServe 0.16 on because KServe names the container of the model"
     yield Refusal(predictor.model.path("name"), message, "remove the name", name[:80])
 
 

@@ -124,7 +124,7 @@ NO_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
 _PER_NODE, _PROCESSES = "spec.trainer.resourcesPerNode", "spec.trainer.numProcPerNode"
 _GPU_IMAGE: Final = re.compile(r"(^|[-_:/.])(cuda|rocm)")
 _OF_PYTORCH: Final = "pytorch/pytorch"
-"""A repository with images for CUDA only, which jobs on CPUs use too."""
+"""A repository whose images are all for CUDA. Jobs on CPUs also use these images."""
 NOT_READ: Final = ("jax", "plain", "none")
 """Plugins that do not read numProcPerNode."""
 _BY_RUNTIME: Final = ("mpi", "flux")
@@ -268,7 +268,8 @@ def check_torch_job_has_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[Nod
     if job.node_job is not None and may_have_gpus_by_annotation(job.node_job.pod_template.metadata):
         return
     if job.counted_gpus[0] == gpus == gpus_of_node_in_runtime(job) == 0 and (reason := _evidence_of_gpus(job)):
-        message = f"has no GPU although {reason} is for GPUs, so the job trains on CPUs unless its nodes show all GPUs"
+        outcome = "so the job trains on CPUs unless its nodes show GPUs to every pod"
+        message = f"has no GPU although {reason} is for GPUs, {outcome}"
         fix = "set the number of GPUs for each node in limits, such as nvidia.com/gpu: 1, or "
         fix += f"{'use another image' if reason.startswith('image') else f'remove {reason}'} if the job needs no GPU"
         yield NO_GPU.problem(_PER_NODE, message, fix)
@@ -314,8 +315,8 @@ def validate_num_proc_per_node(job: MergedTrainJob) -> Iterator[Problem]:
 def wrong_processes_problem(
     message: str = "", fix: str = "", shown: str = "", missing: tuple[MissingObject, ...] = ()
 ) -> Problem:
-    """Return the problem of a number of processes that the API server or a plugin rejects. `missing` has what decides
-    whether a word is right.
+    """Return the problem of a number of processes that the API server or a plugin rejects. `missing` names the object
+    that shows whether a word is allowed.
     """
     return PROCESSES.problem(_PROCESSES, message, fix, shown=shown, missing=missing)
 

@@ -119,10 +119,10 @@ SLOTS_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
 )
 LAUNCHER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/launcher-gpus",
-    title="The launcher requests GPUs that it may not see",
+    title="The launcher requests GPUs that its processes may not see",
     why=(
-        "The operator empties NVIDIA_VISIBLE_DEVICES in the launcher. A runtime that reads this variable shows no GPU, "
-        "and other pods cannot use the GPUs."
+        "The operator empties NVIDIA_VISIBLE_DEVICES in the launcher. A container runtime that reads this variable "
+        "shows no GPU, and other pods cannot use the GPUs."
     ),
     source="kubeflow/mpi-operator caa3c47fc42e pkg/controller/mpi_job_controller.go",
     function="newLauncherPodTemplate",
@@ -145,9 +145,9 @@ _CREATIONS: Final = ("AtStartup", "WaitForWorkersReady")
 _PER_NODE: Final = re.compile("(GPUS?|N_?PROCS?|PROCESSES)_PER_(NODE|HOST)|NODE_RANK")
 """Variables with these names show that a script starts several processes on its node."""
 _OTHER_MPI: Final = re.compile("(?i)intel|oneapi|mpich")
-"""The name of an image with another implementation than Open MPI."""
+"""A part of the names of images with another implementation of MPI than Open MPI."""
 _SEVERAL_GPUS: Final = re.compile(r"\.sh\b|torchrun|torch\.distributed|accelerate launch| -g[ =]?([2-9]|[1-9][0-9])\b")
-"""A program in a command line that uses several GPUs."""
+"""A part of a command line that may use several GPUs: a script, a launcher of PyTorch, or `-g 8` of NCCL's tests."""
 
 
 def validate_mpi_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
@@ -268,16 +268,14 @@ def _may_start_processes(launcher: RoleOfJob) -> bool:
     A shell script in a command, torchrun, or a variable such as NPROC_PER_NODE, is a sign of more processes.
     """
     return any(
-        any(word.endswith(".sh") for word in container.words)
-        or any(map(_PER_NODE.search, container.environment.by_name()))
-        or container.runs(_SEVERAL_GPUS)
+        any(map(_PER_NODE.search, container.environment.by_name())) or container.runs(_SEVERAL_GPUS)
         for container in launcher.containers
     )
 
 
 def _uses_slots_of_job(launcher: RoleOfJob) -> bool:
-    """Return whether mpirun in the launcher takes the slots of the job's hostfile. Another hostfile, hosts in the
-    command and other programs have slots of their own. Without a command, the image probably runs mpirun.
+    """Return whether mpirun in the launcher reads the slots in the job's hostfile. Another hostfile, hosts in the
+    command and other programs have other slots. Without a command, the image probably runs mpirun.
     """
     launch = launcher.launch
     if launch.by == "mpirun":
@@ -286,7 +284,7 @@ def _uses_slots_of_job(launcher: RoleOfJob) -> bool:
 
 
 def _requests_gpus_of_nvidia(launcher: RoleOfJob) -> bool:
-    """Return whether the launcher requests GPUs that NVIDIA_VISIBLE_DEVICES may hide. It hides no device of a claim."""
+    """Return whether the launcher requests GPUs that NVIDIA_VISIBLE_DEVICES may hide, not devices of a claim."""
     names = (name for container in launcher.containers[:1] for name in container.resources.written_limits)
     return launcher.gpus > 0 and any(name.startswith("nvidia.com/") for name in names)
 
@@ -308,8 +306,10 @@ def warn_of_gpus_without_mpi_rank(job: TrainingJobOfKind) -> Iterator[Problem]:
     is_used = launcher is None or _uses_slots_of_job(launcher)
     is_known = slots >= 1 and not job.is_placeholder_at("slotsPerWorker") and is_used
     starts_more = launcher is not None and slots < (worker.gpus if worker else 0) and _may_start_processes(launcher)
-    each = launch.processes if launch is not None and launch.by in MPI else None
-    fits = worker is not None and each is not None and (each == worker.gpus or each < worker.gpus < slots)
+    processes = launch.processes if launch is not None and launch.by in MPI else None
+    fits = (
+        worker is not None and processes is not None and (processes == worker.gpus or processes < worker.gpus < slots)
+    )
     if is_known and worker is not None and worker.gpus >= 1 and worker.gpus != slots and not (starts_more or fits):
         idle = "some GPUs stay idle unless each rank uses several GPUs"
         what = idle if slots < worker.gpus else "ranks share GPUs if mpirun uses all slots"

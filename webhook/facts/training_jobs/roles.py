@@ -62,7 +62,7 @@ CHIEF_REPLICAS: Final = TRAINING_JOB_ADVICE.rule(
 ONE_MASTER: Final = TRAINING_JOB.rule(
     "training-job/one-master",
     title="The master does not set replicas to 1",
-    why="The webhook of release 1.8 and later checks replicas before the default of 1 is set.",
+    why="The webhook of Training Operator 1.8 and later checks replicas before the default of 1 is set.",
     function="validateReplicaSpecs",
 )
 MASTER_REQUIRED: Final = TRAINING_JOB.rule(
@@ -74,7 +74,7 @@ MASTER_REQUIRED: Final = TRAINING_JOB.rule(
 WORKER_REPLICAS: Final = TRAINING_JOB.rule(
     "training-job/worker-replicas",
     title="A role of the PyTorchJob has no replica",
-    why="The webhook of release 1.9 refuses a role without replicas. Older releases start no pods of the role.",
+    why="Training Operator 1.9 refuses a role without replicas. Older releases start no pods of the role.",
     function="validateReplicaSpecs",
 )
 PARAMETER_SERVER_GPUS: Final = TRAINING_JOB_ADVICE.rule(

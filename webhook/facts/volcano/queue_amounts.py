@@ -72,7 +72,7 @@ class SiblingExcess:
         resource: the resource.
         total: the amount of the children together.
         limit: the amount of the queue; None if the field does not name the resource.
-        is_unset: whether the queue does not set the field at all. Releases of Volcano before 1.15 allow this.
+        is_unset: whether the queue does not set the field. Volcano before 1.15 allows such a queue.
     """
 
     field: str
@@ -202,7 +202,7 @@ def validate_guarantee_deserved(queue: Queue) -> Iterator[Problem]:
     for name, least in spec.guarantee.resource.items():
         path = spec.path("deserved", name)
         if name not in spec.written_deserved:
-            message = f"is not set, but since Volcano 1.14 must be at least the guarantee of {least}"
+            message = f"is not set, but must be at least the guarantee of {least} since Volcano 1.14"
             yield GUARANTEE_DESERVED.problem(path, message, f"set {least} or more")
         elif (share := spec.deserved.get(name, least)) < least:
             message, fix = f"must not be less than the guarantee of {least}", "raise the amount, or lower the guarantee"
