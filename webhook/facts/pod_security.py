@@ -4,8 +4,8 @@ Labels of a Namespace name the level, and perhaps the release. Without a release
 release of the API server. This release is not known here. So a demand is reported only if both the oldest and the
 newest supported release have the demand.
 
-OpenShift sets fields of each pod by its SecurityContextConstraints before Pod Security reads the pod. Its default,
-restricted-v2, gives pods what `restricted` demands.
+OpenShift sets fields of each pod by a SecurityContextConstraints before Pod Security reads the pod. The default,
+restricted-v2, sets the fields that the level `restricted` demands.
 
 Source: k8s.io/pod-security-admission v0.36 policy/check_*.go, policy/registry.go and api/helpers.go;
 openshift/cluster-kube-apiserver-operator bindata/bootkube/scc-manifests for restricted-v2.
@@ -34,7 +34,7 @@ _OLDEST: Final = releases.OLDEST[1]
 _NEWEST: Final = releases.DEFAULT[1]
 """The oldest and the newest minor release of Kubernetes for an API server of unknown release."""
 _OPENSHIFT: Final = "openshift.io/"
-"""A text in the keys of labels and annotations that OpenShift reads or sets."""
+"""A part of the keys of OpenShift's labels and annotations."""
 _MOST_NAMES: Final = 3
 _NEVER: Final = 1000
 _CAPABILITIES: Final = frozenset(

@@ -136,7 +136,9 @@ LOOKUPS: Final = (
     interest_in_fields(ResourceFlavor.gvk, "spec.tolerations"),
 )
 _NO_PROGRESS: Final = re.compile(r"^\s*(?:sleep|nvidia-smi|rocm-smi)\b[^;&|\n]*\n*$")
+"""A command that makes no progress, as the only command."""
 _SAMPLE: Final = re.compile(r"/cuda-sample:|vector-?add")
+"""A part of the names of images with samples of CUDA."""
 _DEFAULT_GRACE_S: Final = 30
 _SLEEP: Final = re.compile(r"\bsleep\s+([0-9]{1,6})([smh]?)(?![\w.])")
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -173,7 +175,7 @@ class TrainingJobSpec(Typed):
     xgb_replica_specs = PartMap(TrainingJobRole)
 
     def roles(self) -> Iterator[TrainingJobRole]:
-        """Yield the roles, but not of an MPIJob."""
+        """Yield the roles of a job that is not an MPIJob."""
         yield from self.jax_replica_specs.values()
         yield from self.paddle_replica_specs.values()
         yield from self.pytorch_replica_specs.values()
@@ -261,8 +263,8 @@ def _tolerates_spot_taint(spec: PodSpec | ResourceFlavorSpec, nodes: SpotNodeRow
 
 
 def _may_kueue_add_toleration(nodes: SpotNodeRow, subject: Subject) -> bool:
-    """Return whether Kueue may give the pods of a job with a queue the toleration of a flavor. Without a known flavor,
-    this is possible.
+    """Return whether Kueue may give the pods of a job with a queue the toleration of a flavor. If no flavor is known,
+    return True.
     """
     if QUEUE_NAME not in subject.metadata.labels:
         return False
@@ -325,9 +327,10 @@ def _selects_spot_nodes_or_pool(spec: PodSpec) -> bool:
 
 
 def check_checkpoint_outlives_spot_node(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    """Report a job on spot nodes that loses all files with the node. Two kinds of programs are not reported: code after
-    `python -c` or in a here-document, which is usually a test, and programs without progress, such as `sleep` or a
-    benchmark of GPUs.
+    """Report a job on spot nodes that loses all files with the node.
+
+    Code after `python -c` or in a here-document is usually a test, and is not reported. Programs without progress, such
+    as `sleep` or a benchmark of GPUs, are not reported either.
 
     A program may upload its checkpoints, so the message is about files.
     """

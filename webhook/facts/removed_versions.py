@@ -63,9 +63,9 @@ _RELEASE_FIELDS: Final[Mapping[GroupVersionKind, FieldPath]] = {
     GroupVersionKind("eksctl.io", "v1alpha5", "ClusterConfig"): ("metadata", "version"),
     GroupVersionKind("provisioning.cattle.io", "v1", "Cluster"): ("spec", "kubernetesVersion"),
 }
-"""The fields with the release of Kubernetes, in objects that create a cluster. The tag of an image begins with the
-release. Sources: the API types of kubeadm, kind, k3d, KubeKey, Cluster API, its provider for AWS, kops, eksctl and
-Rancher; the fields are the same in all versions of these APIs.
+"""The fields with the release of Kubernetes, in objects that create a cluster. If the field is an image, its tag begins
+with the release. Sources: the API types of kubeadm, kind, k3d, KubeKey, Cluster API, its provider for AWS, kops, eksctl
+and Rancher; the fields are the same in all versions of these APIs.
 """
 LOOKUPS_OF_RELEASE: Final = tuple(
     Interest(kind, frozenset((".".join(each for each in path if isinstance(each, str)),)))
@@ -158,7 +158,7 @@ def _is_release_of_files_older(subject: Subject, removed: str) -> bool:
 
 
 def releases_of_files(subject: Subject) -> Iterator[Release]:
-    """Yield the releases of Kubernetes that objects in the same files state, which create a cluster."""
+    """Yield the releases of Kubernetes of the clusters that objects in the same files create."""
     view = subject.cluster_view().copy_without_missing_objects()
     for kind, path in _RELEASE_FIELDS.items():
         others = view.cluster.objects_in_other_files(kind)

@@ -347,7 +347,7 @@ class ClusterView(Struct):
 
 
 def _object_not_looked_up(gvk: GroupVersionKind, namespace: str, name: str, failure: LookupFailed) -> MissingObject:
-    """If files have the object, and only do not say which one it is, another file would not help."""
+    """Return the missing object after a failed look-up. If several objects may be meant, the object is not absent."""
     why = f"not looked up: {failure}"
     is_absent = not isinstance(failure, AmbiguousObject)
     return MissingObject(kind=gvk.kind, namespace=namespace, name=name, why=why, is_absent=is_absent)

@@ -145,7 +145,7 @@ _LARGE: Final = 30.0
 _LOCAL: Final = re.compile(r"--model(-path|-id)?[= ]+/|\bserve +/")
 """A model on a volume. Most disks read a model in half the time of a network."""
 _LISTENS_FIRST: Final = re.compile(r"(^|[ /])llama-server\b")
-"""A server that accepts connections while it loads the model, and answers HTTP requests with status 503 until then."""
+"""A server that accepts connections while it loads the model. Meanwhile it answers HTTP requests with status 503."""
 _SIZE: Final = re.compile(r"(?i)(?<![a-z0-9.])([0-9]{1,4}(?:\.[0-9]{1,3})?)([bm])(?![a-z0-9])")
 _SEVERAL: Final = 2
 _FOR_PEOPLE: Final = frozenset((22, 6006, 8888))
@@ -179,7 +179,7 @@ _SERVES_NOTHING: Final = re.compile(
 )
 """A worker of a queue, or the program of a training. Neither answers requests."""
 _WAITS_FOR_SERVER: Final = re.compile(r"\b(until|while)\b|\bcurl\b.{0,200}--retry")
-"""A part of a postStart hook that ends when the server answers."""
+"""A part of a postStart hook that waits until the server answers."""
 _OF_SEVERAL: Final = re.compile(r"\bray start\b|--(headless|nnodes|node[-_]rank|dist[-_]init[-_]addr)\b")
 """Texts in a command that starts one node of a server with several nodes. Only the first node accepts requests."""
 _HEADLESS: Final = re.compile(r"--headless\b")

@@ -163,7 +163,7 @@ _WITHOUT_PROGRAM: Final = frozenset(("nvidia/cuda", "nvcr.io/nvidia/cuda"))
 _SHELL: Final = re.compile(r"(?:/?(?:usr/)?bin/)?(?:ba|da|z)?sh")
 """A command that is only a shell."""
 _NAME_OF_TEMPLATE: Final = re.compile(r"(?i)placeholder|dummy|template")
-"""A part of the name of a Pod that a program replaces, as in the pod templates of Airflow."""
+"""A part of the name of a Pod that is a template for a program, such as Airflow, which replaces the name."""
 _STAYS: Final = re.compile(r"--block|[;&|\n`]|\$\(")
 """Texts that may keep the container running: the option --block, a further command or an expansion."""
 
@@ -213,8 +213,8 @@ def advise_containers_that_end(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_template_of_program(metadata: Metadata) -> bool:
-    """Return whether a Pod is a template that a program such as Jenkins, Spark or Airflow completes with a command. An
-    API server refuses a Pod without a name.
+    """Return whether a Pod is a template to which a program such as Jenkins, Spark or Airflow adds a command. An API
+    server refuses a Pod without a name, so such a Pod is a template.
     """
     name = metadata.longest_name
     metadata.charge_search(name)

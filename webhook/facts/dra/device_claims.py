@@ -334,12 +334,12 @@ def _check_unused_claim(claim: ResolvedClaim, subject: Subject) -> Iterator[Prob
 
 
 _SAYS_DEVICE: Final = re.compile(r"(?i)gpu|cuda|nvidia|accel|gaudi|neuron|(?<![a-z])(?:mig|[tnx]pu)")
-"""Matches names of claims for devices that only containers use. A claim for a network often has no container."""
+"""Matches names of claims for devices that only containers use. Often no container names a claim for a network."""
 
 
 def may_devices_stay_idle(claim: ResolvedClaim) -> bool:
-    """Return whether the devices of a claim stay idle if no container names the claim. Only the names show what a claim
-    is for that was not found.
+    """Return whether the devices of a claim stay idle if no container names the claim. If the claim is not found, its
+    names show its purpose.
     """
     if claim.is_found or not claim.kind:
         return not claim.is_found or any(request.device.kind in _STAYS_IDLE for request in claim.requests)

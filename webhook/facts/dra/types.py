@@ -337,7 +337,7 @@ def _has_flat_request(obj: Object) -> bool:
 def check_api_version(obj: Object, subject: Subject, served: Rule, deprecated: Rule) -> Iterator[Problem]:
     """Report an API version that the assumed release of Kubernetes does not serve, or that is deprecated.
 
-    An object in the files that creates a cluster of an older release, such as a Cluster of kind, may serve the version.
+    The files may create a cluster of an older release that serves the version, for example with a Cluster of kind.
     """
     version, target = obj.version, subject.assumptions.kubernetes[1]
     if version not in _SERVED:

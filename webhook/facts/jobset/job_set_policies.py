@@ -106,7 +106,7 @@ _REASONS: Final = (
     *("BackoffLimitExceeded", "DeadlineExceeded", "FailedIndexes", "MaxFailedIndexesExceeded", "PodFailurePolicy"),
 )
 _OF_NAMED_RULE: Final = "PodFailurePolicy_"
-"""The begin of a reason that names a rule of podFailurePolicy, which later releases may know."""
+"""The beginning of a reason that names a rule of podFailurePolicy. Later releases may give such reasons."""
 
 
 def validate_coordinator(job_set: JobSetSpec, *, are_pod_numbers_final: bool) -> Iterator[Problem]:

@@ -196,7 +196,7 @@ class KueueConfiguration:
     Args:
         is_known: whether a Configuration was found; otherwise the defaults of the release apply.
         frameworks: the kinds that Kueue manages, such as `batch/job`.
-        external_kinds: group and kind of the kinds that other controllers manage together with Kueue.
+        external_kinds: the group and kind of objects that other controllers queue with Kueue.
         manages_all: whether jobs without a queue name are also managed.
         namespaces: the label selector of managed namespaces.
         device_classes: the names under which quota counts devices, by DeviceClass.
@@ -222,7 +222,7 @@ class KueueConfiguration:
     has_fair_sharing: bool = False
 
     def defines_resource(self, name: str) -> bool:
-        """Return whether quota counts devices or converted resources under a name."""
+        """Return whether quota counts devices of claims, or resources of a transformation, under a name."""
         return (
             name in self.device_classes.values()
             or any(source.resource == name for sources in self.sources.values() for source in sources)
@@ -338,7 +338,7 @@ def _read_configuration(text: str, release: Release) -> KueueConfiguration:
 
 
 def _group_kind_of_framework(name: str) -> tuple[str, str]:
-    """Return group and kind of an external framework, which is written as `Kind.version.group`."""
+    """Return the group and kind of an external framework, which is written as `Kind.version.group`."""
     kind, _, rest = name.partition(".")
     return rest.partition(".")[2], kind
 

@@ -182,8 +182,8 @@ def _validate_resource_order(flavor: FlavorQuotas, group: ResourceGroup) -> Iter
 
 
 def advise_resource_groups(spec: ClusterQueueSpec, subject: Subject) -> Iterator[Problem]:
-    """Report missing groups, missing flavors, and groups for the resource `gpu`, which no pod requests. Kueue's
-    Configuration may count devices of claims as `gpu`.
+    """Report missing groups, missing flavors, and groups for the resource `gpu`, which no pod requests. Groups for
+    `gpu` are allowed if Kueue's Configuration counts devices as `gpu`.
     """
     view = subject.cluster_view()
     yield from advise_no_resources(spec)

@@ -268,7 +268,7 @@ def _check_queue_on_templates(pod_set: PodSet, template: PodTemplate, subject: S
 
 
 def _is_scaled_by_ray(subject: Subject) -> bool:
-    """Return whether Ray adds and removes pods of the Ray cluster that an object has or creates."""
+    """Return whether an object is or creates a Ray cluster to which Ray adds pods."""
     cluster = subject.typed(RayCluster).spec
     match subject.group_kind:
         case ("ray.io", "RayJob"):

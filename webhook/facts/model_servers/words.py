@@ -90,7 +90,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACEHOLDER: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)|\A\$([A-Za-z_][A-Za-z0-9_]*)\Z")
 """A variable in a field where no shell runs. Tools such as envsubst and Flux replace it before a file is applied."""
 _WITH_SCRIPTS: Final = frozenset(("command", "args", "annotations"))
-"""Fields with scripts, in which a variable does not show a template."""
+"""Fields that may be scripts. There, a variable does not show a template."""
 _OF_RUNTIME: Final = frozenset(("HOSTNAME", "HOME", "PATH", "PWD", "USER"))
 """Variables that the container runtime, the image or a shell sets."""
 _ESCAPED: Final = re.compile(r"\$\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
@@ -299,8 +299,8 @@ def _check_unexpanded(container: Container, path: FieldPath, obj: JSON) -> Itera
 
 
 def _may_be_replaced(value: str, names: Collection[str]) -> bool:
-    """Return whether a tool may replace a text before the manifest is applied: a variable that the container lacks, and
-    that no controller sets.
+    """Return whether a tool may replace a text before the manifest is applied. The text is then a variable that neither
+    the container nor a controller sets.
     """
     variable = _SHELL_VARIABLE.fullmatch(value)
     if variable is None:
@@ -312,7 +312,7 @@ def _may_be_replaced(value: str, names: Collection[str]) -> bool:
 def _is_template(obj: JSON, names: Collection[str], deadline: Deadline) -> bool:
     """Return whether a field outside of commands and annotations has a variable, as in `replicas: ${REPLICAS}`.
 
-    A variable of the container, with one of these names, does not show a template.
+    A variable with one of `names`, the variables of the container, does not show a template.
     """
     stack = [obj]
     while stack:

@@ -28,8 +28,8 @@ def validate_pod_resources(subject: Subject) -> Iterator[Problem]:
     pod = subject.typed(Pod).spec
     places = pod_resources.resources_in_pod(pod)
     is_completed = subject.template_of is not None and pod_resources.may_be_for_autopilot(pod)
-    is_of_podman = subject.template_of is None or is_builtin(subject.template_of)
-    for place in map(pod_resources.without_devices_of_podman, places) if is_of_podman else places:
+    may_be_for_podman = subject.template_of is None or is_builtin(subject.template_of)
+    for place in map(pod_resources.without_devices_of_podman, places) if may_be_for_podman else places:
         if place.part == "ephemeralContainers":
             yield from pod_resources.validate_no_ephemeral_resources(place)
             continue

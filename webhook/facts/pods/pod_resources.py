@@ -245,8 +245,8 @@ def _resources_of_part(part: Part, holder: Container | PodSpec) -> ResourcesOfPa
 
 
 def without_devices_of_podman(place: ResourcesOfPart) -> ResourcesOfPart:
-    """Return the resources without the names of devices that only `podman kube play` reads, from files with kinds of
-    Kubernetes. An API server refuses these names, so such a file is for Podman.
+    """Return the resources without the devices that only `podman kube play` reads. An API server refuses the names of
+    such devices, so a file with such a name is for Podman.
     """
     if not any("=" in name for name in (*place.limits, *place.requests)):
         return place

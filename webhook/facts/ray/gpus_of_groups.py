@@ -86,7 +86,7 @@ _LLM_APP_OF_TWO: Final = "ray.serve.llm:build_pd_openai_app"
 _NAMES: Final = {"GPU": "num-gpus", "CPU": "num-cpus", "memory": "memory"}
 _AT: Final = ("spec", "serveConfigV2")
 _NAMES_DEVICES: Final = ("placement_group_config", "resources_per_bundle", "accelerator_config")
-"""Fields of an LLM config that may name other devices than GPUs, or none."""
+"""Fields of an LLM config that may name other devices than GPUs, or CPUs only."""
 _COMPARABLE: Final = frozenset(("nvidia.com/gpu", "amd.com/gpu"))
 _MOST: Final = 10_000
 _LEAST_REPLICAS: Final = "min_replicas"
@@ -162,7 +162,7 @@ def has_own_ray_start(group: Group, metadata: Metadata) -> bool:
 
 
 def has_own_parameters(group: Group, metadata: Metadata) -> bool:
-    """Return whether a group starts Ray itself, and perhaps not with rayStartParams of KubeRay's command."""
+    """Return whether a group starts Ray itself, without the command of KubeRay, which passes rayStartParams."""
     container = next(iter(group.template.spec.containers), None)
     words = () if container is None else (*container.command, *container.args)
     return has_own_ray_start(group, metadata) and not any(_GENERATED in str(each) for each in words)
@@ -233,7 +233,7 @@ def may_see_gpus(group: Group) -> bool:
 
 def has_other_accelerators(container: Container) -> bool:
     """Return whether a container has accelerators that are not GPUs, such as the cores of AWS Neuron. Ray LLM may
-    place models on them.
+    place models on these accelerators.
     """
     kinds = (device_of_resource_name(name) for name, amount in container.resources.limits.items() if amount)
     return any(device.kind and not device.gpu for device in kinds)
@@ -492,7 +492,8 @@ def _most_cpus_of_a_pod(cluster: RayClusterSpec, metadata: Metadata) -> int | No
     for group in cluster.groups():
         container = next(iter(group.template.spec.containers), None)
         limit = None if container is None else container.resources.limits.get("cpu")
-        # without a limit, or with 0, only later releases of KubeRay take the request, and older Ray counts all CPUs
+        # Without a limit above 0, the number is not known: later releases of KubeRay pass the request to Ray, and with
+        # older releases Ray counts all CPUs of the node.
         is_set = limit is not None and not is_nothing(limit)
         number_for_ray = group.resources.get(
             "CPU", group.ray_start_params.json.get("num-cpus", limit if is_set else None)

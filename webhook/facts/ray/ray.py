@@ -184,9 +184,9 @@ _KIND_OF_FIELD: Final = {"rayClusterSpec": "RayJob", "rayClusterConfig": "RaySer
 _LONGEST: Final[Mapping[str, int]] = {"RayCluster": 53, "RayJob": 47, "RayService": 47}
 _QUOTE: Final = "put it in quotes"
 _SHARES_GPUS: Final = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"
-"""The variable with which Ray does not assign GPUs to tasks, so that several tasks share a GPU."""
+"""With this variable, Ray does not set CUDA_VISIBLE_DEVICES, so that several tasks may use one GPU."""
 _BLANK: Final = "..."
-"""A text in place of a part that a user fills in."""
+"""A placeholder for a field that a user fills in."""
 _SELECTED: Final = "ray.io/cluster"
 _JSON_PARAMETERS: Final = ("resources", "system-config")
 """The parameters of `ray start` that are JSON."""
@@ -196,7 +196,7 @@ _LONGEST_JSON: Final = 4096
 _REWRITTEN_FOR: Final = frozenset(("aws.amazon.com/neuroncore", "google.com/tpu"))
 """Devices that KubeRay adds to the parameter `resources`. KubeRay then writes this parameter in quotes."""
 _REFUSES_TTL: Final[Release] = (1, 4)
-"""The first release of KubeRay that refuses a TTL of a job that keeps its cluster."""
+"""The first release of KubeRay that refuses ttlSecondsAfterFinished in a RayJob that keeps its cluster."""
 _COUNT: Final = re.compile("[0-9]{1,6}", re.ASCII)
 _MIG: Final = "nvidia.com/mig-"
 

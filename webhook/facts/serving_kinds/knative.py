@@ -257,7 +257,7 @@ def _check_pod_spec(spec: Any, at: FieldPath, subject: Subject) -> Iterator[Prob
 
 
 def _longest_timeout(subject: Subject) -> tuple[int, bool]:
-    """Return the longest timeout in seconds, and whether an object that sets this timeout is known."""
+    """Return the longest timeout in seconds, and whether an object that may set this timeout is known."""
     settings, written = _settings_of_operator(subject), _data_of_config_map(subject, "config-defaults")
     data = {**(written or {}), **settings.defaults, **settings.config_defaults}
     seconds = read_count(str(data.get("max-revision-timeout-seconds", "")))

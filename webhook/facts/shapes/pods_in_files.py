@@ -242,7 +242,7 @@ _ALWAYS: Final = "Always"
 _POLICIES_OF_JOBS: Final = ("OnFailure", "Never")
 """The values of restartPolicy in a whole Job. A patch of a Job rarely sets restartPolicy."""
 _OF_JENKINS: Final = ("workspace-volume",)
-"""The volume that Jenkins adds to each Pod of an agent. A file with such a Pod is often beside its Jenkinsfile."""
+"""The volume that Jenkins adds to each Pod of an agent. Users often keep such a Pod beside a Jenkinsfile."""
 _VOLUMES: Final = "volumes"
 _NO_VOLUME: Final = "is not the name of a volume of the pod"
 
@@ -484,7 +484,7 @@ def _problems_of_missing_programs(pod: PodSpec) -> Iterator[Problem]:
         paths = [mount.mount_path.rstrip("/") for mount in container.volume_mounts] if absent else []
         if not absent or "PATH" in container.environment.names or not {*_PROGRAM_FOLDERS}.isdisjoint(paths):
             continue
-        absent = absent.difference(map(_name_of_program, paths))  # a volume may be one program
+        absent = absent.difference(map(_name_of_program, paths))  # a mount may be the program
         hook = container.lifecycle.post_start.exec
         places = [
             *(container.path("command", index) for index in range(len(container.command))),

@@ -51,7 +51,7 @@ _LOADS: Final = re.compile(
     r"(?i)(?:eval|infer|generat|predict|convert|serve|sampl|chat|demo|export|completion)[\w-]{0,40}\.py\b"
     r"|trtllm-build|--tokenizer[-_]path"
 )
-"""Matches a program that loads checkpoints, such as `trtllm-build`, or the option of Llama's examples, which load."""
+"""Matches programs that load checkpoints, such as `trtllm-build`, and an option of Llama's examples for inference."""
 _TRAINS: Final = re.compile(r"(?i)(?:train|tun)[\w-]{0,40}\.py\b")
 _COPIES: Final = re.compile(
     r"\b(?:aws s3|s3cmd|s5cmd|gsutil|gcloud storage|rclone|azcopy|az storage|mc (?:cp|mirror)|ossutil|rsync|scp"
@@ -163,7 +163,7 @@ def _checkpoint_folder_of_option(container: Container) -> str:
 
 
 def _is_copied(container: Container, folder: str) -> bool:
-    """Return whether the command copies a folder, a part of the folder, or a folder around it."""
+    """Return whether the command copies a folder, a part of the folder, or a folder above."""
     if not container.runs(_COPIES):
         return False
     copies = _COPIES.findall(container.command_line.replace(_CONTINUED, " "))

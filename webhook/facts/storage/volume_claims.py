@@ -336,8 +336,8 @@ def node_local_class_of_claim(claim: VolumeClaimSpec, view: ClusterView) -> str:
 
 
 def may_be_mounted_on_several_nodes(claim: VolumeClaimSpec, view: ClusterView) -> bool:
-    """Return whether several nodes may mount a ReadWriteOnce claim, because its volume is not attached to a node. Such
-    a volume is a network file system, or a hostPath, which each node has.
+    """Return whether several nodes may mount a ReadWriteOnce claim, because no node attaches its volume. Kubernetes
+    attaches neither network file systems nor hostPath volumes.
 
     The volume that the claim names decides, then the provisioner of the class. If both are not known, and volumes may
     exist that are not known, the volume that the claim names may be a network file system. For other claims, the
@@ -360,7 +360,7 @@ def may_be_mounted_on_several_nodes(claim: VolumeClaimSpec, view: ClusterView) -
 
 def _is_never_attached(volume: PersistentVolumeSpec) -> bool:
     if volume.has(_HOST_PATH) and volume.has("nodeAffinity"):
-        return False  # only this node has the volume
+        return False  # only the nodes that nodeAffinity selects have the volume
     return any(map(volume.has, _NOT_ATTACHED)) or _makes_network_file_systems(volume.csi.driver)
 
 

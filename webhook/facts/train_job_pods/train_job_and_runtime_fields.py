@@ -89,7 +89,7 @@ class ReleaseBoundField(Struct, frozen=True):
 
 WORDS_FOR_PROCESSES: Final = ("auto", "cpu", "gpu")
 """The texts that releases up to 2.1 accept as numProcPerNode."""
-_WORD: Final = ReleaseBoundField(OLDEST, (2, 1), "a number")
+_WORD_FOR_PROCESSES: Final = ReleaseBoundField(OLDEST, (2, 1), "a number")
 
 
 class ObjectShape(Struct):
@@ -236,7 +236,7 @@ def _release_bound_fields(
 
 
 def older_release_of_fields(subject: Subject) -> Release | None:
-    """Return the newest release that has all fields in the spec of a TrainJob, and its word for numProcPerNode.
+    """Return the newest release that has all fields in the spec of a TrainJob, and accepts a word as numProcPerNode.
 
     Return None if a user named the release, if the assumed release has all fields, or if no release has all fields.
     """
@@ -247,7 +247,7 @@ def older_release_of_fields(subject: Subject) -> Release | None:
         return None
     bound = [changed for name, changed in shape.changed.items() if spec.get(name) is not None]
     if get(spec, ("trainer", "numProcPerNode")) in WORDS_FOR_PROCESSES:
-        bound.append(_WORD)
+        bound.append(_WORD_FOR_PROCESSES)
     newest = min((changed.until for changed in bound), default=installed.release)
     return newest if max((changed.since for changed in bound), default=newest) <= newest < installed.release else None
 

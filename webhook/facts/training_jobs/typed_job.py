@@ -298,9 +298,8 @@ class RoleOfJob:
         shares_memory: whether the container that trains has more shared memory than 64 MiB.
         limits_gpus: whether a container limits a resource with `gpu` in its name.
         gpus: GPUs of the container that trains.
-        has_open_gpus: whether the number of GPUs is not known, because the amount of a GPU resource is a placeholder,
-            because a scheduler may give the pods a part of a GPU by an annotation, or because a role without GPUs may
-            see devices by another resource, a runtime class or NVIDIA_VISIBLE_DEVICES.
+        has_open_gpus: whether the number of GPUs is not known. The amount may be a placeholder. An annotation may give
+            the pods a part of a GPU. Without GPUs, the container may see devices (`_may_see_devices`).
         null_gpus: the paths of GPU resources with a null amount.
         claims: the number of device claims of the container that trains.
         env: the names of variables of the container that trains; `*` if envFrom adds variables.
@@ -392,7 +391,10 @@ def read_role(replica: ReplicaSpec, *, main: str, default: int, subject: Subject
 
 
 def _may_see_devices(container: Container, pod: PodSpec) -> bool:
-    """Return whether a container that requests no GPU may see GPUs, or devices that torchrun counts, such as NPUs."""
+    """Return whether a container that requests no GPU may see GPUs, or devices that torchrun counts, such as NPUs.
+
+    Another resource, a runtime class, NVIDIA_VISIBLE_DEVICES, or `privileged` may show devices.
+    """
     sides = (container.resources.written_limits, container.resources.written_requests)
     amounts = [(name, amount) for side in sides for name, amount in side.items() if "/" in name]
     is_named = any(amount is not None and str(amount) != "0" for _, amount in amounts)

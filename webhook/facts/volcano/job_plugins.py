@@ -112,9 +112,9 @@ MPI_MASTER: Final = VOLCANO_JOB.rule(
 Reason: TypeAlias = tuple[str, str]
 """The reason why a variable is not set, and the fix."""
 _PLUGINS_OF_OTHER_BUILDS: Final = frozenset(("configmap1980",))
-"""Plugins that only another build of Volcano has: Huawei Cloud's, which writes the table of ranks of Ascend 1980."""
+"""Plugins that only a provider's build of Volcano has. Huawei Cloud's plugin writes the rank table of Ascend 1980."""
 _REMOVED_OPTIONS: Final = {("ssh", "`no-root` is not an option"): " since Volcano 1.1"}
-"""When an option was removed, by the name of the plugin and the error of its parser."""
+"""The release that removed an option, as the end of a message, by plugin and error of the parser."""
 _LARGEST_PORT: Final = 65535
 _MOST_DIGITS: Final = 9
 _HELP: Final = frozenset(("h", "help"))

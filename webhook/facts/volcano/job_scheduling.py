@@ -4,7 +4,8 @@ The queue must exist, be open, have no queues below it, and have enough capacity
 queues, and hyper_node.py compares tiers. Volcano leaves restartPolicy unset, so the default is Always. With Always a
 pod never succeeds and never fails, so a policy for TaskCompleted, TaskFailed or PodFailed never applies. A pod that
 serves other pods, such as a worker with sshd, sets Always on purpose. So Always is reported only if no policy ends the
-job and the pods are no servers. A missing restartPolicy is reported only if the command starts a training.
+job, and no probe, image or command shows a server. A missing restartPolicy is reported only if the command starts a
+training.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job createJobPod and
 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate; k8s.io/kubernetes v1.36

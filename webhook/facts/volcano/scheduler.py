@@ -258,7 +258,7 @@ def _counts_parents(view: ClusterView) -> bool | None:
 def check_scheduler_conf(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of scheduler configurations in a ConfigMap.
 
-    The configurations of the agent scheduler and of kube-batch are skipped, because these schedulers have other plugins.
+    The configurations of the agent scheduler and of kube-batch are skipped, because both have other plugins.
     """
     config_map = subject.typed(ConfigMap)
     for key, text in config_map.data.items():
