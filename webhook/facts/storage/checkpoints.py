@@ -19,6 +19,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
+from webhook.deadline import Deadline
 from webhook.facts.gpu.device_pods import BATCH, DevicePods, read_device_workload
 from webhook.facts.storage.mounts import STORAGE, MountsOfObject, VolumeMountInObject, number_of_pods_with, read_mounts
 from webhook.facts.storage.volume_claims import node_local_problem, read_only_problem
@@ -58,6 +59,8 @@ _COPIES: Final = re.compile(
     r"|(?:huggingface-cli|hf) upload) [^\n;&|]*"
 )
 """Matches a program that copies files to other storage, with its arguments."""
+_SIGNS_OF_PLACE: Final = ("/", ":", "$")
+"""The signs of a path, of the address of a bucket or host, and of a variable for a path or an address."""
 _CONTINUED: Final = "\\\n"
 _IN_ALL_NAMES: Final = "ckp"
 """Every name for checkpoints contains this text."""
@@ -163,12 +166,21 @@ def _checkpoint_folder_of_option(container: Container) -> str:
 
 
 def _is_copied(container: Container, folder: str) -> bool:
-    """Return whether the command copies a folder, a part of the folder, or a folder above."""
+    """Return whether the command copies a folder, a part of the folder, or a folder above, to another place."""
     if not container.runs(_COPIES):
         return False
     copies = _COPIES.findall(container.command_line.replace(_CONTINUED, " "))
-    paths = [PurePosixPath(word.strip("'\"")) for copy in copies for word in copy.split() if "/" in word]
-    return any(path.is_relative_to(folder) or PurePosixPath(folder).is_relative_to(path) for path in paths)
+    sources = (source for copy in copies for source in _sources_of_copy(copy, container.reading.deadline))
+    return any(path.is_relative_to(folder) or PurePosixPath(folder).is_relative_to(path) for path in sources)
+
+
+def _sources_of_copy(copy: str, deadline: Deadline) -> Iterator[PurePosixPath]:
+    """Yield the paths from which a program copies. The last of several places is the target, except for an upload."""
+    words = (word.strip("'\"") for word in deadline.charge_for_items(copy.split()) if not word.startswith("-"))
+    places = [word for word in words if any(sign in word for sign in _SIGNS_OF_PLACE)]
+    if len(places) > 1 and "upload" not in copy:
+        places.pop()
+    yield from map(PurePosixPath, places)
 
 
 def advise_sub_paths(subject: Subject) -> Iterator[Problem]:
