@@ -163,9 +163,9 @@ _VIRTUAL_KUBELET: Final = "virtual-kubelet.io/"
 _ON_CPUS: Final = re.compile(r"(?i)^cpu$|-cpu(-|$)")
 """A name, or a value of a variable, that shows that a program runs on CPUs."""
 _RUNS_ON_CPUS: Final = re.compile(
-    r"(?i)\bgloo\b|--no[-_](cuda|gpu)\b|--device[= ]cpu\b|--(use[-_])?cpu\b|\bplatforms?=cpu\b"
+    r"(?i)(?<!cpu:)\bgloo\b|--no[-_](cuda|gpu)\b|--device[= ]cpu\b|--(use[-_])?cpu\b|\bplatforms?=cpu\b"
 )
-"""A part of a command that makes a program run on CPUs."""
+"""A part of a command that makes a program run on CPUs. `cpu:gloo,cuda:nccl` also uses GPUs."""
 _MPS: Final = re.compile("CUDA_MPS_[A-Z_]{1,40}")
 """Variables of a client of the Multi-Process Service, which shares a GPU among programs on purpose."""
 _ONLY_WAITS: Final = re.compile(
