@@ -174,8 +174,8 @@ class FilesAppliedTogether:
         return UNKNOWN if len(namespaces) > 1 else NameChanges(namespace=next(iter(namespaces), ""))
 
     def _folders_of_delivery(self, folder: str, root: str) -> Iterator[str]:
-        """Yield the paths with which an object of Flux or Argo CD may name a folder or a folder above. The root of the
-        repository is not known, so a path may begin at any step.
+        """Yield the paths by which Flux or Argo CD may find a folder or a folder above. The root of the repository is
+        not known, so a path may begin at any part of the folder's path.
         """
         at = folder
         while at not in ("", "/", "."):

@@ -37,7 +37,7 @@ from webhook.yamltext.source_line import Place
 _CLUSTER: Final = "the cluster"
 """The source of an object that is in no file."""
 _MADE_BY_QUEUES: Final = frozenset(("Workload", "PodGroup"))
-"""Objects that Kueue and Volcano make for a job. Their conditions say whether the job waits for others."""
+"""Kinds of objects that Kueue and Volcano create for a job. The conditions say whether the job waits for others."""
 _WRITTEN_BY_SERVER: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
 """Metadata that an object does not have when it is created."""
 _WRITTEN_INTO_JOBS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")

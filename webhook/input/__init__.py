@@ -1,3 +1,3 @@
-"""Reads the input of a command part by part, as documents with their places: files, streams, object stores, logs. Reads
-files again that change while a command runs.
+"""Reads the input of a command part by part, as documents with their places: files, streams, object stores, logs. If a
+file changes while a command runs, reads the file again.
 """

@@ -1,3 +1,3 @@
-"""Objects of claimgate.dev that a cluster stores: compiles policies and combines them with policies of files, and reads
-exceptions. The results are written to the status of the objects.
+"""Compiles policies that a cluster stores as objects of claimgate.dev, and combines these with policies of files. Reads
+exceptions and params. Writes the results to the status of the objects.
 """

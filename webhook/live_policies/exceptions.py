@@ -236,7 +236,7 @@ _ENDED: Final = dt.timedelta(days=NOTICE_DAYS)
 
 
 Labels: TypeAlias = tuple[str, ...]
-"""What ends, its owner, and its last day."""
+"""What ends (`exception`, `exemption` or `PolicyException`), the owner, and the last day."""
 
 
 class EndingExceptions:
@@ -260,8 +260,8 @@ class EndingExceptions:
         self._seen: tuple[dt.date, ConfigurationFile] | None = None
 
     def announce(self, day: dt.date) -> dict[Labels, int]:
-        """Write a line for each exception and exemption that ends soon or has expired. Return the days until each of
-        them ends.
+        """Write a line for each exception and exemption that ends soon or has expired. Return the days until the end of
+        each exception and exemption.
         """
         file = self._configuration()
         if self._seen is None or self._seen[0] != day or self._seen[1] is not file:

@@ -177,7 +177,7 @@ milliseconds.
 class LiveParamsChecker:
     """Finds mistakes in the params that bindings name or select in the current view of the cluster.
 
-    `mistakes` are those of the last search.
+    `mistakes` has the mistakes that the last search found.
     """
 
     def __init__(self, policies: Callable[[], PolicySet], cluster: Callable[[], Cluster], log: Log) -> None:
@@ -188,8 +188,8 @@ class LiveParamsChecker:
         self._seen: object = None
 
     async def find_new_mistakes(self) -> int:
-        """If policies or params have changed, search in a thread, and log the mistakes if some are new. Return how many
-        are new.
+        """Search in a thread if policies or params have changed. Log all mistakes if some are new. Return the number of
+        new mistakes.
         """
         if not self.has_changed():
             return 0

@@ -53,8 +53,8 @@ class Distribution:
 class Metric(NamedTuple):
     """How metrics.py shows the counts of a field.
 
-    `name` has neither the prefix `claimgate_` nor the ending `_total` or `_duration_seconds`. With the help text
-    `counted`, the observations of a histogram are shown as a counter too.
+    `name` has neither the prefix `claimgate_` nor the ending `_total` or `_duration_seconds`. If a histogram has the
+    help text `counted`, a counter with this help shows the number of observations.
     """
 
     kind: Literal["counter", "gauge", "histogram"]
@@ -90,8 +90,8 @@ class Counters:
     """All counters of a process since its start, with the name, the help and the labels of each metric.
 
     Attributes:
-        rules: by the real action, the withheld action, or excepted. The policies and the catalogue bound the number of
-            rules.
+        rules: reviews with a broken rule, by the action that was taken or withheld, or `excepted`. The policies and the
+            catalogue bound the number of rules.
         policy_faults: our own bugs in a policy, which count as evaluation errors.
         uncaught: our own bugs that become HTTP 500.
         lanes: `inline_overrun`: moved from the loop to a worker; `unread`: incomplete at the deadline, or too large;

@@ -349,8 +349,8 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         return not (self._is_parting or self._port.parts.readiness.draining)
 
     def begin_request(self) -> bool:
-        """Start the clock of the headers. If the previous request is not answered, return False, stop reading, and
-        close the connection after this answer.
+        """Start the clock of the headers, and return True. If the previous request has no answer yet, stop reading,
+        close the connection after this answer, and return False.
         """
         if self.exchange is not None and not self.exchange.is_answered:
             self.is_ended = True
@@ -425,8 +425,8 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self.enter("goodbye")
 
     def refuse(self, code: int, reason: str, message: str) -> None:
-        """Stop reading, and answer the request that arrives with a metav1.Status, unless its answer has begun. The
-        client has _REFUSED_S to read the answer.
+        """Stop reading. Answer the current request with a metav1.Status, unless its answer has begun. The client has
+        _REFUSED_S to read the answer.
         """
         self.is_ended = True
         if self.state == "headers" or self.exchange is None or not self.exchange.has_begun_answer:

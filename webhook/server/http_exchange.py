@@ -1,8 +1,8 @@
-"""HTTP/1.1 (RFC 9112): parses requests, and frames their answers.
+"""HTTP/1.1 (RFC 9112): parses requests, and writes answers.
 
 Knows the messages of ASGI (asgi.readthedocs.io, HTTP, version 2.3), and no sockets. The head of an answer waits for its
 body, so that both are one write: one TLS record and one system call. The endpoint of reviews, the probes and Starlette
-answer with one body and its content-length; no other answers are framed.
+answer with one body and its content-length. Other answers are not supported.
 
 httptools does not limit the URL, the headers and the pieces of the body. The limits here keep one client from taking
 the event loop's time or the server's memory before a review begins.

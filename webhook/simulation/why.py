@@ -1,8 +1,8 @@
 """Explains why a job of a cluster does not run: with the statements of controllers, and the findings of rules about
 its next start.
 
-If a queue has made an object for the job, this object reports waits. Findings about waiting for other jobs, and
-questions about admission checks, are left out then.
+If Kueue or Volcano has created an object for the job, this object says whether the job waits for others. In this case,
+findings about waiting for other jobs and questions about admission checks are left out.
 """
 
 from __future__ import annotations

@@ -77,6 +77,6 @@ def first_value(name: str, listed: Any, deadline: Deadline) -> str:
 
 
 def has_source(listed: Any, deadline: Deadline) -> bool:
-    """Return whether a variable gets its value from another object, without creating an object for each variable."""
+    """Return whether a variable has `valueFrom`, without creating an object for each variable."""
     variables = deadline.charge_for_items(listed) if isinstance(listed, list) else ()
     return any("valueFrom" in variable for variable in variables if isinstance(variable, dict))

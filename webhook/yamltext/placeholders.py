@@ -39,7 +39,7 @@ _CHOICE: Final = re.compile(r"[A-Za-z]\w{0,99}(?: ?\| ?[A-Za-z]\w{0,99})+")
 _KIND_OF_VALUE: Final = re.compile(r"[A-Z][A-Za-z_]{0,99}(?:I[dD]|N(?:ame|AME)|Arn|ARN|U(?:rl|ri|RL|RI)|Address)")
 """Matches a word for a kind of value, such as `FileSystemId`. No field has such a word as its final value."""
 _OF_SECRETS: Final = ("ref+", "ENC[")
-"""The beginnings of texts that vals replaces, such as `ref+vault://...`, or that SOPS decrypts to any type."""
+"""The beginnings of a text that vals replaces, such as `ref+vault://...`, and of a text that SOPS decrypts."""
 _WORDS: Final = ("PLACEHOLDER", "REPLACEME", "CHANGEME", "placeholder_", "_placeholder")
 _DOTS: Final = frozenset(("...", "…"))
 _SIGN: Final = re.compile("|".join(map(re.escape, ("$", "{{", *(sign for sign, _ in _BLANKS), *_WORDS, *_DOTS))))

@@ -36,7 +36,7 @@ _TOKEN: Final = re.compile(
     r"[ \t]*(?:#[^\n]*)?\r?$",
     re.MULTILINE,
 )
-"""Matches a key or an item of a list with only a token as its value, such as `port: #{PORT}#` for Azure Pipelines or
+"""Matches a key, an item of a list or a line with only a token, such as `port: #{PORT}#` for Azure Pipelines or
 `port: #{Port}` for Octopus Deploy.
 """
 
@@ -74,8 +74,8 @@ def has_template_actions(file: InputFile) -> bool:
 
 
 def has_values_in_comments(text: str) -> bool:
-    """Return whether a program replaces texts that YAML reads as comments, so YAML cannot read the text as its author
-    means it.
+    """Return whether a text has values that YAML reads as comments, because a program such as ytt replaces the text
+    before Kubernetes reads it.
     """
     return ("#@" in text and _YTT.search(text) is not None) or ("#{" in text and _TOKEN.search(text) is not None)
 
