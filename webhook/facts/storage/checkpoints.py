@@ -19,7 +19,6 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
-from webhook.deadline import Deadline
 from webhook.facts.gpu.device_pods import BATCH, DevicePods, read_device_workload
 from webhook.facts.storage.mounts import STORAGE, MountsOfObject, VolumeMountInObject, number_of_pods_with, read_mounts
 from webhook.facts.storage.volume_claims import node_local_problem, read_only_problem
@@ -170,13 +169,13 @@ def _is_copied(container: Container, folder: str) -> bool:
     if not container.runs(_COPIES):
         return False
     copies = _COPIES.findall(container.command_line.replace(_CONTINUED, " "))
-    sources = (source for copy in copies for source in _sources_of_copy(copy, container.reading.deadline))
+    sources = (source for copy in copies for source in _sources_of_copy(copy, container))
     return any(path.is_relative_to(folder) or PurePosixPath(folder).is_relative_to(path) for path in sources)
 
 
-def _sources_of_copy(copy: str, deadline: Deadline) -> Iterator[PurePosixPath]:
+def _sources_of_copy(copy: str, container: Container) -> Iterator[PurePosixPath]:
     """Yield the paths from which a program copies. The last of several places is the target, except for an upload."""
-    words = (word.strip("'\"") for word in deadline.charge_for_items(copy.split()) if not word.startswith("-"))
+    words = (word.strip("'\"") for word in container.charged_list(copy.split()) if not word.startswith("-"))
     places = [word for word in words if any(sign in word for sign in _SIGNS_OF_PLACE)]
     if len(places) > 1 and "upload" not in copy:
         places.pop()
