@@ -11,7 +11,7 @@ from tests.cluster.server import CONFIGS, ApiServer, config, page
 from webhook.cluster.connection import connect_to_cluster
 
 
-def test_a_server_that_is_not_verified_is_asked_without_warnings(server: ApiServer, tmp_path):
+def test_requests_to_an_unverified_server_give_no_warning(server: ApiServer, tmp_path):
     pair = serving(authority("test", now=datetime.now(UTC)), ["localhost"], now=datetime.now(UTC))
     (tmp_path / "pair.pem").write_bytes(pair.certificate + pair.key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -193,7 +193,7 @@ def test_an_answer_without_a_body_is_not_stored(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
 def test_each_answer_is_one_body_with_its_length(method: str) -> None:
-    """http_exchange.py writes no other answers. An answer in pieces or without a length needs a frame there."""
+    """http_exchange.py writes no other answers. An answer in pieces or without a length needs new code there."""
     with listening(Running()) as server, httpx.Client() as client:
         for path in (*PAGES, *PATHS, "/unknown", "/docs/"):
             heard = client.request(method, f"{server.address}{path}")

@@ -122,7 +122,7 @@ def test_the_json_answer_has_state_and_reasons(tmp_path, capsys):
     assert (told["made"], told["answer"], told["queue"]["clusterQueue"]) == ({"Workload": 1}, "nothing-found", "cq")
 
 
-def test_a_wait_that_no_object_of_the_queue_tells_is_a_finding(tmp_path, capsys):
+def test_a_wait_is_a_finding_if_no_workload_reports_the_wait(tmp_path, capsys):
     others = [each for each in QUOTA["objects"] if not owners_of(each)]
     assert len(others) < len(QUOTA["objects"])
     _, said = ask({**QUOTA, "objects": others}, tmp_path, capsys, "-o", "json")

@@ -248,8 +248,8 @@ def _check_feature_gate(parameters: NvidiaParameters, gates: frozenset[str]) -> 
     for place, needed in _nvidia_table()["kinds"][parameters.kind].get("gates", {}).items():
         gate = needed.get(chosen[place])
         if gate and gate not in gates:
-            since = " from release 25.8 on" if gate in _GATES_OF_OLDER_SETTINGS else ""
-            message = f"needs the driver's feature gate {gate}{since}, which is off by default"
+            since = ", from release 25.8 on" if gate in _GATES_OF_OLDER_SETTINGS else ""
+            message = f"needs the driver's feature gate {gate}, which is off by default{since}"
             fix = (
                 "ask the administrator to turn the gate on and to tell claimgate (featureGates in ConfigMap "
                 "nvidia-device-configs)"

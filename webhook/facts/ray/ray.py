@@ -313,8 +313,7 @@ def check_time_to_live(subject: Subject) -> Iterator[Problem]:
         if installed is not None and installed.release < _REFUSES_TTL:
             return
         message = (
-            f"is refused by KubeRay {release_as_text(_REFUSES_TTL)} and later for a job that keeps its Ray cluster, "
-            "because KubeRay deletes the cluster after these seconds"
+            f"is refused by KubeRay {release_as_text(_REFUSES_TTL)} and later because the job keeps its Ray cluster"
         )
         fix = f"set {paths.path_as_text(spec.path('shutdownAfterJobFinishes'))} to true, or remove the TTL"
         yield TTL.problem(path, message, fix, seconds)

@@ -143,7 +143,7 @@ def _check_host_file(command: ContainerCommand, setup: PluginSetup) -> Iterator[
         elif name not in setup.files:
             near = file if file in setup.files else setup.view.nearest(file, setup.files)
             why = (
-                "since Volcano 1.4 the plugin svc writes `_` for `-`"
+                "the plugin svc writes `_` for `-` since Volcano 1.4"
                 if file in setup.files
                 else "no task has this name"
             )
