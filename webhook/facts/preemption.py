@@ -96,7 +96,7 @@ ELASTIC_LIMITS: Final = PREEMPTION.rule(
 )
 GRACE_PERIOD: Final = PREEMPTION.rule(
     "preemption/grace-period",
-    title="The pod gets no time to shut down",
+    title="The pod gets too little time to shut down",
     why=(
         "If a preStop hook is as long as the grace period, or if the grace period is 0, SIGTERM comes at most 2 s "
         "before SIGKILL."
