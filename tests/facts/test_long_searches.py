@@ -60,6 +60,13 @@ def test_a_review_with_a_long_text_leaves_the_event_loop(fields):
         )
 
 
+def test_a_review_of_a_job_with_a_long_name_leaves_the_event_loop():
+    pods = {"spec": {"terminationGracePeriodSeconds": 0, "containers": [container()]}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": LONG}, "spec": {"template": pods}}
+    with pytest.raises(InlineBudgetSpent):
+        answer_request(request(job), shipped_policies(), FilesCluster(), phase=Phase.VALIDATE, deadline=Refusing())
+
+
 def test_a_search_of_many_short_texts_reads_the_clock():
     main = Container.of(container(args=["word"] * 1000), (), ReadingContext(Deadline(-1.0, InlineBudgetSpent)))
     with pytest.raises(InlineBudgetSpent):

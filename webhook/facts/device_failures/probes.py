@@ -469,7 +469,7 @@ def _serves_model(container: Container, subject: Subject, silent: re.Pattern[str
     if container.runs(_SERVES_NOTHING) and not container.runs(_IN_BACKGROUND):
         return False
     loads_none = _loads_model_later(container) or _is_triton_without_models(container)
-    if loads_none or _IS_TRIAL.search(subject.metadata.name):
+    if loads_none or subject.metadata.is_found_in(_IS_TRIAL, (subject.metadata.name,)):
         return False
     written = (f"{name}={value}" for name, value in container.environment.by_name().items())
     if container.is_found_in(_OF_FURTHER_NODE, written):

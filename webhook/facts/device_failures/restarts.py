@@ -180,12 +180,12 @@ def advise_job_set_restarts(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
-    """Warn of a training of several pods that does not handle the loss of a pod."""
+    """Warn of a training of several pods that does not handle the loss of a pod. Tests are not reported."""
     if subject.group_kind == RAY_JOB:
         yield from _check_ray_job_retries(subject)
         return
     at = types.SPECS.get(subject.group_kind)
-    if (at is None and subject.group_kind != JOB_SET) or IS_TEST.search(subject.metadata.name):
+    if (at is None and subject.group_kind != JOB_SET) or _is_named_as_test(subject.metadata):
         return
     training = [
         pods for pods in subject.once(read_device_workload).device_pods if _trains_as_fixed_group(pods, subject)
@@ -210,6 +210,10 @@ def advise_containers_that_end(subject: Subject) -> Iterator[Problem]:
                 yield RAY_START.problem(pods.locate(container.at), message, "add --block", words=("start",))
             elif not container.has("stdin") and not container.has("tty"):
                 yield from _check_only_shell(container, pods)
+
+
+def _is_named_as_test(metadata: Metadata) -> bool:
+    return metadata.is_found_in(IS_TEST, (metadata.name,))
 
 
 def _is_template_of_program(metadata: Metadata) -> bool:
@@ -292,7 +296,7 @@ def _check_ray_job_retries(subject: Subject) -> Iterator[Problem]:
         return
     spec.charge_search(spec.entrypoint)
     is_trial = RUNS_TEST.search(spec.entrypoint) or _FEW_STEPS.search(spec.entrypoint)
-    if is_trial or IS_TEST.search(subject.metadata.name):
+    if is_trial or _is_named_as_test(subject.metadata):
         return
     if _count_devices_of_all_pods(subject) >= _SEVERAL:
         message = "is not set, so the first failure of the program or the head pod ends the RayJob"

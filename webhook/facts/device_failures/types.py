@@ -44,7 +44,7 @@ class VolcanoJobOrTask(Typed):
 
 def only_tries_devices(container: Container, subject: Subject) -> bool:
     """Return whether a name, the image or the command shows that a container runs a test or a benchmark."""
-    if any(map(IS_TEST.search, (subject.metadata.name, container.name))):
+    if container.is_found_in(IS_TEST, (subject.metadata.name, container.name)):
         return True
     image = container.image.rpartition("/")[2]
     return container.runs(RUNS_TEST) or container.is_found_in(RUNS_TEST, (image,))
