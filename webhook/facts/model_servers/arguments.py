@@ -154,7 +154,7 @@ class Arguments:
         removed: flags that some release of the server no longer has, by their names.
         valued_switches: words that give a value to a flag without values, such as `--enforce-eager=true`.
         undashed: positional words with the name of a flag, after another positional word, such as `port=8000`.
-        is_open: whether a running shell may add more arguments.
+        is_open: whether a running shell or another object may add more arguments.
     """
 
     values: Mapping[str, str] = field(default_factory=dict)

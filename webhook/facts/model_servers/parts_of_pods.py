@@ -158,7 +158,7 @@ def _problems_of_part(
         at: the path of the part.
         subject: the object.
         nodes: the number of pods that start the server together.
-        is_advice: whether other parts may change the container.
+        is_advice: whether other parts may change the container, and add arguments.
         probes_at: the path with the probes of a Dynamo frontend; None if its probes are not checked.
     """
     container = Container.of(obj, (), subject.reading_context)
@@ -174,7 +174,9 @@ def _problems_of_part(
         yield from check_probes_of_frontend(member, probes_at)
     if is_advice:
         outcome = member.processes.outcome.replace("exits", "may exit", 1)
-        member = replace(member, processes=replace(member.processes, is_advice=True, outcome=outcome))
+        open_server = replace(server, arguments=replace(server.arguments, is_open=True))
+        processes = replace(member.processes, is_advice=True, outcome=outcome)
+        member = replace(member, server=open_server, processes=processes)
     if nodes == 1:
         yield from check_server(member)
         return
