@@ -177,8 +177,10 @@ _IMAGE_TRIGGERS: Final = "image.openshift.io/triggers"
 """The annotation that lets OpenShift set the images of a workload."""
 _TO_FILL_IN: Final = re.compile(
     r"(?i:your|user|name|example|registry|account|project|image|repo|replace|change)|(^|/)[A-Z]+([_-][A-Z]+)*(/|$)"
+    r"|\w \w"
 )
-"""The name of an image that a person or a script fills in, such as `YOUR_REGISTRY/app` or `yourName/app`."""
+"""The name of an image that a person or a program fills in, such as `YOUR_REGISTRY/app`, `yourName/app` or `Filled By
+Configuration`. No name of an image has a blank."""
 _REFERENCE: Final = re.compile(r"\$\$?(\w{1,40})|\$\$?[{(](\w{1,40})[})]")
 """Matches a reference to a variable, such as the earlier value of the variable itself: `$PATH`, `${PATH}` or `$(PATH)`.
 """
