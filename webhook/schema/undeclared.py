@@ -276,6 +276,8 @@ class StrictReader(Struct, frozen=True):
             for each in levels:
                 if each.may_have(name):
                     return each.at
+            if any(name in each.of.fields for each in levels):
+                return None  # the nearest object that declares the field already has the field
         return None
 
 
