@@ -22,6 +22,7 @@ from webhook.facts.resource_units import format_amount_with_resource_name
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
+from webhook.typed.collections import Items
 from webhook.typed.kueue import ClusterQueue, Cohort, ResourceQuota
 from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non_text
 
@@ -205,9 +206,29 @@ def validate_fair_sharing(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_zero_fair_sharing_weight(subject: Subject) -> Iterator[Problem]:
-    """Yield the problem of a fair sharing weight of 0."""
+    """Yield the problem of a fair sharing weight of 0.
+
+    A weight above 0 at another member of the cohort shows that the weights rank the members on purpose.
+    """
     sharing = cluster_queue_or_cohort(subject).spec.fair_sharing
     weight = quantity.read_quantity_or_none(sharing.weight)
-    if weight is not None and weight.sign() == 0:
+    if weight is not None and weight.sign() == 0 and not _has_member_with_weight(subject):
         message = "is 0, which means that with fair sharing all other queues borrow first"
         yield FAIR_SHARING_ZERO.problem(sharing.path("weight"), message, "set 1, which is the default")
+
+
+def _has_member_with_weight(subject: Subject) -> bool:
+    """Return whether another member of the cohort states a weight above 0."""
+    above, view = cohort_above(subject), subject.cluster_view().copy_without_missing_objects()
+    if not above:
+        return False
+    members = [
+        *((each.spec.cohort_name or each.spec.cohort, each.spec) for each in view.list_typed(ClusterQueue)),
+        *((each.parent, each.spec) for each in view.list_typed(Cohort)),
+    ]
+    weights = (
+        quantity.read_quantity_or_none(spec.fair_sharing.weight)
+        for parent, spec in Items(members, view.deadline)
+        if parent == above
+    )
+    return any(weight is not None and weight.sign() > 0 for weight in weights)
