@@ -374,6 +374,8 @@ def _check_pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) 
     message = f"is not set, so an eviction counts as a failure, and {often}"
     never = " and set restartPolicy: Never" if pods.spec.restart_policy == "OnFailure" else ""
     fix = f"add a podFailurePolicy rule with action Ignore for the condition DisruptionTarget{never}"
+    if not allowed and _ends_with_any_pod(pods, subject):
+        fix += ", and set backoffLimit above 0 because the other pods fail too"
     is_trial = any(
         container.is_found_in(_SAYS_TRIAL, (subject.metadata.name, container.name))
         or container.is_found_in(_SAYS_BENCHMARK, (subject.metadata.name, container.name, container.image))
@@ -389,6 +391,14 @@ def _check_pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) 
     if rule is EVICTIONS_COUNT and all("sleep" in container.words[:1] for container in pods.containers):
         return  # a program that only sleeps loses no work
     yield rule.problem(job.path("podFailurePolicy"), message, fix)
+
+
+def _ends_with_any_pod(pods: DevicePods, subject: Subject) -> bool:
+    """Return whether a launcher joins several pods to one run, so that all pods fail when one pod ends."""
+    ranges = (
+        node_count_range_of_launch(cached_launch_of_container(container, subject)) for container in pods.containers
+    )
+    return pods.pod_count > 1 and any(nodes is not None and nodes[0] > 1 for nodes in ranges)
 
 
 def _check_restart_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
