@@ -290,6 +290,17 @@ def test_a_removed_version_in_a_test_or_in_a_file_for_old_releases_is_advice(pat
     assert run_command_line(["audit", ".", "--no-config"]) == code
 
 
+@pytest.mark.parametrize(("twin", "code"), [("crd/v1beta1/a.yaml", 0), ("crd/v1beta1/b.yaml", 1), ("crd/v1/a.yaml", 1)])
+def test_a_removed_version_in_its_folder_beside_the_folder_of_its_replacement_is_advice(
+    twin, code, tmp_path, monkeypatch
+):
+    experiment = "apiVersion: kubeflow.org/{}\nkind: Experiment\nmetadata: {{name: a}}\nspec: {{}}\n"
+    written(tmp_path, {"crd/v1alpha3/a.yaml": experiment.format("v1alpha3"), twin: experiment.format("v1beta1")})
+    monkeypatch.chdir(tmp_path)
+    args = ["audit", ".", "--no-config", "--rule", "served-version/removed"]
+    assert run_command_line(args) == code, "a chart takes such a file only for old releases"
+
+
 @pytest.mark.skipif(not shutil.which("helm"), reason="needs helm")
 def test_charts_are_rendered(tmp_path, capsys):
     written(tmp_path / "chart", CHART)

@@ -150,6 +150,10 @@ class FileTree:
         labelled = object_with_pod_labels(named, self._units.pod_labels_of_file(path))
         return object_with_images(labelled, self._units.image_changes_of_file(path))
 
+    def has_file(self, file: str) -> bool:
+        """Return whether the tree has a file with objects."""
+        return normalize_path(file) in self._documents
+
     def unmerged_patches(self, file: str, obj: JSON) -> tuple[UnmergedPatch, ...]:
         """Return what kustomizations may add to an object of a file."""
         path = normalize_path(file)

@@ -112,6 +112,19 @@ def is_for_old_release(file: str, kind: GroupVersionKind) -> bool:
     return is_named and (kind.group, kind.version, kind.kind) in read_removed_versions()
 
 
+def file_for_new_releases(file: str, kind: GroupVersionKind) -> str:
+    """Return the file that new releases take in place of a file in a folder named after a removed version.
+
+    For `crd/v1beta1/jobs.yaml` this is `crd/v1/jobs.yaml`. The result is "" for other folders.
+    """
+    removed = read_removed_versions().get((kind.group, kind.version, kind.kind))
+    folder, name = posixpath.split(file)
+    above, version = posixpath.split(folder)
+    if removed is None or version != kind.version or not removed.instead:
+        return ""
+    return posixpath.join(above, posixpath.basename(removed.instead.partition(" ")[0]), name)
+
+
 def replacements_in_kubernetes() -> Sequence[str]:
     """Return the kinds of Kubernetes with removed versions, in the version to use instead.
 
