@@ -709,6 +709,20 @@ def test_a_kind_that_does_not_exist_counts_as_a_finding(tmp_path, capsys, monkey
     assert not err
 
 
+@pytest.mark.parametrize(
+    ("metadata", "is_told"),
+    [
+        ("{name: a, owner: team-a, environment: dev}", False),
+        ("{name: a, labels: {owner: team-a}}", True),
+        ("{name: a, lables: {owner: team-a}}", True),
+    ],
+)
+def test_a_document_with_other_metadata_is_of_another_program(metadata, is_told, tmp_path, capsys):
+    written(tmp_path, {"catalog.yaml": f"apiVersion: v1\nkind: ServiceCatalog\nmetadata: {metadata}\n"})
+    assert run_command_line(["audit", str(tmp_path)]) == int(is_told)
+    assert ("manifest/unknown-kind" in capsys.readouterr().out) == is_told
+
+
 CLAIM = """apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
 metadata: {name: gpu, namespace: team}

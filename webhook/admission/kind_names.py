@@ -2,7 +2,8 @@
 
 The API server refuses such objects: `no matches for kind "deployment" in version "apps/v1"`. Files of other programs,
 such as a kubeconfig, also have a kind and an apiVersion. These kinds are not mistakes. A kind that is not similar to a
-known one is of another program if the file has no metadata, because an object needs a name.
+known one is of another program if the file has no metadata, because an object needs a name, or if its metadata has
+fields that no object has.
 """
 
 from __future__ import annotations
@@ -36,6 +37,14 @@ _OF_OPENSHIFT: Final = frozenset(
     )
 )
 """Kinds that OpenShift 3 served in `v1`. `oc` still reads them (openshift/api legacyschema)."""
+_METADATA: Final = frozenset(
+    (
+        *("annotations", "clusterName", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp"),
+        *("finalizers", "generateName", "generation", "labels", "managedFields", "name", "namespace"),
+        *("ownerReferences", "resourceVersion", "selfLink", "uid"),
+    )
+)
+"""The fields of metadata, with those that earlier releases had (k8s.io/apimachinery v0.36 pkg/apis/meta/v1)."""
 
 
 class KindMistake(NamedTuple):
@@ -98,6 +107,15 @@ def kind_mistake(value: JSON, table: Table) -> KindMistake | None:
     is_foreign = not _VERSION.fullmatch(version.rpartition("/")[2]) or (
         not group and (not is_core or kind in _OF_PROGRAMS)
     )
-    if is_foreign or not isinstance(value.get("metadata"), dict):
+    if is_foreign or not _is_metadata_of_object(value.get("metadata")):
         return None
     return KindMistake(refused, "write the apiVersion that has this kind")
+
+
+def _is_metadata_of_object(metadata: JSON) -> bool:
+    """Return whether metadata may be an object's. Metadata with other fields, such as `owner`, is of another program;
+    misspelt fields are not.
+    """
+    if not isinstance(metadata, dict):
+        return False
+    return all(name in _METADATA or nearest_name(name, _METADATA) for name in metadata)
