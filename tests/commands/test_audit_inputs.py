@@ -831,6 +831,41 @@ def test_a_field_that_a_kustomization_may_add_is_not_missing(
     assert why in told
 
 
+SET_WITH_MOUNT = """apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: dispatcher, namespace: t}
+spec:
+  serviceName: dispatcher
+  selector: {matchLabels: {app: dispatcher}}
+  template:
+    metadata: {labels: {app: dispatcher, kind: kafka-dispatcher}}
+    spec: {containers: [{name: a, image: x, volumeMounts: [{name: watch, mountPath: /w}]}]}
+"""
+POD_WEBHOOK = """apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: pods.example.org}
+webhooks: [{name: pods.example.org, objectSelector: SELECTOR}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("selector", "is_reported"),
+    [
+        ("{matchLabels: {kind: kafka-dispatcher}}", False),
+        ("{matchExpressions: [{key: kind, operator: Exists}]}", False),
+        ("{matchLabels: {kind: other}}", True),
+        ("{matchExpressions: [{key: inject, operator: NotIn, values: [disabled]}]}", True),
+        ("{}", True),
+    ],
+)
+def test_a_volume_that_a_webhook_may_add_to_a_statefulset_is_not_missing(selector, is_reported, tmp_path, capsys):
+    written(tmp_path, {"webhook.yaml": POD_WEBHOOK.replace("SELECTOR", selector), "set.yaml": SET_WITH_MOUNT})
+    code = run_command_line(["audit", "--fail-on", "warn", str(tmp_path)])
+    told = " ".join(capsys.readouterr().out.split())
+    assert ("manifest-shape/volume-exists" in told, code) == (is_reported, int(is_reported))
+    assert ("MutatingWebhookConfiguration pods.example.org may add `volumes` to the pods" in told) != is_reported
+
+
 FLUX_OBJECT = """apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: web, namespace: flux-system}

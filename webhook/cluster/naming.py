@@ -95,6 +95,7 @@ NAMELESS: Final = frozenset(
 """Kinds of configuration files, which no API server serves. Objects of these kinds need no name."""
 IN_OTHER_FILES: Final = NAMELESS | {
     ("serving.kserve.io", "ClusterStorageContainer"),
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
     ("helm.toolkit.fluxcd.io", "HelmRelease"),
     ("argoproj.io", "Application"),
     ("cluster.x-k8s.io", "Cluster"),

@@ -18,7 +18,12 @@ from webhook.facts.shapes.object_shape import (
     check_values_of_trainer_object,
     check_values_of_volcano_object,
 )
-from webhook.facts.shapes.pods_in_files import WORKLOADS, check_pod_in_file, check_pods_of_workload
+from webhook.facts.shapes.pods_in_files import (
+    WEBHOOKS_OF_AUDITS,
+    WORKLOADS,
+    check_pod_in_file,
+    check_pods_of_workload,
+)
 from webhook.facts.shapes.selectors import (
     SELECTING_KINDS,
     SERVICES,
@@ -50,7 +55,12 @@ CHECKS: Final = (
     Check(group="manifest-shape", run=check_pod_in_file, kinds=POD_KIND),
     Check(group="manifest-shape", run=check_fields_of_object),
     Check(group="manifest-shape", run=check_data_of_secret, kinds=SECRET),
-    Check(group="manifest-shape", run=check_pods_of_workload, kinds=WORKLOADS),
+    Check(
+        group="manifest-shape",
+        run=check_pods_of_workload,
+        kinds=WORKLOADS,
+        lookups_of_audits=WEBHOOKS_OF_AUDITS,
+    ),
     Check(group="manifest-shape", run=check_port_numbers, kinds=frozenset((("", "Service"),))),
     Check(group="manifest-shape", run=check_ports_are_distinct, kinds=frozenset((("", "Service"),))),
     Check(

@@ -10,13 +10,18 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
+from msgspec import structs
+
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.apimachinery.images import parse_image_name
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.command_lines.shell import read_shell_call
-from webhook.facts.kinds import CRON_JOB, JOB
+from webhook.facts.kinds import CRON_JOB, JOB, STATEFUL_SET
+from webhook.facts.pods.node_selection import is_selected
 from webhook.facts.shapes.manifest_shape import MANIFEST_SHAPE, names_in_text
 from webhook.facts.subject import Subject
 from webhook.patch.schema import is_builtin
-from webhook.rules.problem import Problem
+from webhook.rules.problem import MissingObject, Problem
 from webhook.text.similar_names import nearest_name
 from webhook.text.wording import did_you_mean
 from webhook.typed.collections import Items
@@ -24,7 +29,7 @@ from webhook.typed.environment import has_source
 from webhook.typed.fields import Part, Parts
 from webhook.typed.jobs import CronJob, Job, JobSpec
 from webhook.typed.objects import Object
-from webhook.typed.pods import Container, Pod, PodSpec, PodTemplate, Variable
+from webhook.typed.pods import Container, LabelSelector, Pod, PodSpec, PodTemplate, Variable
 from webhook.typed.view import Typed
 from webhook.typed.volumes import VolumeMount
 from webhook.yamltext.placeholders import is_placeholder
@@ -262,6 +267,24 @@ class _Workload(Object):
     spec = Part(_WorkloadSpec)
 
 
+class _PodWebhook(Typed):
+    """admissionregistration.k8s.io MutatingWebhook."""
+
+    object_selector = Part(LabelSelector)
+
+
+class MutatingWebhookConfiguration(Object):
+    """admissionregistration.k8s.io MutatingWebhookConfiguration, without the rules, which a controller may write."""
+
+    gvk = GroupVersionKind("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration")
+    webhooks = Parts(_PodWebhook)
+
+
+WEBHOOKS_OF_AUDITS: Final = (interest_in_fields(MutatingWebhookConfiguration.gvk, "webhooks"),)
+_ASKING: Final = frozenset(("In", "Exists"))
+"""Operators that only a label of the object meets."""
+
+
 def check_pod_in_file(subject: Subject) -> Iterator[Problem]:
     """Report mistakes in a Pod or a pod template as a user wrote it."""
     template_of, pod = subject.template_of, subject.typed(Pod).spec
@@ -302,7 +325,8 @@ def check_pods_of_workload(subject: Subject) -> Iterator[Problem]:
         return
     spec = subject.typed(_Workload).spec
     pod = spec.template.spec
-    yield from _problems_of_mounts(pod, {each.name for each in spec.volume_claim_templates})
+    problems = _problems_of_mounts(pod, {each.name for each in spec.volume_claim_templates})
+    yield from _consider_webhooks(problems, spec.template, subject) if subject.group_kind == STATEFUL_SET else problems
     yield from _problems_of_restart_policy(subject, pod)
     if subject.group_kind == JOB:
         yield from _problems_of_completion_index(subject.typed(Job).spec)
@@ -340,6 +364,32 @@ def _problems_of_mounts(pod: PodSpec, claims: Collection[str]) -> Iterator[Probl
         path = missing[others[0]].path("name")
         fix = "add the volume, or remove the mount"
         yield VOLUME_EXISTS.problem(path, f"{_NO_VOLUME}{more}", fix, others[0], needs=_VOLUMES)
+
+
+def _consider_webhooks(problems: Iterator[Problem], template: PodTemplate, subject: Subject) -> Iterator[Problem]:
+    """Yield the problems. A problem is marked as not known if a webhook in the files selects labels of the pods.
+
+    The API server does not compare mounts and volumes of a StatefulSet. A webhook can add the volumes to its pods.
+    """
+    for problem in problems:
+        if name := _webhooks_for_pods(template, subject):
+            why = f"may add `{_VOLUMES}` to the pods"
+            missing = MissingObject(kind=MutatingWebhookConfiguration.gvk.kind, name=name, why=why, is_absent=False)
+            yield structs.replace(problem, missing=(missing,))
+        else:
+            yield problem
+
+
+def _webhooks_for_pods(template: PodTemplate, subject: Subject) -> str:
+    """Return the name of a webhook configuration in the files that asks for labels of the pods; "" without one."""
+    others = subject.cluster.cluster.objects_in_other_files(MutatingWebhookConfiguration.gvk)
+    for each in map(MutatingWebhookConfiguration.of, Items([*others], subject.deadline)):
+        for webhook in each.webhooks:
+            selector = webhook.object_selector
+            asks = selector.match_labels or any(wanted.operator in _ASKING for wanted in selector.match_expressions)
+            if asks and is_selected(template.metadata.labels, selector):
+                return each.metadata.name
+    return ""
 
 
 def _problems_of_completion_index(job: JobSpec) -> Iterator[Problem]:
