@@ -125,6 +125,9 @@ _RENAMED_FIELDS: Final = {
     ("StatefulSetSpec", "strategy"): "write updateStrategy, as in every StatefulSet",
     ("DaemonSetSpec", "strategy"): "write updateStrategy, as in every DaemonSet",
     ("DeploymentSpec", "updateStrategy"): "write strategy, as in every Deployment",
+    ("DeploymentSpec", "rollingUpdate"): "move `rollingUpdate` to spec.strategy",
+    ("StatefulSetSpec", "rollingUpdate"): "move `rollingUpdate` to spec.updateStrategy",
+    ("DaemonSetSpec", "rollingUpdate"): "move `rollingUpdate` to spec.updateStrategy",
     ("Scheduling", "nodeClassifier"): "write the labels of the nodes in nodeSelector",
 }
 """By type and unknown field, the fix, which names the known field with the same meaning."""
