@@ -136,6 +136,7 @@ def test_a_broken_manifest_without_template_syntax_is_an_error(tmp_path, capsys)
         ("archive/pod.yaml", "a file in a folder of archived files"),
         ("apps/archived/old/pod.yaml", "a file in a folder of archived files"),
         ("infra/k8s/archive/lab/pod.yaml", "a file in a folder of archived files"),
+        ("clusters/home/_disabled/lab/pod.yaml", "a file in a folder of archived files"),
     ],
 )
 def test_objects_of_tests_that_are_never_applied_are_not_read(path, word, tmp_path, monkeypatch, capsys):
@@ -154,7 +155,7 @@ def test_the_archive_of_a_folder_that_a_person_names_is_not_read(tmp_path, monke
     assert run_command_line(["audit", "home", *POLICIES]) == 1, "an application may have the name archive"
 
 
-@pytest.mark.parametrize("folder", ["archive", "archive/old", "apps/archived", "k8s/archive"])
+@pytest.mark.parametrize("folder", ["archive", "archive/old", "apps/archived", "k8s/archive", "apps/_disabled"])
 def test_an_archive_that_a_person_names_is_read(folder, tmp_path, monkeypatch):
     written(tmp_path, {f"{folder}/pod.yaml": POD.format("web")})
     monkeypatch.chdir(tmp_path)

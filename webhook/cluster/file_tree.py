@@ -56,7 +56,8 @@ _OF_MANIFESTS: Final = frozenset(
     )
 )
 """Names of folders for the manifests of all applications. A folder of archived files may be directly inside them."""
-_ARCHIVED_STEP: Final = "archived"
+_ARCHIVED_STEPS: Final = frozenset(("archived", "_disabled"))
+"""Names of folders for old files at any depth, and for applications that the owner has switched off."""
 _ARCHIVED: Final = "a file in a folder of archived files"
 
 
@@ -88,7 +89,7 @@ def reason_not_applied(file: str, root: str = "") -> str:
 def _is_archived(file: str) -> bool:
     steps = file.split("/")[:-1]
     top = next((step for step in steps if step not in _OF_MANIFESTS), "")
-    return top in _ARCHIVES or _ARCHIVED_STEP in steps
+    return top in _ARCHIVES or not _ARCHIVED_STEPS.isdisjoint(steps)
 
 
 class FileTree:

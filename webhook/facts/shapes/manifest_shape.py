@@ -130,7 +130,7 @@ _RENAMED_FIELDS: Final = {
     ("DaemonSetSpec", "rollingUpdate"): "move `rollingUpdate` to spec.updateStrategy",
     ("Scheduling", "nodeClassifier"): "write the labels of the nodes in nodeSelector",
 }
-"""By type and unknown field, the fix, which names the known field with the same meaning."""
+"""By type and unknown field, the fix, which names the known field with the same meaning, or the place of the field."""
 _FIX_OF_STRATEGY: Final = {
     ("strategy", "Recreate"): "remove the field, because an update deletes each pod before it creates the new pod",
     ("updateStrategy", "OnDelete"): "",
