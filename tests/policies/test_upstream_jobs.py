@@ -41,7 +41,7 @@ LATER_BETA = {"image-required": "no API server takes the pods"}
 
 
 def problems(case: JSON, action: ValidationAction) -> list[str]:
-    attributes = fixtures.attributes_of_object(case["object"], TABLE.row)
+    attributes = dataclasses.replace(fixtures.attributes_of_object(case["object"], TABLE.row), is_plain=False)
     if "old" in case:
         attributes = dataclasses.replace(attributes, operation=Operation.UPDATE, old_object=case["old"])
     decisions = run_phases(attributes, "auto", DOOR).decisions

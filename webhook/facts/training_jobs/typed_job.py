@@ -185,6 +185,7 @@ class TrainingJobOfKind:
         old_spec: the spec before an update, None for other operations.
         roles: the roles by name, in the order of the object, without roles that are null.
         is_open: whether a placeholder replaces the spec or all roles.
+        is_patch: whether the job is in a file, and no role has a list of containers. An API server sends whole jobs.
         unfilled: the paths of placeholders in place of a number, a list or a map, and of parts that cannot be decoded.
         deadline: the deadline that loops are charged to.
     """
@@ -196,6 +197,7 @@ class TrainingJobOfKind:
     old_spec: JSON
     roles: Entries[RoleOfJob]
     is_open: bool
+    is_patch: bool
     unfilled: frozenset[FieldPath]
     deadline: Deadline
 
@@ -231,11 +233,6 @@ class TrainingJobOfKind:
         self.deadline.spend(len(value) // _CHARACTERS_PER_UNIT)
         return is_placeholder(value)
 
-    @property
-    def is_patch(self) -> bool:
-        """Return whether no role has a list of containers, as in a patch of a job."""
-        return not any(role.lists_containers for role in self.roles.values())
-
     def count_pods(self) -> int | None:
         """Return how many pods the job creates; None if the number is not known."""
         counts = [role.replicas for role in self.roles.values()]
@@ -248,14 +245,16 @@ def read_job(subject: Subject) -> TrainingJobOfKind:
     name = subject.group_kind[1]
     job, before = subject.typed(KINDS[name].type), subject.typed_old(KINDS[name].type)
     is_update = subject.attributes.operation == Operation.UPDATE
+    roles = _read_roles(name, job, subject)
     return TrainingJobOfKind(
         kind=name,
         is_beta=name == "MPIJob" and subject.attributes.kind.version == BETA,
         name="" if is_placeholder(job.name) else job.name,
         spec=job.spec.json,
         old_spec=before.spec.json if is_update else None,
-        roles=_read_roles(name, job, subject),
+        roles=roles,
         is_open=job.is_omitted("spec") or job.spec.is_omitted(KINDS[name].field),
+        is_patch=subject.attributes.is_plain and not any(role.lists_containers for role in roles.values()),
         unfilled=subject.omitted,
         deadline=subject.deadline,
     )
