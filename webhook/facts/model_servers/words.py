@@ -89,7 +89,7 @@ _VARIABLE_INSIDE: Final = re.compile(r"(?<!\$)\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACEHOLDER: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)|\A\$([A-Za-z_][A-Za-z0-9_]*)\Z")
 """A variable in a field where no shell runs. Tools such as envsubst and Flux replace it before a file is applied."""
-_WITH_SCRIPTS: Final = frozenset(("command", "args", "annotations"))
+_WITH_SCRIPTS: Final = frozenset(("command", "args", "annotations", "entrypoint"))
 """Fields that may be scripts. There, a variable does not show a template."""
 _OF_RUNTIME: Final = frozenset(("HOSTNAME", "HOME", "PATH", "PWD", "USER"))
 """Variables that the container runtime, the image or a shell sets."""
