@@ -215,11 +215,10 @@ def _check_restart_policy(task: Task, subject: Subject, *, ends: bool, has_polic
 
 
 def _is_server(task: Task) -> bool:
-    """Return whether a probe, an image or a command shows that the pods of a task serve requests and never end."""
+    """Return whether a readinessProbe, an image or a command shows that the pods of a task are servers."""
     servers = read_model_server_patterns()
     return any(
         container.has("readinessProbe")
-        or container.has("livenessProbe")
         or container.is_found_in(servers.images, (container.image,))
         or container.runs(servers.commands)
         for container in task.pod_spec.containers
