@@ -18,13 +18,13 @@ from webhook.apimachinery.paths import FieldPath, get
 from webhook.deadline import Deadline
 from webhook.facts.command_lines.command import LaunchedProgram, cached_launch_of_container
 from webhook.facts.gpu.resources import count_gpus_of_resources, may_have_gpus_by_annotation
+from webhook.facts.gpu.visible_devices import may_see_other_gpus
 from webhook.facts.resource_units import cpu_count
 from webhook.facts.subject import Subject
 from webhook.rules.rule import RuleGroup
 from webhook.typed.collections import Entries, Items
 from webhook.typed.fields import OptionalNumber, Part, PartMap, Text
 from webhook.typed.objects import Object
-from webhook.typed.pod_parts import VISIBLE
 from webhook.typed.pods import Container, PodSpec, PodTemplate
 from webhook.typed.view import Typed
 from webhook.typed.volumes import VolumeMount
@@ -397,8 +397,7 @@ def _may_see_devices(container: Container, pod: PodSpec) -> bool:
     sides = (container.resources.written_limits, container.resources.written_requests)
     amounts = [(name, amount) for side in sides for name, amount in side.items() if "/" in name]
     is_named = any(amount is not None and str(amount) != "0" for _, amount in amounts)
-    by_runtime = bool(pod.runtime_class_name) or VISIBLE in container.environment.names
-    return is_named or by_runtime or container.security_context.privileged
+    return is_named or bool(pod.runtime_class_name) or may_see_other_gpus(container)
 
 
 def _text_unless_placeholder(text: str) -> str:
