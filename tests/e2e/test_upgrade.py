@@ -196,11 +196,7 @@ def test_an_upgrade_from_0_2_0_keeps_what_the_site_decided(
         made.phase = "upgrade"
         apply(server, overlay(ROOT, enforces=False))  # step 3
         before.close()
-        after.enter_context(certificates(server, tmp_path))
-        after.enter_context(registration(server, tmp_path))
-        replicas.code = None
-        _is_ready(server, replicas)
-        _has_own_policy(server)
+        _replace_programs(server, tmp_path, replicas, after)
         go_on_in(made, "upgraded")
         must_be_allowed_to_enforce(server)
         made.phase = "upgrade"
@@ -210,6 +206,15 @@ def test_an_upgrade_from_0_2_0_keeps_what_the_site_decided(
         go_on_in(made, "enforce")
         assert server.get("configmap", "claimgate-site", NAMESPACE)["data"] == {"gpu-limits.warn": EDIT}
     _is_as_before(made, "old", "definitions", "upgraded", "enforce")
+
+
+def _replace_programs(server: ApiServer, folder: Path, replicas: Replicas, after: ExitStack) -> None:
+    """Run the programs of this version in the place of the old ones."""
+    after.enter_context(certificates(server, folder))
+    after.enter_context(registration(server, folder))
+    replicas.code = None
+    _is_ready(server, replicas)
+    _has_own_policy(server)
 
 
 def test_a_helm_upgrade_from_0_2_0_keeps_what_the_site_decided(
@@ -243,11 +248,7 @@ def test_a_helm_upgrade_from_0_2_0_keeps_what_the_site_decided(
         made.phase = "upgrade"
         _helm(server, "upgrade", now, "--reset-then-reuse-values")
         before.close()
-        after.enter_context(certificates(server, tmp_path))
-        after.enter_context(registration(server, tmp_path))
-        replicas.code = None
-        _is_ready(server, replicas)
-        _has_own_policy(server)
+        _replace_programs(server, tmp_path, replicas, after)
         go_on_in(made, "upgraded")
         must_be_allowed_to_enforce(server)
         made.phase = "upgrade"
