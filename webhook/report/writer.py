@@ -222,9 +222,14 @@ class Totals(Struct, frozen=True, kw_only=True):
 
     @property
     def objects_in_words(self) -> str:
-        """Return a text such as `8 without findings, 3 with findings (2 fail, 1 warn), 1 not read`."""
-        by_result = self.counts.results
-        parts = ", ".join(f"{by_result[each]} {each}" for each in Result if each in FINDINGS and by_result[each])
+        """Return a text such as `8 without findings, 3 with findings (2 fail, 1 warn), 1 not read`.
+
+        If there are fewer findings than objects with findings, the text says why: copies of a mistake are one finding.
+        """
+        by_result = {each: self.counts.results[each] for each in Result if each in FINDINGS}
+        parts = ", ".join(f"{count} {each}" for each, count in by_result.items() if count)
+        if parts and sum(by_result.values()) < self.counts.with_findings:
+            parts += "; repeats count once"
         text = f"{self.without_findings} without findings, {self.counts.with_findings} with findings"
         unread = f", {self.unread_objects} not read" if self.unread_objects else ""
         left_out = f", {self.configured.objects} left out" if self.configured.objects else ""
