@@ -91,6 +91,7 @@ TOLD = {
     "deep.yaml": "deep.yaml:1:206: nested more than 200 levels deep",
     "loop.yaml": "loop.yaml: cannot be read: too many levels of symbolic links",
     "binary.yaml": "binary.yaml:1: is not UTF-8 text; expected YAML or JSON",
+    "powershell.yaml": "powershell.yaml:1: is not UTF-8 but UTF-16; save the file as UTF-8",
 }
 
 
@@ -98,7 +99,8 @@ TOLD = {
 def test_each_hostile_file_is_reported_and_other_files_are_audited(tmp_path, capsys, jobs):
     for name, text in HOSTILE.items():
         (tmp_path / name).write_text(text)
-    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00kind:\x00")
+    (tmp_path / "binary.yaml").write_bytes(b"kind: \xff\x00")
+    (tmp_path / "powershell.yaml").write_bytes("kind: Pod\n".encode("utf-16"))
     (tmp_path / "loop.yaml").symlink_to(tmp_path / "loop.yaml")
     (tmp_path / "folder").symlink_to(tmp_path)
     assert audit(tmp_path, "--jobs", jobs, "-o", f"ndjson={tmp_path / 'out'}") == 2

@@ -22,7 +22,7 @@ from webhook.errors import InputError, InputProblem
 from webhook.input import documents
 from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import MAX_BYTES, AnyFile, FoundFile, InputFile, OpenFile, as_input_file, open_file
-from webhook.yamltext.yamlfile import decode_text, shown
+from webhook.yamltext.yamlfile import decode_text, problem_of_encoding, shown
 
 _HIDDEN: Final = "the name of the file or of a folder above begins with a dot; name the file to read it"
 
@@ -158,9 +158,7 @@ def _decode_utf8(data: bytes, path: str, above: int) -> str:
     try:
         return decode_text(data, path)
     except UnicodeDecodeError as error:
-        line = above + data.count(b"\n", 0, error.start) + 1
-        problem = InputProblem(message="is not UTF-8 text; expected YAML or JSON", file=shown(path), line=line)
-        raise InputError(problem) from None
+        raise InputError(problem_of_encoding(data, error, shown(path), above)) from None
 
 
 class SourcePart(Struct, frozen=True, kw_only=True):

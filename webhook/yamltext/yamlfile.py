@@ -195,10 +195,16 @@ def text(path: AnyFile, max_bytes: int = MAX_BYTES) -> str:
         reason = (error.strerror or "unknown cause").lower()
         problem = InputProblem(message=f"cannot be read: {reason}", file=file)
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        advice = "but UTF-16; save the file as UTF-8" if data[:2] in _UTF_16 else "text; expected YAML or JSON"
-        problem = InputProblem(message=f"is not UTF-8 {advice}", file=file, line=line)
+        problem = problem_of_encoding(data, error, file)
     raise InputError(problem)
+
+
+def problem_of_encoding(data: bytes, error: UnicodeDecodeError, file: str, above: int = 0) -> InputProblem:
+    """Return the problem of bytes that are not UTF-8. `above` is the number of lines of the file above the bytes."""
+    line = above + data.count(b"\n", 0, error.start) + 1
+    is_utf_16 = above == 0 and data[:2] in _UTF_16
+    advice = "but UTF-16; save the file as UTF-8" if is_utf_16 else "text; expected YAML or JSON"
+    return InputProblem(message=f"is not UTF-8 {advice}", file=file, line=line)
 
 
 def decode_text(data: bytes, file: str) -> str:
