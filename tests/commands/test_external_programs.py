@@ -326,6 +326,10 @@ OUTSIDE = {"kustomization.yaml": "resources: [pod.yaml]\n", "pod.yaml": POD.form
         "a chart": ("helmCharts: [{name: x, repo: 'https://host.example'}]\n", "--enable-helm"),
         "a function": ("transformers: [function.yaml]\n", "failed: "),
         "a file outside": ("resources: [../../outside/pod.yaml]\n", "outside"),
+        "a file beside the folder": (
+            "resources: [../beside.yaml]\n",
+            "uses the file `../beside.yaml`, which is outside of the folder, so kustomize refuses it",
+        ),
         "a patch outside": ("resources: [p.yaml]\npatches: [{path: ../../outside/pod.yaml}]\n", "failed: "),
         "a map of files outside": ("configMapGenerator: [{name: x, files: [../../outside/pod.yaml]}]\n", "failed: "),
     }.values(),
@@ -341,6 +345,7 @@ def test_a_kustomization_uses_nothing_outside_its_folder(tmp_path, capsys, text,
     tree = write_files(tmp_path / "tree", {"k/kustomization.yaml": text, "k/p.yaml": POD.format("p")})
     write_files(tree, {"k/function.yaml": function})
     write_files(tree, {"k/nested/kustomization.yaml": "resources: ['https://host.example/n']\n", "a/b/c/d": ""})
+    write_files(tree, {"beside.yaml": POD.format("beside")})
     (tree / "k" / "link").symlink_to("../../outside")
     (tree / "k" / "leak").symlink_to("../../outside/pod.yaml")
     (tree / "k" / "deep").symlink_to("../a/b/c")
