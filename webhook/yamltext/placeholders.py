@@ -14,7 +14,7 @@ from webhook.apimachinery.attributes import JSON
 _VARIABLE: Final = re.compile(r"\$[A-Za-z_{(]|\{\{")
 _BLANKS: Final = (
     ("<", re.compile(r"<[A-Za-z_%][^<>\n]*>")),
-    ("__", re.compile(r"__[A-Z][A-Z0-9_]*__")),
+    ("__", re.compile(r"__[a-z0-9]*[A-Z][A-Za-z0-9_]*__")),
     ("[[", re.compile(r"\[\[(?!\[) ?[\w.-]+ ?\]\]")),
     ("((", re.compile(r"\(\((?!\() ?[\w.-]+ ?\)\)")),
     ("@", re.compile(r"@[A-Z][A-Z0-9_]*@")),
@@ -29,8 +29,8 @@ _WORD_IN_BRACKETS: Final = re.compile(r"[A-Za-z_][\w. -]*")
 _CONSTANT: Final = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 _CAPITALS: Final = re.compile(r"(?!(?:TRUE|FALSE|NULL|NONE|AUTO|FOUR|FIVE|NINE|ZERO)$)[A-Z]{4,}")
 """Matches a word of capital letters that is never the final value of a number or boolean."""
-_IN_PARENTHESES: Final = re.compile(r"\([A-Za-z_]\w*\)")
-"""Matches a word in single parentheses, which is never a final number, boolean or amount."""
+_IN_SIGNS: Final = re.compile(r"\([A-Za-z_]\w*\)|__[A-Za-z]\w*__")
+"""Matches a word in single parentheses or between `__`, which is never a final number, boolean or amount."""
 _TYPE: Final = re.compile(r"[Ss]tring|[Ii]nt(?:eger)?|[Nn]umber|[Bb]ool(?:ean)?|[Oo]bject")
 """Matches the name of a type. A file that documents all fields has such a name in place of a number, boolean or object.
 """
@@ -49,8 +49,8 @@ _SIGN: Final = re.compile("|".join(map(re.escape, ("$", "{{", *(sign for sign, _
 def is_placeholder(text: str) -> bool:
     """Return whether a text is or contains a placeholder.
 
-    Placeholders are `gpu-${N}`, `<queue>`, `[[queue]]`, `__NUM_NODES__`, `@NODES@`, `#{QUEUE}#`, `PLACEHOLDER_QUEUE`,
-    `queue_placeholder` and `...`.
+    Placeholders are `gpu-${N}`, `<queue>`, `[[queue]]`, `__NUM_NODES__`, `__numNodes__`, `@NODES@`, `#{QUEUE}#`,
+    `PLACEHOLDER_QUEUE`, `queue_placeholder` and `...`. Python has names such as `__init__`, without capital letters.
     Names and amounts that Kubernetes accepts have none of these signs, so `gpu-1` is not a placeholder.
     """
     return _SIGN.search(text) is not None and ("$" in text or "{{" in text or _is_blank_to_fill_in(text))
@@ -59,12 +59,12 @@ def is_placeholder(text: str) -> bool:
 def is_placeholder_for_non_text(text: str) -> bool:
     """Return whether a text in place of a number or boolean is a placeholder.
 
-    In addition to the texts of `is_placeholder`, the following are placeholders: `NUM_NODES`, `PORT` and `(port)` for
-    sed, `ref+vault://a` for vals, `ENC[AES256_GCM,type:int]` for SOPS, and the type `Boolean`. In a field for text,
-    such a word may be the final value.
+    In addition to the texts of `is_placeholder`, the following are placeholders: `NUM_NODES`, `PORT`, `(port)` and
+    `__port__` for sed, `ref+vault://a` for vals, `ENC[AES256_GCM,type:int]` for SOPS, and the type `Boolean`. In a
+    field for text, such a word may be the final value.
     """
     is_capitals = _CONSTANT.fullmatch(text) is not None or _CAPITALS.fullmatch(text) is not None
-    is_word = is_capitals or _IN_PARENTHESES.fullmatch(text) is not None or _TYPE.fullmatch(text) is not None
+    is_word = is_capitals or _IN_SIGNS.fullmatch(text) is not None or _TYPE.fullmatch(text) is not None
     return is_word or text.startswith(_OF_SECRETS) or is_placeholder(text)
 
 
