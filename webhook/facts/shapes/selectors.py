@@ -327,11 +327,13 @@ def _unmet_requirements(
 
 
 def _is_patch(spec: SelectingSpec) -> bool:
-    """Return whether a file has only a part of a workload, for `kubectl patch` or an assertion: no container, or a
-    container without an image.
+    """Return whether a file has only a part of a workload, for `kubectl patch` or an assertion: no container, a
+    container without an image, or neither a selector nor labels of the pods.
     """
-    containers = spec.template.spec.containers
-    return not containers or any(not container.has("image") for container in containers)
+    containers, selector = spec.template.spec.containers, spec.selector
+    lacks_image = any(not container.has("image") for container in containers)
+    has_labels = bool(spec.template.metadata.labels or selector.match_labels or selector.match_expressions)
+    return not containers or lacks_image or not has_labels
 
 
 def _has_open_labels(spec: SelectingSpec) -> bool:
