@@ -78,8 +78,11 @@ _PUBLISHED: Final = (
 )
 """How the names of public images begin. A public image has no file about the devices of one kind of node."""
 _CONFIGURATION: Final = "nccl.conf"
-_OTHER_LIBRARIES: Final = re.compile(r"(?i)nixl|ucx|nvshmem|mooncake|deepep|lmcache|disaggregation-ib-device")
+_OTHER_LIBRARIES: Final = re.compile(r"(?i)nixl|nvshmem|mooncake|deepep|lmcache|disaggregation-ib-device")
 """Parts of the names of libraries that use RDMA devices without NCCL, and of their variables."""
+_UCX: Final = re.compile(r"(?i)ucx")
+_TLS_OF_RDMA: Final = ("rc", "ud", "dc", "ib", "all", "^")
+"""How transports of UCX that may be RDMA begin. `^` begins a list of transports that UCX leaves out."""
 
 
 def advise_nccl(subject: Subject) -> Iterator[Problem]:
@@ -117,11 +120,28 @@ def _nccl_variables(container: Container) -> Mapping[str, Variable]:
 
 def _check_nccl_ib_disable(pods: DevicePods, container: Container, variable: Variable) -> Iterator[Problem]:
     requested = next((name for name in container.resources.limits if _is_rdma_resource(name)), "")
-    texts = (container.command_line, *container.environment.names)
-    if requested and not container.is_found_in(_OTHER_LIBRARIES, ("\n".join(texts),)):
+    if requested and not _may_other_library_use_rdma(container):
         message = f"turns InfiniBand and RoCE off, so NCCL does not use the requested `{requested}`"
         fix = "remove the variable or the request"
         yield NCCL_IB_DISABLE.problem(pods.locate(variable.at), message, fix, "NCCL_IB_DISABLE=1")
+
+
+def _may_other_library_use_rdma(container: Container) -> bool:
+    """Return whether a library other than NCCL may use RDMA devices. UCX uses none if UCX_TLS names only other
+    transports, or UCX_NET_DEVICES only interfaces such as eth0: an RDMA device has a port there, as in mlx5_0:1.
+    """
+    texts = ("\n".join((container.command_line, *container.environment.names)),)
+    if container.is_found_in(_OTHER_LIBRARIES, texts):
+        return True
+    if not container.is_found_in(_UCX, texts):
+        return False
+    variables = container.environment.by_name()
+    transports, devices = (variables.get(name) or "" for name in ("UCX_TLS", "UCX_NET_DEVICES"))
+    has_only_tcp = "tcp" in transports.split(",") and not any(
+        each.strip().startswith(_TLS_OF_RDMA) for each in transports.split(",")
+    )
+    has_only_interfaces = bool(devices) and not any(sign in devices for sign in (":", "all", "$", "^"))
+    return not has_only_tcp and not has_only_interfaces
 
 
 def _check_efa_device(pods: DevicePods, container: Container, variable: Variable) -> Iterator[Problem]:
