@@ -49,9 +49,9 @@ _SAVES: Final = "--save"
 """The beginning of an option that always names a folder to write. A program may also load from --checkpoint-dir."""
 _LOADS: Final = re.compile(
     r"(?i)(?:eval|infer|generat|predict|convert|serve|sampl|chat|demo|export|completion)[\w-]{0,40}\.py\b"
-    r"|trtllm-build|--tokenizer[-_]path"
+    r"|trtllm-build|\bexample_\w{1,40}\.py\b"
 )
-"""Matches programs that load checkpoints, such as `trtllm-build`, and an option of Llama's examples for inference."""
+"""Matches programs that load checkpoints, such as `trtllm-build` and Llama's examples for inference."""
 _TRAINS: Final = re.compile(r"(?i)(?:train|tun)[\w-]{0,40}\.py\b")
 _COPIES: Final = re.compile(
     r"\b(?:aws s3|s3cmd|s5cmd|gsutil|gcloud storage|rclone|azcopy|az storage|mc (?:cp|mirror)|ossutil|rsync|scp"
