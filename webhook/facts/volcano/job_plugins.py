@@ -113,8 +113,8 @@ Reason: TypeAlias = tuple[str, str]
 """The reason why a variable is not set, and the fix."""
 _PLUGINS_OF_OTHER_BUILDS: Final = frozenset(("configmap1980",))
 """Plugins that only a provider's build of Volcano has. Huawei Cloud's plugin writes the rank table of Ascend 1980."""
-_REMOVED_OPTIONS: Final = {("ssh", "`no-root` is not an option"): " since Volcano 1.1"}
-"""The release that removed an option, as the end of a message, by plugin and error of the parser."""
+_REMOVED_OPTIONS: Final = {("ssh", "no-root"): " since Volcano 1.1"}
+"""The release that removed an option, as the end of a message, by plugin and option."""
 _LARGEST_PORT: Final = 65535
 _MOST_DIGITS: Final = 9
 _HELP: Final = frozenset(("h", "help"))
@@ -220,8 +220,8 @@ def warn_of_plugin_arguments_and_tasks(job: Job) -> Iterator[Problem]:
 
 
 def _check_plugin_argument(name: str, arguments: Sequence[str], flags: ParsedFlags, job: Job) -> Iterator[Problem]:
-    if flags.error and flags.error.split("`")[1] not in _HELP:
-        why = flags.error + _REMOVED_OPTIONS.get((name, flags.error), "")
+    if flags.error and flags.unknown not in _HELP:
+        why = flags.error + _REMOVED_OPTIONS.get((name, flags.unknown), "")
         message = f"cannot be read because {why}, so the plugin ignores this and all later arguments"
         path = job.spec.path("plugins", name, flags.at)
         yield PLUGIN_ARGUMENT.problem(path, message, flags.fix, arguments[flags.at])

@@ -28,11 +28,12 @@ _NUMBER: Final = re.compile(r"[-+]?([0-9][0-9_]*|0[xXoObB][0-9a-fA-F_]+)")
 class ParsedFlags(Struct):
     """The parsed flags. `error` says why parsing ended early, at argument `at`; later flags keep their defaults.
 
-    `fix` says what to write instead of this argument.
+    `fix` says what to write instead of this argument. `unknown` is the name of the option, if the plugin lacks it.
     """
 
     values: dict[str, str] = field(default_factory=dict)
     error: str = ""
+    unknown: str = ""
     fix: str = ""
     at: int = 0
 
@@ -50,7 +51,7 @@ def read_flags(arguments: Iterable[str], options: Mapping[str, Kind]) -> ParsedF
         if not name:
             flags.error = "" if argument == "--" else f"`{argument}` is not an option"
         elif name not in options:
-            flags.error = f"`{name}` is not an option"
+            flags.error, flags.unknown = f"`{name}` is not an option", name
         if name not in options:
             flags.fix = f"use only {either(f'--{option}' for option in sorted(options))}"
             break
