@@ -154,6 +154,7 @@ FILLED_IN = {
     "octopus.yaml": "kind: Pod\nspec:\n  containers:\n  - image: #{Image.Name}\r\n",
     "items.yaml": "kind: Pod\nspec:\n  containers:\n  - args:\n    - #{{Mode}}#\n",
     "overlay.yaml": "#@overlay/match by=overlay.all\n---\nkind: Pod\n",
+    "line.yaml": "kind: Pod\nspec:\n  containers: []\n  #{VOLUMES}#\n",
 }
 MANIFESTS = {
     "flow.yaml": "{apiVersion: v1, kind: Pod, metadata: {name: a}\n",
@@ -191,6 +192,12 @@ def test_a_text_in_which_a_tool_replaces_words_is_a_template(tmp_path):
     inputs = documents.read_documents([written(tmp_path, FILLED_IN)])
     assert (inputs.documents, inputs.problems, inputs.repeated, inputs.others) == ((), (), (), ())
     assert {each.file for each in inputs.templates} == {f"{tmp_path}/{name}" for name in FILLED_IN}
+
+
+def test_a_comment_in_braces_is_no_template(tmp_path):
+    note = "#{note}\nkind: Pod\nspec:\n  #{{ see_below }}\n  #{below}\n  containers: []\n"
+    inputs = documents.read_documents([written(tmp_path, {"note.yaml": note})])
+    assert (len(inputs.documents), inputs.templates) == (1, ()), "a line with only #{note} is a comment of YAML"
 
 
 def test_a_broken_manifest_is_an_error_wherever_it_is(tmp_path):

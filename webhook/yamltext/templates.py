@@ -32,12 +32,13 @@ _YTT: Final = re.compile(
 texts as comments. Then both branches of an `#@ if` seem to be fields.
 """
 _TOKEN: Final = re.compile(
-    r"^[ \t]*(?:-[ \t]+){0,3}(?:[\w./-]{1,99}:[ \t]+)?#\{{1,2}[A-Za-z_][\w.-]{0,99}\}{1,2}#?"
+    r"^[ \t]*(?:(?:-[ \t]+){0,3}[\w./-]{1,99}:[ \t]+#\{{1,2}[A-Za-z_][\w.-]{0,99}\}{1,2}#?"
+    r"|(?:-[ \t]+){1,3}#\{{1,2}[A-Za-z_][\w.-]{0,99}\}{1,2}#?|#\{{1,2}[A-Za-z_][\w.-]{0,99}\}{1,2}#)"
     r"[ \t]*(?:#[^\n]*)?\r?$",
     re.MULTILINE,
 )
-"""Matches a key, an item of a list or a line with only a token, such as `port: #{PORT}#` for Azure Pipelines or
-`port: #{Port}` for Octopus Deploy.
+"""Matches a key or an item of a list with only a token, such as `port: #{PORT}#` for Azure Pipelines or `port: #{Port}`
+for Octopus Deploy, and a line with only a token such as `#{VOLUMES}#`. A line with only `#{note}` may be a comment.
 """
 
 
