@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from webhook.facts.jobset import job_set_policies
 from webhook.facts.jobset.job_set import (
     ALPHA_FEATURE,
+    TARGET_EXISTS,
     invalid_label_problem,
     is_invalid_label,
     validate_network_subdomain,
@@ -25,6 +26,7 @@ from webhook.facts.jobset.job_set import (
     validate_startup_policy,
     validate_success_policy,
 )
+from webhook.facts.jobset.job_set_policies import COORDINATOR_EXISTS
 from webhook.facts.jobset.names_and_keys import (
     LONGEST_NAME,
     NameLimit,
@@ -48,7 +50,7 @@ def check_job_set(subject: Subject) -> Iterator[Problem]:
     """Yield what JobSet refuses in a JobSet."""
     sent = subject.typed(JobSet)
     yield from validate_name_length(sent.metadata, (strictest_name_limit(sent.spec),))
-    yield from validate_create(sent.spec)
+    yield from _without_targets_of_patch(validate_create(sent.spec), sent.spec, subject)
     yield from advise_unknown_keys(sent.metadata, sent.spec, subject.cluster_view())
 
 
@@ -57,8 +59,17 @@ def check_job_set_of_runtime(subject: Subject) -> Iterator[Problem]:
     because TrainJobs set them.
     """
     template = subject.typed(TrainingRuntime).spec.template
-    yield from validate_create(template.spec, are_pod_numbers_final=False)
+    problems = validate_create(template.spec, are_pod_numbers_final=False)
+    yield from _without_targets_of_patch(problems, template.spec, subject)
     yield from advise_unknown_keys(template.metadata, template.spec, subject.cluster_view())
+
+
+def _without_targets_of_patch(problems: Iterator[Problem], job_set: JobSetSpec, subject: Subject) -> Iterator[Problem]:
+    """Yield problems. In a file, a JobSet without replicatedJobs is a patch, and the patched JobSet has the targets. An
+    API server sends whole JobSets.
+    """
+    is_patch = subject.attributes.is_plain and not job_set.has("replicatedJobs")
+    return (each for each in problems if not is_patch or each.code not in (TARGET_EXISTS.id, COORDINATOR_EXISTS.id))
 
 
 def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:

@@ -284,12 +284,7 @@ def validate_success_policy(job_set: JobSetSpec) -> Iterator[Problem]:
 
 
 def validate_targets_exist(targets: Items[str], job_set: JobSetSpec, at: FieldPath) -> Iterator[Problem]:
-    """Require each target of a policy to be the name of a replicated job; `at` is the path of the list.
-
-    A JobSet without replicated jobs is a patch.
-    """
-    if not job_set.has("replicatedJobs"):
-        return
+    """Require each target of a policy to be the name of a replicated job; `at` is the path of the list."""
     names: Collection[str] = jobs_by_name(job_set) if targets else ()
     for index, target in enumerate(targets):
         if target not in names and not is_placeholder(target):

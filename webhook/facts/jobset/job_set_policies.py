@@ -113,7 +113,7 @@ def validate_coordinator(job_set: JobSetSpec, *, are_pod_numbers_final: bool) ->
     """Require that the coordinator is an existing pod of a replicated job with indexed pods."""
     coordinator = job_set.coordinator
     name = coordinator.replicated_job
-    if not coordinator or is_placeholder(name) or not job_set.has("replicatedJobs"):
+    if not coordinator or is_placeholder(name):
         return
     job = jobs_by_name(job_set).get(name)
     if job is None:
