@@ -15,7 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from webhook.apimachinery import quantity
 from webhook.apimachinery.paths import FieldPath
@@ -150,22 +150,18 @@ class RayGpus:
         return f"no pod requests one for Ray{seen}"
 
 
-def has_own_ray_start(group: Group, metadata: Metadata) -> bool:
-    """Return whether the container of a group runs `ray start` itself, so that KubeRay does not (common/pod.go).
+def who_writes_ray_start(group: Group, metadata: Metadata) -> Literal["kuberay", "group", "group with rayStartParams"]:
+    """Return who writes the command `ray start` of a group (common/pod.go).
 
+    A group with its own command passes rayStartParams only if the command contains the variable with KubeRay's command.
     metadata: the metadata of the object, whose annotations KubeRay copies to the pods.
     """
     container = next(iter(group.template.spec.containers), None)
     words = "" if container is None else " ".join(str(each) for each in (*container.command, *container.args))
     is_own = any(_OWN_COMMAND in each.annotations for each in (metadata, group.template.metadata))
-    return is_own or "ray start" in words
-
-
-def has_own_parameters(group: Group, metadata: Metadata) -> bool:
-    """Return whether a group starts Ray itself, without the command of KubeRay, which passes rayStartParams."""
-    container = next(iter(group.template.spec.containers), None)
-    words = () if container is None else (*container.command, *container.args)
-    return has_own_ray_start(group, metadata) and not any(_GENERATED in str(each) for each in words)
+    if not is_own and "ray start" not in words:
+        return "kuberay"
+    return "group with rayStartParams" if _GENERATED in words else "group"
 
 
 def read_ray_gpus(cluster: RayClusterSpec, metadata: Metadata) -> RayGpus:
@@ -176,7 +172,7 @@ def read_ray_gpus(cluster: RayClusterSpec, metadata: Metadata) -> RayGpus:
     for group in cluster.groups():
         gpus, limit = _gpus_of_group(group)
         pods = _most_pods_of_group(group, cluster)
-        if gpus is None or pods is None or has_own_parameters(group, metadata):
+        if gpus is None or pods is None or who_writes_ray_start(group, metadata) == "group":
             return RayGpus(largest=None, total=None)
         if pods:
             largest, total = max(largest, gpus), total + gpus * pods
@@ -499,7 +495,7 @@ def _most_cpus_of_a_pod(cluster: RayClusterSpec, metadata: Metadata) -> int | No
             "CPU", group.ray_start_params.json.get("num-cpus", limit if is_set else None)
         )
         read = quantity.read_quantity_or_none(number_for_ray) if number_for_ray is not None else None
-        if read is None or has_own_parameters(group, metadata):
+        if read is None or who_writes_ray_start(group, metadata) == "group":
             return None
         most = max(most, read.value())
     return most

@@ -34,9 +34,8 @@ from webhook.facts.ray.gpus_of_groups import (
     check_entrypoint_gpus,
     check_gpus_of_serve,
     check_resources_of_groups,
-    has_own_parameters,
-    has_own_ray_start,
     may_see_gpus,
+    who_writes_ray_start,
 )
 from webhook.facts.ray.releases import RAY, check_ray_releases, installed_kuberay
 from webhook.facts.ray.serve_config import check_serve_config
@@ -377,7 +376,7 @@ def _is_command_of_kuberay(group: Group, subject: Subject) -> bool:
     if container is None or container.is_omitted("resources") or group.resources:
         return False
     is_rewritten = not _REWRITTEN_FOR.isdisjoint(container.resources.written_limits)
-    return not is_rewritten and not has_own_ray_start(group, subject.metadata)
+    return not is_rewritten and who_writes_ray_start(group, subject.metadata) == "kuberay"
 
 
 def _is_json_without_quotes_for_shell(text: str) -> bool:
@@ -420,7 +419,7 @@ def validate_num_gpus(subject: Subject) -> Iterator[Problem]:
         container = next(iter(group.template.spec.containers), None)
         if num_gpus is None or container is None or container.resources.claims:
             continue
-        if has_own_parameters(group, subject.metadata) or _SHARES_GPUS in container.environment.names:
+        if who_writes_ray_start(group, subject.metadata) == "group" or _SHARES_GPUS in container.environment.names:
             continue
         at, written = num_gpus
         gpus = _gpu_limit_of_container(container)
