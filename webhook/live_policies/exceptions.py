@@ -235,7 +235,7 @@ _ENDED: Final = dt.timedelta(days=NOTICE_DAYS)
 """How long a PolicyException is announced after its end."""
 
 
-Labels: TypeAlias = tuple[str, ...]
+End: TypeAlias = tuple[str, ...]
 """What ends (`exception`, `exemption` or `PolicyException`), the owner, and the last day."""
 
 
@@ -255,11 +255,11 @@ class EndingExceptions:
         self._configuration = configuration
         self._stored = stored
         self._announced: tuple[dt.date, dict[str, set[str]]] = dt.date.min, {}
-        self._days: dict[Labels, int] = {}
+        self._days: dict[End, int] = {}
         self._log = log
         self._seen: tuple[dt.date, ConfigurationFile] | None = None
 
-    def announce(self, day: dt.date) -> dict[Labels, int]:
+    def announce(self, day: dt.date) -> dict[End, int]:
         """Write a line for each exception and exemption that ends soon or has expired. Return the days until the end of
         each exception and exemption.
         """
@@ -269,7 +269,7 @@ class EndingExceptions:
             self._days = self._announce_configured(file, day)
         return {**self._days, **self._announce_stored(day)}
 
-    def _announce_configured(self, file: ConfigurationFile, day: dt.date) -> dict[Labels, int]:
+    def _announce_configured(self, file: ConfigurationFile, day: dt.date) -> dict[End, int]:
         time_limits = sorted(file.value.time_limits, key=lambda each: each[1].expires)[:MOST_ANNOUNCED]
         for path, each in time_limits:
             if each.days_left(day) <= NOTICE_DAYS:
@@ -287,7 +287,7 @@ class EndingExceptions:
             days_left=left,
         )
 
-    def _announce_stored(self, day: dt.date) -> dict[Labels, int]:
+    def _announce_stored(self, day: dt.date) -> dict[End, int]:
         ending = sorted(self._stored(day, day - _ENDED), key=lambda each: each.spec.expires)
         exceptions = one_of_each_namespace_in_turn(ending, lambda each: each.namespace)[:MOST_ANNOUNCED]
         if self._announced[0] != day:
