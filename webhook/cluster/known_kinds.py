@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.apimachinery.paths import FieldPath
 
 _CLUSTER_SCOPED_KINDS: Final[Mapping[str, str]] = {
     "": "ComponentStatus Namespace Node PersistentVolume",
@@ -75,6 +76,24 @@ KNOWN_KINDS: Final = CLUSTER_SCOPED | {
 """All kinds of the list, as group and kind."""
 COMPLETE_GROUPS: Final = frozenset(("", "apps", "batch", "networking.k8s.io", "policy", "rbac.authorization.k8s.io"))
 """Groups with all their kinds in the list. In these groups, any other kind is a mistake."""
+RELEASE_FIELDS: Final[Mapping[GroupVersionKind, FieldPath]] = {
+    GroupVersionKind("kubeadm.k8s.io", "v1beta4", "ClusterConfiguration"): ("kubernetesVersion",),
+    GroupVersionKind("kubeadm.k8s.io", "v1alpha2", "MasterConfiguration"): ("kubernetesVersion",),
+    GroupVersionKind("kind.x-k8s.io", "v1alpha4", "Cluster"): ("nodes", 0, "image"),
+    GroupVersionKind("kind.sigs.k8s.io", "v1alpha3", "Cluster"): ("nodes", 0, "image"),
+    GroupVersionKind("k3d.io", "v1alpha5", "Simple"): ("image",),
+    GroupVersionKind("kubekey.kubesphere.io", "v1alpha2", "Cluster"): ("spec", "kubernetes", "version"),
+    GroupVersionKind("controlplane.cluster.x-k8s.io", "v1beta1", "KubeadmControlPlane"): ("spec", "version"),
+    GroupVersionKind("controlplane.cluster.x-k8s.io", "v1beta2", "AWSManagedControlPlane"): ("spec", "version"),
+    GroupVersionKind("cluster.x-k8s.io", "v1beta1", "Cluster"): ("spec", "topology", "version"),
+    GroupVersionKind("kops.k8s.io", "v1alpha2", "Cluster"): ("spec", "kubernetesVersion"),
+    GroupVersionKind("eksctl.io", "v1alpha5", "ClusterConfig"): ("metadata", "version"),
+    GroupVersionKind("provisioning.cattle.io", "v1", "Cluster"): ("spec", "kubernetesVersion"),
+}
+"""The fields with the release of Kubernetes, in objects that create a cluster. If the field is an image, its tag begins
+with the release. Sources: the API types of kubeadm, kind, k3d, KubeKey, Cluster API, its provider for AWS, kops, eksctl
+and Rancher; the fields are the same in all versions of these APIs.
+"""
 
 
 def is_cluster_scoped(kind: GroupVersionKind) -> bool:

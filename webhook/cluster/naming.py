@@ -19,7 +19,7 @@ from msgspec import Struct
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.object_lists import objects_of_list
 from webhook.apimachinery.paths import get as at
-from webhook.cluster.known_kinds import CLUSTER_SCOPED
+from webhook.cluster.known_kinds import CLUSTER_SCOPED, RELEASE_FIELDS
 from webhook.yamltext.placeholders import is_placeholder
 
 _NAMESPACE: Final = ("", "Namespace")
@@ -82,30 +82,22 @@ def group_kind(obj: Mapping[str, JSON]) -> tuple[str, str]:
 
 
 Kind: TypeAlias = tuple[str, str]
+_OF_SERVERS: Final = ("metadata", "spec")
+"""The fields with a release in objects that have metadata. Other files of this list have no name."""
 NAMELESS: Final = frozenset(
+    (kind.group, kind.kind) for kind, at in RELEASE_FIELDS.items() if at[0] not in _OF_SERVERS
+) | {("config.kueue.x-k8s.io", "Configuration")}
+"""Kinds of configuration files, which no API server serves. Objects of these kinds need no name."""
+IN_OTHER_FILES: Final = frozenset(
     (
-        ("config.kueue.x-k8s.io", "Configuration"),
-        ("k3d.io", "Simple"),
-        ("kind.sigs.k8s.io", "Cluster"),
-        ("kind.x-k8s.io", "Cluster"),
-        ("kubeadm.k8s.io", "ClusterConfiguration"),
-        ("kubeadm.k8s.io", "MasterConfiguration"),
+        *NAMELESS,
+        *((kind.group, kind.kind) for kind in RELEASE_FIELDS),
+        ("serving.kserve.io", "ClusterStorageContainer"),
+        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
+        ("helm.toolkit.fluxcd.io", "HelmRelease"),
+        ("argoproj.io", "Application"),
     )
 )
-"""Kinds of configuration files, which no API server serves. Objects of these kinds need no name."""
-IN_OTHER_FILES: Final = NAMELESS | {
-    ("serving.kserve.io", "ClusterStorageContainer"),
-    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
-    ("helm.toolkit.fluxcd.io", "HelmRelease"),
-    ("argoproj.io", "Application"),
-    ("cluster.x-k8s.io", "Cluster"),
-    ("controlplane.cluster.x-k8s.io", "AWSManagedControlPlane"),
-    ("controlplane.cluster.x-k8s.io", "KubeadmControlPlane"),
-    ("eksctl.io", "ClusterConfig"),
-    ("kops.k8s.io", "Cluster"),
-    ("kubekey.kubesphere.io", "Cluster"),
-    ("provisioning.cattle.io", "Cluster"),
-}
 """Kinds of objects that a platform team installs once, and of objects that create a cluster. If any file of a tree
 has such an object, the object may be in the cluster, or may have created the cluster.
 """

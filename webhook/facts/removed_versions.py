@@ -18,9 +18,10 @@ from msgspec import Struct, structs
 
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.apimachinery.images import parse_image_name
-from webhook.apimachinery.paths import FieldPath, get
+from webhook.apimachinery.paths import get
 from webhook.apimachinery.releases import Release, parse_release
 from webhook.cluster.interest import Interest
+from webhook.cluster.known_kinds import RELEASE_FIELDS
 from webhook.facts.subject import Check, Subject
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
@@ -49,27 +50,9 @@ REMOVED: Final = SERVED_VERSION.rule(
 
 FILE: Final = Path(__file__).with_name("removed_versions.yaml")
 _KUBERNETES: Final = "Kubernetes "
-_RELEASE_FIELDS: Final[Mapping[GroupVersionKind, FieldPath]] = {
-    GroupVersionKind("kubeadm.k8s.io", "v1beta4", "ClusterConfiguration"): ("kubernetesVersion",),
-    GroupVersionKind("kubeadm.k8s.io", "v1alpha2", "MasterConfiguration"): ("kubernetesVersion",),
-    GroupVersionKind("kind.x-k8s.io", "v1alpha4", "Cluster"): ("nodes", 0, "image"),
-    GroupVersionKind("kind.sigs.k8s.io", "v1alpha3", "Cluster"): ("nodes", 0, "image"),
-    GroupVersionKind("k3d.io", "v1alpha5", "Simple"): ("image",),
-    GroupVersionKind("kubekey.kubesphere.io", "v1alpha2", "Cluster"): ("spec", "kubernetes", "version"),
-    GroupVersionKind("controlplane.cluster.x-k8s.io", "v1beta1", "KubeadmControlPlane"): ("spec", "version"),
-    GroupVersionKind("controlplane.cluster.x-k8s.io", "v1beta2", "AWSManagedControlPlane"): ("spec", "version"),
-    GroupVersionKind("cluster.x-k8s.io", "v1beta1", "Cluster"): ("spec", "topology", "version"),
-    GroupVersionKind("kops.k8s.io", "v1alpha2", "Cluster"): ("spec", "kubernetesVersion"),
-    GroupVersionKind("eksctl.io", "v1alpha5", "ClusterConfig"): ("metadata", "version"),
-    GroupVersionKind("provisioning.cattle.io", "v1", "Cluster"): ("spec", "kubernetesVersion"),
-}
-"""The fields with the release of Kubernetes, in objects that create a cluster. If the field is an image, its tag begins
-with the release. Sources: the API types of kubeadm, kind, k3d, KubeKey, Cluster API, its provider for AWS, kops, eksctl
-and Rancher; the fields are the same in all versions of these APIs.
-"""
 LOOKUPS_OF_RELEASE: Final = tuple(
     Interest(kind, frozenset((".".join(each for each in path if isinstance(each, str)),)))
-    for kind, path in _RELEASE_FIELDS.items()
+    for kind, path in RELEASE_FIELDS.items()
 )
 """Objects that create a cluster. Only audits look up these objects."""
 
@@ -173,7 +156,7 @@ def _is_release_of_files_older(subject: Subject, removed: str) -> bool:
 def releases_of_files(subject: Subject) -> Iterator[Release]:
     """Yield the releases of Kubernetes of the clusters that objects in the same files create."""
     view = subject.cluster_view().copy_without_missing_objects()
-    for kind, path in _RELEASE_FIELDS.items():
+    for kind, path in RELEASE_FIELDS.items():
         others = view.cluster.objects_in_other_files(kind)
         for obj in Items((*view.list_json(kind), *others), subject.deadline):
             written = str(get(obj, path))
