@@ -21,7 +21,7 @@ from msgspec import Struct
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.command_lines.command import cached_launch_of_container
-from webhook.facts.device_failures.types import only_tries_devices
+from webhook.facts.device_failures.types import is_trial
 from webhook.facts.gpu.device_pods import (
     BATCH,
     PLACED,
@@ -349,7 +349,7 @@ def _has_no_progress(container: Container, subject: Subject) -> bool:
     words = container.words[2:] if container.words[1:2] == ("-c",) else container.words
     if container.is_found_in(_NO_PROGRESS, words[:1]) or container.is_found_in(_SAMPLE, (container.image,)):
         return True
-    return only_tries_devices(container, subject)
+    return is_trial(container, subject)
 
 
 def _may_keep_files_elsewhere(pods: DevicePods, subject: Subject) -> bool:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from webhook.apimachinery.paths import path_as_text
 from webhook.facts.device_failures import nccl, probes, restarts
-from webhook.facts.device_failures.types import DEVICE_FAILURES, only_tries_devices
+from webhook.facts.device_failures.types import DEVICE_FAILURES, is_trial
 from webhook.facts.dra.device_claims import OWN_DEVICES
 from webhook.facts.dra.pod_claims import LOOKUPS as CLAIM_LOOKUPS
 from webhook.facts.dra.pod_claims import pod_claims
@@ -142,7 +142,7 @@ def advise_bare_pods(subject: Subject) -> Iterator[Problem]:
     """Advise against a Pod that trains and has no controller to replace it."""
     for pods in subject.once(read_device_workload).device_pods if subject.group_kind == POD else ():
         training = [container for container in pods.containers if is_training_container(container, subject)]
-        if training and not any(only_tries_devices(container, subject) for container in training):
+        if training and not any(is_trial(container, subject) for container in training):
             message = "the pod trains without a controller, so nothing replaces the pod when its node or device fails"
             yield BARE_POD.problem("spec", message, "create a Job or a training job instead")
 

@@ -26,7 +26,7 @@ from msgspec import Struct
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.cluster.interest import Index, interest_in_fields
-from webhook.facts.device_failures.types import DEVICE_FAILURES
+from webhook.facts.device_failures.types import DEVICE_FAILURES, is_named_as_trial
 from webhook.facts.gpu.device_pods import (
     BATCH,
     SERVING,
@@ -165,8 +165,6 @@ a folder for generated files is not about a model.
 """
 _OF_TRAINING: Final = re.compile("(?i)train|output|test")
 """A variable with one of these texts in its name does not name a served model."""
-_IS_TRIAL: Final = re.compile(r"(?i)(?<![a-z])(tests?|bench(mark)?s?|smoke)(?![a-z])")
-"""Parts of the name of a server that a person starts as a trial, so that no client sends requests."""
 _PRETENDS: Final = re.compile(r"(?i)emulat|simulat|\bsim\b|\bmock|\bfake")
 """Texts in the name, namespace, label, image or command of a program that only simulates a server of models."""
 _WAITS: Final = re.compile(r"(\btail -f /dev/null|\bsleep (infinity|inf|[0-9.]+[smhd]?))[\s\"';]*$")
@@ -469,7 +467,7 @@ def _serves_model(container: Container, subject: Subject, silent: re.Pattern[str
     if container.runs(_SERVES_NOTHING) and not container.runs(_IN_BACKGROUND):
         return False
     loads_none = _loads_model_later(container) or _is_triton_without_models(container)
-    if loads_none or subject.metadata.is_found_in(_IS_TRIAL, (subject.metadata.name,)):
+    if loads_none or is_named_as_trial(subject.metadata):
         return False
     written = (f"{name}={value}" for name, value in container.environment.by_name().items())
     if container.is_found_in(_OF_FURTHER_NODE, written):

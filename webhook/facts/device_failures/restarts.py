@@ -22,7 +22,13 @@ from typing import Final
 from webhook.apimachinery.images import parse_image_name
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.facts.command_lines.command import cached_launch_of_container, node_count_range_of_launch
-from webhook.facts.device_failures.types import DEVICE_FAILURES, IS_TEST, RUNS_TEST, VolcanoJobOrTask
+from webhook.facts.device_failures.types import (
+    DEVICE_FAILURES,
+    RUNS_TEST,
+    VolcanoJobOrTask,
+    is_named_as_trial,
+    is_trial,
+)
 from webhook.facts.gpu.device_pods import SERVING, DevicePods, is_training_container, read_device_workload
 from webhook.facts.kinds import CRON_JOB, JOB, JOB_SET, POD, RAY_JOB
 from webhook.facts.subject import Subject
@@ -31,8 +37,8 @@ from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 from webhook.typed.job_sets import JobSet
 from webhook.typed.jobs import CronJob, Job, JobSpec
-from webhook.typed.objects import Metadata, Object
-from webhook.typed.pods import Container
+from webhook.typed.objects import Object
+from webhook.typed.pods import Container, Pod
 from webhook.typed.ray import RayJob
 from webhook.typed.view import ReadingContext
 
@@ -128,11 +134,8 @@ _SEVERAL: Final = 2
 _RESTARTS: Final = ("", "Always")
 """Restart policies with which the kubelet starts a container again after its program ends without an error."""
 _SAYS_TRAINING: Final = re.compile(r"(?i)(?<![a-z])(pre)?train(ing|er)?(?![a-z])|fine[-_]?tun|\baccelerate launch\b")
-_SAYS_TRIAL: Final = re.compile(r"(?i)(?<![a-z])(smoke|preflight|nccl|rccl|mnist|cifar[-_]?10)(?![a-z])")
-"""Names of jobs and containers that run only for a minute: tests of devices or the network, and trainings with a data
-set for lessons. A second run costs almost nothing.
-"""
-_SAYS_BENCHMARK: Final = re.compile(r"(?i)(?<![a-z])benchmark(s|ing)?(?![a-z])")
+_SAYS_LESSON: Final = re.compile(r"(?i)(?<![a-z])(mnist|cifar[-_]?10)(?![a-z])")
+"""A name with a data set for lessons. A training with this data takes minutes, and a second run costs little."""
 _SAYS_EVALUATION: Final = re.compile(r"(?i)(?<![a-z])(eval(uat(e|ion))?|inference|predict(ion)?)(?![a-z])")
 """A name of a job that uses a finished model."""
 _EVALUATES: Final = re.compile(r"(?<![\w-])(lm[_-]eval|lighteval|evalplus|bigcode-evaluation-harness)(?![a-z])")
@@ -162,8 +165,10 @@ _WITHOUT_PROGRAM: Final = frozenset(("nvidia/cuda", "nvcr.io/nvidia/cuda"))
 """Images whose only program is a shell."""
 _SHELL: Final = re.compile(r"(?:/?(?:usr/)?bin/)?(?:ba|da|z)?sh")
 """A command that is only a shell."""
-_NAME_OF_TEMPLATE: Final = re.compile(r"(?i)placeholder|dummy|template")
-"""A part of the name of a Pod that is a template for a program, such as Airflow, which replaces the name."""
+_OF_AIRFLOW: Final = "base"
+"""The name of the first container of a pod template of Airflow. Airflow replaces the name of the Pod and the command of
+this container: https://airflow.apache.org/docs/apache-airflow-providers-cncf-kubernetes/stable/kubernetes_executor.html
+"""
 _STAYS: Final = re.compile(r"--block|[;&|\n`]|\$\(")
 """Texts that may keep the container running: the option --block, a further command or an expansion."""
 
@@ -185,7 +190,7 @@ def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
         yield from _check_ray_job_retries(subject)
         return
     at = types.SPECS.get(subject.group_kind)
-    if (at is None and subject.group_kind != JOB_SET) or _is_named_as_test(subject.metadata):
+    if (at is None and subject.group_kind != JOB_SET) or is_named_as_trial(subject.metadata):
         return
     training = [
         pods for pods in subject.once(read_device_workload).device_pods if _trains_as_fixed_group(pods, subject)
@@ -201,7 +206,7 @@ def advise_containers_that_end(subject: Subject) -> Iterator[Problem]:
     """
     if subject.group_kind not in SERVING and subject.group_kind != POD:
         return
-    if subject.group_kind == POD and _is_template_of_program(subject.metadata):
+    if subject.group_kind == POD and _is_template_of_program(subject.typed(Pod)):
         return
     for pods in subject.once(read_device_workload).device_pods:
         for container in pods.containers if pods.spec.restart_policy in _RESTARTS else ():
@@ -212,17 +217,12 @@ def advise_containers_that_end(subject: Subject) -> Iterator[Problem]:
                 yield from _check_only_shell(container, pods)
 
 
-def _is_named_as_test(metadata: Metadata) -> bool:
-    return metadata.is_found_in(IS_TEST, (metadata.name,))
-
-
-def _is_template_of_program(metadata: Metadata) -> bool:
+def _is_template_of_program(pod: Pod) -> bool:
     """Return whether a Pod is a template to which a program such as Jenkins, Spark or Airflow adds a command. An API
     server refuses a Pod without a name, so such a Pod is a template.
     """
-    name = metadata.longest_name
-    metadata.charge_search(name)
-    return not name or _NAME_OF_TEMPLATE.search(name) is not None
+    first = next(iter(pod.spec.containers), None)
+    return not pod.metadata.longest_name or (first is not None and first.name == _OF_AIRFLOW)
 
 
 def _check_only_shell(container: Container, pods: DevicePods) -> Iterator[Problem]:
@@ -295,8 +295,8 @@ def _check_ray_job_retries(subject: Subject) -> Iterator[Problem]:
     if spec.cluster_selector or spec.submission_mode == "InteractiveMode" or spec.has("backoffLimit"):
         return
     spec.charge_search(spec.entrypoint)
-    is_trial = RUNS_TEST.search(spec.entrypoint) or _FEW_STEPS.search(spec.entrypoint)
-    if is_trial or _is_named_as_test(subject.metadata):
+    is_short = RUNS_TEST.search(spec.entrypoint) or _FEW_STEPS.search(spec.entrypoint)
+    if is_short or is_named_as_trial(subject.metadata):
         return
     if _count_devices_of_all_pods(subject) >= _SEVERAL:
         message = "is not set, so the first failure of the program or the head pod ends the RayJob"
@@ -376,9 +376,9 @@ def _check_pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) 
     fix = f"add a podFailurePolicy rule with action Ignore for the condition DisruptionTarget{never}"
     if not allowed and _ends_with_any_pod(pods, subject):
         fix += ", and set backoffLimit above 0 because the other pods fail too"
-    is_trial = any(
-        container.is_found_in(_SAYS_TRIAL, (subject.metadata.name, container.name))
-        or container.is_found_in(_SAYS_BENCHMARK, (subject.metadata.name, container.name, container.image))
+    is_cheap = any(
+        is_trial(container, subject)
+        or container.is_found_in(_SAYS_LESSON, (subject.metadata.name, container.name))
         or container.runs(_FEW_STEPS)
         or container.runs(_EVALUATES)
         or (container.runs(_PROGRAM_IN_MANIFEST) and not container.runs(_MAY_TRAIN))
@@ -386,7 +386,7 @@ def _check_pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) 
     )
     name = subject.typed(Object).name
     uses_model = _SAYS_EVALUATION.search(name) is not None and _SAYS_TRAINING.search(name) is None
-    is_training = _looks_like_training(pods, subject) and not is_trial and not uses_model
+    is_training = _looks_like_training(pods, subject) and not is_cheap and not uses_model
     rule = POD_FAILURE_POLICY if is_training else EVICTIONS_COUNT
     if rule is EVICTIONS_COUNT and all("sleep" in container.words[:1] for container in pods.containers):
         return  # a program that only sleeps loses no work

@@ -1,4 +1,4 @@
-"""The group of rules of this package, patterns for tests of devices, and the policies of Volcano Jobs."""
+"""The group of rules of this package, what shows that a workload is a trial, and the policies of Volcano Jobs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects.types import LifecyclePolicy
 from webhook.rules.rule import RuleGroup
 from webhook.typed.fields import Parts
+from webhook.typed.objects import Metadata
 from webhook.typed.pods import Container
 from webhook.typed.view import Typed
 
@@ -22,10 +23,10 @@ DEVICE_FAILURES: Final = RuleGroup(
 """Rules about what a workload with devices does when a node, a device or a container fails."""
 
 
-IS_TEST: Final = re.compile(
-    r"(?i)(?<![a-z])(nccl|rccl|tests?|bench(mark)?s?|preflight|smoke|check|all[-_]?(reduce|gather))(?![a-z])"
+_NAMES_TRIAL: Final = re.compile(
+    r"(?i)(?<![a-z])([nr]ccl|tests?|bench(mark(s|ing)?|es)?|preflight|smoke|all[-_]?(reduce|gather))(?![a-z])"
 )
-"""Parts of the name of an object or of its container that only tests its devices or their network."""
+"""Parts of the name of an object or of a container that a person starts as a trial."""
 RUNS_TEST: Final = re.compile(
     r"(?i)(?<![a-z])([nr]ccl[-_]?(tests?|bench)|(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|send_?recv|broadcast"
     r"|reduce|gather|scatter|hypercube)_(perf|bench)|osu_[a-z]{2,20}|ib_[a-z]{4,8}_(bw|lat)|preflight|bench(mark)?s?"
@@ -42,9 +43,16 @@ class VolcanoJobOrTask(Typed):
     policies = Parts(LifecyclePolicy)
 
 
-def only_tries_devices(container: Container, subject: Subject) -> bool:
-    """Return whether a name, the image or the command shows that a container runs a test or a benchmark."""
-    if container.is_found_in(IS_TEST, (subject.metadata.name, container.name)):
+def is_named_as_trial(metadata: Metadata) -> bool:
+    """Return whether the name of an object says that a person starts the object as a trial: a test or a benchmark. The
+    person starts it again after a failure, and no client needs it.
+    """
+    return metadata.is_found_in(_NAMES_TRIAL, (metadata.name,))
+
+
+def is_trial(container: Container, subject: Subject) -> bool:
+    """Return whether a name, the image or the command shows that a person starts the container as a trial."""
+    if is_named_as_trial(subject.metadata) or container.is_found_in(_NAMES_TRIAL, (container.name,)):
         return True
     image = container.image.rpartition("/")[2]
     return container.runs(RUNS_TEST) or container.is_found_in(RUNS_TEST, (image,))
