@@ -228,6 +228,13 @@ def test_items_of_a_long_json_list_are_found_in_linear_time():
     assert document.position(("items", 2000, "spec")) == document.position(("items",))
 
 
+@pytest.mark.parametrize("file", ["x.yaml", "x.json"])
+def test_comments_may_follow_objects_in_json(file):
+    first, second = load('{"kind": "Pod"}\n# the second\n# object\n{"kind": "Job"} # end', file)
+    assert (first.value, second.value) == ({"kind": "Pod"}, {"kind": "Job"})
+    assert second.position() == (4, 1)
+
+
 def test_a_file_named_json_must_be_json():
     with pytest.raises(InputError, match=r"x.json:1:2: not JSON: expecting property name"):
         load("{a: 1}", "x.json")

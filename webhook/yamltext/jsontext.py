@@ -66,7 +66,7 @@ def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[
     """Yield every value of the text with its offset.
 
     Args:
-        text: one value, or several in a row.
+        text: one value, or several in a row. Lines of comments with `#` may follow a value, as kubectl allows.
         repeated: gets one error for each value in which an object has a key twice with different values.
 
     Raises:
@@ -86,7 +86,7 @@ def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[
             repeated.append(_error_of_repeated_key(text, offset, objects))
             objects.repeated, objects.lost = set(), set()
         yield value, offset
-        offset = _skip_white_space(text, end)
+        offset = _skip_comments(text, _skip_white_space(text, end))
 
 
 def decode_any_json(body: bytes, deadline: Deadline) -> JSON:
@@ -208,6 +208,13 @@ def _skip_white_space(text: str, offset: int) -> int:
     match = _SPACE.match(text, offset)
     assert match is not None
     return match.end()
+
+
+def _skip_comments(text: str, offset: int) -> int:
+    while text.startswith("#", offset):
+        line_end = text.find("\n", offset)
+        offset = _skip_white_space(text, line_end) if line_end >= 0 else len(text)
+    return offset
 
 
 def _int_or_float(text: str) -> int | float | Unread:
