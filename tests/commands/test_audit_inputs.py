@@ -504,6 +504,21 @@ def test_a_chart_that_checks_for_an_api_version_finds_the_version(tmp_path, caps
     assert report["summary"]["objects"] == 1
 
 
+@pytest.mark.skipif(not shutil.which("helm"), reason="needs helm")
+def test_a_chart_that_checks_for_a_version_that_helm_does_not_know_finds_it(tmp_path, capsys):
+    """helm alone knows no version of APIService; every cluster serves apiregistration.k8s.io/v1."""
+    group = "apiregistration.k8s.io"
+    version = f'{group}/{{{{ if .Capabilities.APIVersions.Has "{group}/v1" }}}}v1{{{{ else }}}}v1beta1{{{{ end }}}}'
+    service = f"apiVersion: {version}\nkind: APIService\nmetadata: {{name: v1.a.example}}\nspec: {{group: a.example}}\n"
+    chart = "apiVersion: v2\nname: c\nversion: 0.1.0\n"
+    written(tmp_path / "chart", {"Chart.yaml": chart, "templates/service.yaml": service})
+    args = ["audit", str(tmp_path / "chart"), "--render", "-o", "json", "--rule", "served-version/removed"]
+    assert run_command_line(args) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["findings"] == []
+    assert report["summary"]["objects"] == 1
+
+
 def test_a_long_chain_of_local_dependencies_is_cut(tmp_path, capsys, programs):
     reads = 'for copy; do :; done; ls "$copy/charts/x/charts/x" >/dev/null && cat "$copy/made.txt"'
     (tmp_path / "bin" / "helm").write_text(f"#!/bin/sh\n{reads}\n")

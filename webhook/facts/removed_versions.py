@@ -109,18 +109,16 @@ def file_for_new_releases(file: str, kind: GroupVersionKind) -> str:
 
 
 def replacements_in_kubernetes() -> Sequence[str]:
-    """Return the kinds of Kubernetes with removed versions, in the version to use instead.
-
-    Each kind is written as helm writes capabilities: group, version and kind, as in `policy/v1/PodDisruptionBudget`.
+    """Return what replaces the removed versions of Kubernetes, as helm writes capabilities: each version, such as
+    `policy/v1`, and each kind with its version, such as `policy/v1/PodDisruptionBudget`.
     """
-    return sorted(
-        {
-            f"{version}/{other or kind}"
-            for (_, _, kind), removed in read_removed_versions().items()
-            for version, _, other in (removed.instead.partition(" "),)
-            if version and removed.release.startswith(_KUBERNETES)
-        }
-    )
+    kinds = {
+        f"{version}/{other or kind}"
+        for (_, _, kind), removed in read_removed_versions().items()
+        for version, _, other in (removed.instead.partition(" "),)
+        if version and removed.release.startswith(_KUBERNETES)
+    }
+    return sorted(kinds | {each.rpartition("/")[0] for each in kinds})
 
 
 def check_version_is_still_served(subject: Subject) -> Iterator[Problem]:
