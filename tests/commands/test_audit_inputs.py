@@ -935,8 +935,10 @@ def test_a_policy_merges_a_deployment_without_selector_into_the_cluster(
     monkeypatch.chdir(tmp_path)
     generator = "apiVersion: policy.open-cluster-management.io/v1\nkind: PolicyGenerator\nmetadata: {name: g}\n"
     part = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, namespace: t}\n"
-    containers = "spec: {template: {spec: {containers: [{name: manager, image: 'x:1'}]}}}\n"
-    written(tmp_path, {"policies.yaml": f"{generator}{settings}\n", "a/part.yaml": part + containers})
+    pods = "{metadata: {labels: {app: a}}, spec: {containers: [{name: manager, image: 'x:1'}]}}"
+    written(
+        tmp_path, {"policies.yaml": f"{generator}{settings}\n", "a/part.yaml": part + f"spec: {{template: {pods}}}\n"}
+    )
     run_command_line(["audit", "."])
     told = " ".join(capsys.readouterr().out.split())
     assert ("the API server refuses the Deployment" in told) == is_reported
