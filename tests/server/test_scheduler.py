@@ -144,24 +144,6 @@ def test_a_light_tenant_does_not_wait_behind_others_in_a_round_that_is_not_full(
     assert run(scenario()) == [VICTIM, CROWD, CROWD, CROWD]
 
 
-def test_short_work_runs_in_a_round_that_long_work_filled():
-    async def scenario() -> list[Tenant]:
-        scheduler, done = Scheduler(), []
-        scheduler.worked(VICTIM, ROUND_S / 10)
-        scheduler.worked(CROWD, 2 * ROUND_S)
-        assert not scheduler.has_time
-        assert not scheduler._may_skip_queue(Tenant("new", "user"))
-        waiting = asyncio.create_task(review(scheduler, VICTIM, ROUND_S / 10, done))
-        scheduler.worked(VICTIM, ROUND_S / 2)
-        assert scheduler._may_skip_queue(VICTIM)
-        scheduler.worked(VICTIM, ROUND_S / 2)
-        assert not scheduler._may_skip_queue(VICTIM)
-        await waiting
-        return done
-
-    assert run(scenario()) == [VICTIM]
-
-
 def test_short_turns_follow_one_another_while_the_round_has_time():
     async def steps(seconds: float) -> int:
         scheduler, done, count = Scheduler(), [], 0

@@ -167,8 +167,7 @@ _SHORT_WORK_S: Final = ROUND_S / 2
 """Work up to this number of seconds is short: a small review, or a review that copies the pages that it touches after a
 fork.
 
-Short work has a second ROUND_S in each round, so long work of other tenants does not delay short work to the next
-round. Longer work is charged by the square of its time. In twice the time, twice as many reviews come, and each review
+Longer work is charged by the square of its time. In twice the time, twice as many reviews come, and each review
 waits twice as long (the residual service time of the Pollaczek-Khinchine formula). The first long piece of a namespace
 may be chance, and is charged only its time.
 """
@@ -195,7 +194,7 @@ class Scheduler:
         is_warm: cleared while policies are compiled after the start.
     """
 
-    __slots__ = ("_is_planned", "_longest_s", "_queue", "_short_spent_s", "_spent_s", "is_warm", "overruns", "usage")
+    __slots__ = ("_is_planned", "_longest_s", "_queue", "_spent_s", "is_warm", "overruns", "usage")
 
     def __init__(self) -> None:
         self.usage = Usage(_HALF_LIFE_S)
@@ -204,7 +203,7 @@ class Scheduler:
         self.is_warm.set()
         self._queue = FairQueue(self.usage, lambda _tenant: self._plan_next_round(), _TURN_S, _MOST_DEBT_S)
         self._longest_s: BoundedMap[str, float] = BoundedMap()
-        self._spent_s = self._short_spent_s = 0.0
+        self._spent_s = 0.0
         self._is_planned = False
 
     @property
@@ -232,13 +231,8 @@ class Scheduler:
             await self._queue.wait(tenant, until)
 
     def _may_skip_queue(self, tenant: Tenant) -> bool:
-        # a light tenant may, if the round has time for its work and no waiting tenant goes first
-        has_time = self.has_time or (self._short_spent_s < ROUND_S and self._is_short(tenant))
-        return has_time and self.usage.is_light(tenant, monotonic()) and self._queue.would_be_next(tenant)
-
-    def _is_short(self, tenant: Tenant) -> bool:
-        longest_s = self._longest_s.get(tenant.namespace)
-        return longest_s is not None and longest_s <= _SHORT_WORK_S
+        # a light tenant may, if the round has time and no waiting tenant goes first
+        return self.has_time and self.usage.is_light(tenant, monotonic()) and self._queue.would_be_next(tenant)
 
     def worked(self, tenant: Tenant, seconds: float) -> None:
         """Charge a tenant for the seconds that it used of the event loop."""
@@ -247,8 +241,6 @@ class Scheduler:
         self._longest_s.set(tenant.namespace, max(seconds, _FORGOTTEN * longest_s))
         self._queue.charge(tenant.namespace, seconds * max(1.0, min(seconds, longest_s) / _SHORT_WORK_S))
         self._spent_s += seconds
-        if seconds <= _SHORT_WORK_S:
-            self._short_spent_s += seconds
         if self._queue or self._spent_s > _SHORT_S:
             self._plan_next_round()
 
@@ -271,7 +263,7 @@ class Scheduler:
 
     def _begin_round(self) -> None:
         self._is_planned = False
-        self._spent_s = self._short_spent_s = 0.0
+        self._spent_s = 0.0
         self._give_turn()
 
     def _give_turn(self) -> None:
