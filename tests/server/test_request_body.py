@@ -60,7 +60,7 @@ class Client:
         return {"type": "http.request", "body": b"x" * size, "more_body": bool(self.pieces) or self.gone or self.stalls}
 
     def body(
-        self, budget: BodyBudget, length: int | None, wait_s: float = 60.0, first: dict[str, Any] | None = None
+        self, budget: BodyBudget, length: int | None, wait_s: float = 60.0
     ) -> AbstractAsyncContextManager[bytes | LargeBody]:
         return BodyReader(
             budget=budget,
@@ -69,7 +69,6 @@ class Client:
             length=length,
             limit=LIMIT,
             deadline=monotonic() + wait_s,
-            first=first,
         ).whole_body()
 
 
@@ -84,6 +83,7 @@ async def settle() -> None:
 
 READ = {
     "a small body": ((100,), 100, 0),
+    "a small body in pieces": ((100, 200), 300, 0),
     "the largest body without a reservation, in pieces": ((FREE_BYTES - 1, 1), FREE_BYTES, 0),
     "a large body": ((LARGE,), LARGE, LARGE),
     "a large body in pieces": ((FREE_BYTES, 1), LARGE, LARGE),
@@ -103,17 +103,6 @@ def test_large_bodies_are_reserved_until_they_are_answered(
             assert (len(body), budget.reserved) == (sum(pieces), reserved)
         assert budget.reserved == 0
         assert client.clock.said == (["pause", "hold", "resume"] if reserved else [])
-
-    run(one)
-
-
-@pytest.mark.parametrize("pieces", [(100,), (100, 200), (FREE_BYTES - 1, 1)], ids=str)
-def test_a_received_first_message_is_part_of_the_body(pieces: tuple[int, ...]) -> None:
-    async def one() -> None:
-        client, budget = Client(*pieces), BodyBudget(LIMIT)
-        async with client.body(budget, sum(pieces), first=await client.receive()) as body:
-            assert body == b"x" * sum(pieces)
-        assert client.asked == len(pieces)
 
     run(one)
 

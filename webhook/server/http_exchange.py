@@ -81,14 +81,6 @@ def client_address(scope: Scope) -> str:
     return address
 
 
-def body_of_single_message(message: Message) -> bytes | None:
-    """Return the body if the first message has the whole body; otherwise None."""
-    if message["type"] != "http.request" or message["more_body"]:
-        return None
-    body: bytes = message["body"]
-    return body
-
-
 class _Wire(Protocol):
     # HttpConnection, which knows the classes of this module
     state: State

@@ -202,7 +202,6 @@ class BodyReader:
         length: the declared length, None for a streamed body.
         limit: the maximum number of bytes of a body.
         deadline: when the answer is useless, on the monotonic clock.
-        first: the first message, if it was already received.
     """
 
     budget: BodyBudget
@@ -211,7 +210,6 @@ class BodyReader:
     length: int | None
     limit: int
     deadline: float
-    first: Message | None = None
     _reserved: int = field(init=False, default=0)
 
     @asynccontextmanager
@@ -300,7 +298,7 @@ class BodyReader:
         return IncompleteBodyError(CallError(413, "RequestEntityTooLarge", text), received)
 
     async def _next(self) -> Message:
-        message, self.first = self.first or await self.receive(), None
+        message = await self.receive()
         if message["type"] == "http.disconnect":
             raise ClientGone
         return message

@@ -25,15 +25,8 @@ from webhook.errors import CallError, EvaluationError, InlineBudgetSpent
 from webhook.rules.decisions import DenialStatus
 from webhook.rules.text import shorten_text
 from webhook.server.http_connection import CLIENT_GONE
-from webhook.server.http_exchange import PATHS, AsgiApp, Receive, Scope, Send, body_of_single_message, client_address
-from webhook.server.request_body import (
-    FREE_BYTES,
-    BodyBudget,
-    BodyReader,
-    ClientGone,
-    IncompleteBodyError,
-    LargeBody,
-)
+from webhook.server.http_exchange import PATHS, AsgiApp, Receive, Scope, Send, client_address
+from webhook.server.request_body import BodyBudget, BodyReader, ClientGone, IncompleteBodyError, LargeBody
 from webhook.server.scheduler import SMALL_BYTES, InlineTimeSlice
 from webhook.server.served_state import Known
 from webhook.server.server_parts import ServerParts
@@ -62,7 +55,6 @@ class ReviewEndpoint:
         self._counters = parts.counters
         self._settings = parts.settings
         self._why_not_started = parts.why_not_started
-        self._free_bytes = min(FREE_BYTES, parts.settings.max_body_bytes)
         self.bodies = BodyBudget(parts.settings.max_inflight_body_bytes)
         self.in_flight = 0
 
@@ -99,11 +91,6 @@ class ReviewEndpoint:
             length = _check_headers(scope)
             self._require_started()
             deadline = arrived + timeout_of_call(scope["query_string"], self._settings.timeout)
-            first = await receive() if length is not None and length <= self._free_bytes else None
-            if (
-                first is not None and (whole_body := body_of_single_message(first)) is not None
-            ):  # saves the cost of a BodyReader
-                return 200, await self._answer(whole_body, phase, deadline, client_address(scope))
             reader = BodyReader(
                 budget=self.bodies,
                 scope=scope,
@@ -111,7 +98,6 @@ class ReviewEndpoint:
                 length=length,
                 limit=self._settings.max_body_bytes,
                 deadline=deadline - _ANSWER_SHARE * (deadline - arrived),
-                first=first,
             )
             async with reader.whole_body() as body:
                 return 200, await self._answer(body, phase, deadline, client_address(scope))
