@@ -23,6 +23,25 @@ def test_a_rule_is_explained_with_both_examples(capsys: pytest.CaptureFixture[st
     assert "gpu-portable/equal" not in shown.split("Good: ")[1]
 
 
+@pytest.mark.parametrize(
+    ("rule", "moment"),
+    [
+        ("gpu-portable/all", "kinds of Kubernetes are refused at once; other kinds are accepted, but their pods"),
+        (
+            "pod-template/host-users",
+            "kinds of Kubernetes are refused at once; other kinds are accepted, but their pods",
+        ),
+        ("training-job/container-name-required", "accepted, but the controller fails, or its pods are refused"),
+    ],
+)
+def test_the_moment_of_a_failure_depends_on_the_kind(
+    rule: str, moment: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command_line(["explain", rule]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"- Without claimgate: {moment}" in shown, "an API server validates the templates of its own kinds"
+
+
 def test_every_rule_of_checks_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     ids = [rule.id for package in SHIPPED.packages for rule in rules_of_package(package)]
     assert run_command_line(["explain", *ids]) == 0

@@ -36,6 +36,12 @@ _ID: Final = re.compile(rf"{NAME.pattern}/{NAME.pattern}")
 _REPORT: Final = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull)/([0-9]+)", re.ASCII)
 
 
+BY_POD_VALIDATION: Final = (
+    "the API server, at once in kinds of Kubernetes, and in other kinds when their pods are created"
+)
+"""What refuses an invalid pod. The API server also validates the pod templates of its own kinds, such as Deployment."""
+
+
 class Rule(Struct, frozen=True, kw_only=True):
     """One rule.
 
@@ -89,6 +95,15 @@ class Rule(Struct, frozen=True, kw_only=True):
     def group(self) -> str:
         """Return the group of checks, or of policies."""
         return self.id.partition("/")[0]
+
+    @property
+    def moment(self) -> str:
+        """Return the moment at which an object that breaks the rule fails without claimgate, as text for users; "" if
+        the rule has no moment.
+        """
+        if self.refused_by == BY_POD_VALIDATION and self.fails == "controller":
+            return "Kinds of Kubernetes are refused at once; other kinds are accepted, but their pods are refused"
+        return MOMENTS.get(self.fails, "")
 
     @property
     def issue_links_by_name(self) -> Mapping[str, str]:

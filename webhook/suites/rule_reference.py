@@ -20,7 +20,6 @@ from webhook.errors import InputError, InputProblem
 from webhook.policy.compiled import Policy
 from webhook.policy.load import Options, load_policy_set
 from webhook.rules.actions import EFFECTS
-from webhook.rules.problem import MOMENTS
 from webhook.rules.rule import Rule
 from webhook.suites.examples import Example, Pair, examples, examples_of_policies
 from webhook.suites.rule_homes import RuleLocation, RuleLocator
@@ -132,8 +131,8 @@ def rule_section(entry: StatedRule, pair: Pair, homes: RuleLocator) -> Iterator[
     yield from (f"## {rule.id}", "", rule.title, "", rule.why, "")
     if rule.refused_by:
         yield f"- Refused by: {rule.refused_by}"
-    if rule.fails:
-        yield f"- Without claimgate: {_lower_first_letter(MOMENTS[rule.fails])}"
+    if rule.moment:
+        yield f"- Without claimgate: {_lower_first_letter(rule.moment)}"
     if rule.level_in_tests and rule.level_of_object(is_of_tests=True) != rule.level:
         yield f"- In folders of tests (`test`, `tests`, `e2e`, `fixtures`): {rule.level_in_tests}"
     yield f"- Source: {' '.join(part for part in (rule.source, rule.function) if part)}"

@@ -17,7 +17,7 @@ from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.facts.removed_versions import releases_of_files
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
-from webhook.rules.rule import Rule, RuleGroup
+from webhook.rules.rule import BY_POD_VALIDATION, Rule, RuleGroup
 from webhook.typed.fields import (
     Amounts,
     AnyPart,
@@ -40,7 +40,7 @@ from webhook.typed.view import Typed
 
 DEVICE_CLAIMS: Final = RuleGroup(
     "device-claims",
-    refused_by="the API server, when the pod is created",
+    refused_by=BY_POD_VALIDATION,
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",
 )

@@ -30,7 +30,7 @@ from webhook.facts.pods import amounts
 from webhook.facts.pods.amounts import HUGE, STANDARD, ResourceName
 from webhook.facts.resource_units import format_amount_in_kueue_units
 from webhook.rules.problem import Problem
-from webhook.rules.rule import Rule, RuleGroup
+from webhook.rules.rule import BY_POD_VALIDATION, Rule, RuleGroup
 from webhook.text.caches import cache_for_short_texts
 from webhook.text.wording import did_you_mean
 from webhook.typed.collections import Items
@@ -40,7 +40,7 @@ from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non
 
 POD_RESOURCES: Final = RuleGroup(
     "pod-resources",
-    refused_by="the API server, when the pod is created",
+    refused_by=BY_POD_VALIDATION,
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",
 )

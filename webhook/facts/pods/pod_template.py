@@ -22,14 +22,14 @@ from webhook.apimachinery.names import (
     subdomain_fix,
 )
 from webhook.rules.problem import Problem
-from webhook.rules.rule import RuleGroup
+from webhook.rules.rule import BY_POD_VALIDATION, RuleGroup
 from webhook.typed.pods import Container, PodSecurityContext, PodSpec, SecurityContext
 from webhook.typed.volumes import Volume
 from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_name
 
 POD_TEMPLATE: Final = RuleGroup(
     "pod-template",
-    refused_by="the API server, when the pod is created",
+    refused_by=BY_POD_VALIDATION,
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",
 )

@@ -29,7 +29,7 @@ from webhook.facts.train_job_pods.releases import (
 from webhook.facts.volcano_objects.defaults import object_with_defaults
 from webhook.facts.volcano_objects.types import JOB as VOLCANO_JOB
 from webhook.rules.problem import Problem
-from webhook.rules.rule import Rule, RuleGroup
+from webhook.rules.rule import BY_POD_VALIDATION, Rule, RuleGroup
 from webhook.schema import Mismatch
 from webhook.schema.decode import described
 from webhook.schema.values import Breach, declarations_of_file
@@ -38,7 +38,7 @@ from webhook.typed.collections import Items
 
 POD_TEMPLATE_SHAPE: Final = RuleGroup(
     "pod-template-shape",
-    refused_by="the API server, when the pod is created",
+    refused_by=BY_POD_VALIDATION,
     source="k8s.io/apimachinery v0.36 pkg/runtime/serializer/json/json.go",
     fails="controller",
 )
