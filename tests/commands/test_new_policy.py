@@ -47,6 +47,16 @@ def test_init_does_not_overwrite_existing_files(tmp_path, capsys):
     assert [path.name for path in tmp_path.rglob("*")] == ["team", "mine.yaml"]
 
 
+@pytest.mark.parametrize("flags", CHOICES, ids=lambda flags: " ".join(flags) or "plain")
+def test_a_new_policy_says_that_it_is_an_example(flags, tmp_path, capsys):
+    assert run_command_line(["policies", "new", "gpu-maximum", *flags, "--in", str(tmp_path)]) == 0
+    text = (tmp_path / "gpu-maximum" / "policy.yaml").read_text()
+    assert text.startswith("# An example. "), "an author expects a policy for the name: say what to change"
+    out = capsys.readouterr().out
+    assert "next: edit the example in " in out
+    assert "hint: `claimgate policies init gpu-maximum` writes this policy: A pod has at most eight GPUs" in out
+
+
 @pytest.mark.parametrize("name", ["Team", "a/b", "..", "", "a b"])
 def test_a_name_that_no_policy_can_have_is_refused(name, tmp_path, capsys):
     assert run_command_line(["policies", "new", name, "--in", str(tmp_path)]) == 2

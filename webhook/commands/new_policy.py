@@ -59,6 +59,8 @@ def files_of_new_policy(choice: NewPolicyOptions) -> Mapping[str, str]:
 def _text_of_policy(choice: NewPolicyOptions) -> str:
     comment = "Pods get the label team where they have none." if choice.mutates else "Every Pod has the label team."
     lines = [
+        f"# An example. {comment} For another purpose, edit the description,",
+        f"# matchConstraints and {'mutations' if choice.mutates else 'validations'} here, and the cases in suite.yaml.",
         "apiVersion: admissionregistration.k8s.io/v1",
         f"kind: {choice.kind}",
         "metadata:",
@@ -227,7 +229,8 @@ def command(
 ) -> int:
     """Write a folder with a new policy, its binding and a suite that passes.
 
-    The policy requires the label `team` on Pods, or sets it with --mutate. Edit the policy and its cases.
+    NAME is only a name. The policy is an example that requires the label `team` on Pods, or sets it with --mutate.
+    Edit the policy and its cases. `claimgate policies init` writes policies for other purposes.
 
     With --case, each new case expects the current answer of the policies in the folder. Check these answers.
     """
@@ -253,8 +256,12 @@ def command(
     written = files_of_new_policy(choice)
     write_new_folder(folder, written)
     lines = [*(f"wrote {folder / each}" for each in written), *_add_cases(folder, case or (), settings)]
-    lines.append(f"next: claimgate policies check {folder}")
-    sys.stdout.write(terminal.lines([*lines, f"      claimgate test {folder}"]))
+    example = "sets" if mutate else "requires"
+    lines.append(f"next: edit the example in {folder / 'policy.yaml'}, which {example} the label team of Pods")
+    lines += [f"      claimgate policies check {folder}", f"      claimgate test {folder}"]
+    if name in names_of_policies():
+        lines.append(f"hint: `claimgate policies init {name}` writes this policy: {description_of_policy(name)}")
+    sys.stdout.write(terminal.lines(lines))
     return 0
 
 
