@@ -32,7 +32,7 @@ from webhook.typed.objects import Object
 from webhook.typed.pods import Container, LabelSelector, Pod, PodSpec, PodTemplate, Variable
 from webhook.typed.view import Typed
 from webhook.typed.volumes import VolumeMount
-from webhook.yamltext.placeholders import is_placeholder
+from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non_text
 
 MOUNT_PATH: Final = MANIFEST_SHAPE.rule(
     "manifest-shape/mount-path",
@@ -452,10 +452,16 @@ def _problems_of_image_names(pod: PodSpec) -> Iterator[Problem]:
             message = "has a # in its name, so no node can pull the image"
             fix = "write a blank before #, where a comment begins, or remove #"
             yield IMAGE_NAME.problem(container.path("image"), message, fix, container.image)
-        elif name != name.lower() and not is_placeholder(container.image) and not _TO_FILL_IN.search(name):
+        elif name != name.lower() and not _is_image_to_fill_in(container.image, name):
             message = "has capital letters in its name, so no node can pull the image"
             fix = "write the name in lower-case letters, as the registry has it"
             yield IMAGE_NAME.problem(container.path("image"), message, fix, container.image)
+
+
+def _is_image_to_fill_in(image: str, name: str) -> bool:
+    """Return whether a person or a program writes the image, or a file documents the field with `String`."""
+    is_open = is_placeholder(image) or is_placeholder_for_non_text(name)
+    return is_open or _TO_FILL_IN.search(name) is not None
 
 
 def _problems_of_path_variables(pod: PodSpec) -> Iterator[Problem]:
