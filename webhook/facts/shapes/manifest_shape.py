@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from webhook.apimachinery.attributes import CRD, POD, GroupVersionKind
-from webhook.apimachinery.paths import FieldPath, get, parse_path, path_as_text
+from webhook.apimachinery.paths import FieldPath, get, path_as_text
 from webhook.apimachinery.quantity import example_quantities, nearest_quantity
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.shapes.object_shape import POD_KIND, problems_of_wrong_types
@@ -89,9 +89,11 @@ _ENCRYPTED: Final = ("ENC[", "ref+", "vault:", "op://")
 """The beginnings of texts that SOPS, vals, Bank-Vaults or 1Password replaces."""
 _TO_FILL_IN: Final = re.compile(
     r"(?i:your|replace|change|base_?-?64|encode|example|placeholder|todo|insert|enter|redacted|dummy|fill|secret|here)"
-    r"|[A-Z]{2}[_-][A-Z]|^[.*xX=-]+$|[<>(){}\[\]]"
+    r"|[A-Z]{2}[_-][A-Z]|^[.*xX=-]+$|[<>(){}\[\]]|^[A-Za-z0-9+/=]*(?:\.{3,}|…)[A-Za-z0-9+/=]*$"
 )
-"""Matches a text that a person or a script replaces. A password may match, too. Then its mistake is not reported."""
+"""Matches a text that a person or a script replaces, or base64 that its author cut with dots. A password may match,
+too. Then its mistake is not reported.
+"""
 _KUBERNETES: Final = "Kubernetes 1.36"
 """The release of the types in the package `schema`."""
 _AMOUNT_TYPE: Final = "core.v1.ResourceRequirements"
@@ -109,8 +111,6 @@ _UNCHECKED_FIELDS: Final = ("status", _SOPS)
 """Fields that are not checked. Controllers write the status, and SOPS removes `sops` when it decrypts the object."""
 _SPEC: Final = ("spec",)
 _POD_TEMPLATE: Final = ("", "PodTemplate")
-_MAP_FIELDS: Final = frozenset(("data", "stringData", "labels", "annotations"))
-"""Fields with keys that users choose."""
 _MOST_NAMES: Final = 4
 _FIX_OF_TYPE: Final = {"IngressBackend": "write service.name and service.port.number, or service.port.name"}
 """For each type with other field names in an earlier version, the fix for its unknown fields."""
@@ -153,7 +153,7 @@ def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
         return
     has_pods = subject.table.row(kind.group, kind.kind) is not None
     if not has_pods:
-        yield from _join_values_of_maps(problems_of_wrong_types(subject, WRONG_TYPE))
+        yield from problems_of_wrong_types(subject, WRONG_TYPE)
     left_out = (*_TEMPLATE_TYPES, _AMOUNT_TYPE) if has_pods else (_AMOUNT_TYPE,)
     is_closed = defined is not None or is_builtin(kind)
     templates = [each.path for each in subject.once(pod_sets).all] if defined else ()
@@ -201,7 +201,9 @@ def check_data_of_secret(subject: Subject) -> Iterator[Problem]:
     replaces are not reported, and neither are Secrets that SOPS decrypts.
     """
     if subject.attributes.is_plain and _SOPS not in subject.object and _SOPS not in (subject.written or ()):
-        yield from _join_values_of_maps(_values_without_base64(subject.typed(_Secret)))
+        problems = [*_values_without_base64(subject.typed(_Secret))]
+        for first in problems[:1]:
+            yield structs.replace(first, also=tuple(other.path for other in problems[1:]))
 
 
 def _values_without_base64(secret: _Secret) -> Iterator[Problem]:
@@ -212,20 +214,6 @@ def _values_without_base64(secret: _Secret) -> Iterator[Problem]:
         if not value.startswith(_ENCRYPTED) and not _TO_FILL_IN.search(value):
             message = "is not base64, so the API server refuses the Secret"
             yield SECRET_DATA.problem(("data", key), message, "write the text in stringData, or encode the value")
-
-
-def _join_values_of_maps(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Yield the problems.
-
-    If several values of one map have the same mistake, such as numbers in `labels`, their problems become one problem.
-    """
-    joined: dict[tuple[object, ...], list[Problem]] = {}
-    for problem in problems:
-        *above, last = parse_path(problem.path)
-        key = (*above, problem.message, problem.fix) if above and above[-1] in _MAP_FIELDS else (problem.path, last)
-        joined.setdefault(key, []).append(problem)
-    for first, *others in joined.values():
-        yield structs.replace(first, also=tuple(other.path for other in others)) if others else first
 
 
 def check_fields_of_pod(subject: Subject) -> Iterator[Problem]:

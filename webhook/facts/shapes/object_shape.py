@@ -114,6 +114,8 @@ OBJECT_SHAPE_WRONG_TYPE: Final = OBJECT_SHAPE.rule(
 )
 POD_KIND: Final = frozenset({("", "Pod")})
 _MOST_NAMES: Final = 4
+_MAP_FIELDS: Final = frozenset(("data", "stringData", "labels", "annotations"))
+"""Fields with keys that users choose."""
 _SPEC: Final = ("spec",)
 _TEMPLATE: Final = ("spec", "template")
 """A field of Kubernetes' Jobs that Volcano Jobs do not have. The check of missing tasks reports this field."""
@@ -137,12 +139,13 @@ def check_field_types_of_pod_template(subject: Subject) -> Iterator[Problem]:
 def problems_of_wrong_types(subject: Subject, rule: Rule) -> Iterator[Problem]:
     """Yield a problem of `rule` for every value with a wrong type, unless the stored object already has the value.
 
-    The values of one field in the items of a list, such as `env`, have one problem if they need the same fix.
+    The values of one field in the items of a list, such as `env`, have one problem if they need the same fix. The
+    values of one map, such as `labels`, have one problem, too.
     """
     joined: dict[tuple[object, ...], list[Mismatch]] = {}
     for each in Items(subject.mismatches, subject.deadline):
         if not _was_same_before(each, subject.old_object):
-            at = _path_without_last_index(each.at) if each.fix else each.at
+            at = _place_of_similar_values(each)
             joined.setdefault((at, each.expected, type(each.value)), []).append(each)
     for first, *others in joined.values():
         is_same = all(each.value == first.value for each in others)
@@ -151,17 +154,25 @@ def problems_of_wrong_types(subject: Subject, rule: Rule) -> Iterator[Problem]:
         yield structs.replace(problem, also=tuple(each.path for each in others)) if others else problem
 
 
-def _path_without_last_index(at: FieldPath) -> tuple[str | int | None, ...]:
-    """Return a path without the index in the list that is nearest to its end."""
+def _place_of_similar_values(value: Mismatch) -> tuple[str | int | None, ...]:
+    """Return the path of a value without the key of a map. Return the path of a value with a fix without the index in
+    the list that is nearest to its end.
+    """
+    at = value.at
+    if len(at) > 1 and at[-2] in _MAP_FIELDS:
+        return (*at[:-1], value.fix)
+    if not value.fix:
+        return at
     last = next((number for number in reversed(range(len(at))) if isinstance(at[number], int)), None)
     return at if last is None else (*at[:last], None, *at[last + 1 :])
 
 
 def _type_in_words(value: JSON) -> str:
-    """Return the type of a value for a message: "true or false", "a string" or "a number"."""
+    """Return the type of a value for a message, such as "true or false" or "a number"."""
     if isinstance(value, bool):
         return "true or false"
-    return "a string" if isinstance(value, str) else "a number"
+    words: dict[type, str] = {str: "a string", dict: "an object", list: "a list"}
+    return words.get(type(value), "a number")
 
 
 def _was_same_before(mismatch: Mismatch, old: JSON) -> bool:
