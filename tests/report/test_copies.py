@@ -204,6 +204,48 @@ metadata: {name: NAME}
 spec:
   containers: [{name: a, image: "ghcr.io/TeamOne/NAME"}]
 """,
+    "gpu-requests/cuda-image": """apiVersion: v1
+kind: Pod
+metadata: {name: NAME}
+spec: {containers: [{name: NAME, image: nvidia/cuda, resources: {limits: {nvidia.com/gpu: 1}}}]}
+""",
+    "gpu-requests/removed-resource": """apiVersion: v1
+kind: Pod
+metadata: {name: NAME}
+spec: {containers: [{name: NAME, image: x, resources: {limits: {alpha.kubernetes.io/nvidia-gpu: 1}}}]}
+""",
+    "manifest-shape/ambiguous-port": """apiVersion: v1
+kind: Service
+metadata: {name: NAME}
+spec: {selector: {app: NAME}, ports: [{port: 80}, {port: 81}]}
+""",
+    "manifest-shape/completion-index": """apiVersion: batch/v1
+kind: Job
+metadata: {name: NAME}
+spec:
+  template:
+    spec: {restartPolicy: Never, containers: [{name: NAME, image: x, command: [run, $(JOB_COMPLETION_INDEX)]}]}
+""",
+    "manifest-shape/home-folder": """apiVersion: v1
+kind: Pod
+metadata: {name: NAME}
+spec:
+  volumes: [{name: NAME, emptyDir: {}}]
+  containers: [{name: a, image: x, volumeMounts: [{name: NAME, mountPath: ~/data}]}]
+""",
+    "manifest-shape/secret-data": """apiVersion: v1
+kind: Secret
+metadata: {name: NAME}
+data: {password: "hunter2!"}
+""",
+    "training-job/pod-restart-policy": """apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: NAME}
+spec:
+  mpiReplicaSpecs:
+    Launcher: {template: {spec: {containers: [{name: a, image: x}]}}}
+    Worker: {replicas: 2, template: {spec: {restartPolicy: OnFailure, containers: [{name: NAME, image: x}]}}}
+""",
 }
 """Rules with one mistake in objects that differ in the names of containers and images."""
 

@@ -153,15 +153,21 @@ _API_VERSION: Final = "apiVersion"
 """The path of findings about the version or the beginning of an object."""
 _HABITS: Final = frozenset(
     (
+        "manifest-shape/ambiguous-port",
+        "manifest-shape/completion-index",
+        "manifest-shape/home-folder",
         "manifest-shape/image-name",
         "manifest-shape/restart-policy",
+        "manifest-shape/secret-data",
         "manifest-shape/unknown-field",
         "manifest-shape/volume-exists",
         "manifest/repeated-key",
         "device-failures/pod-failure-policy",
         "device-failures/ray-job-retries",
         "device-failures/readiness-probe",
+        "gpu-requests/cuda-image",
         "gpu-requests/every-gpu-visible",
+        "gpu-requests/removed-resource",
         "kueue-not-now/queue-required",
         "model-server/parallel-size-above-gpus",
         "model-server/without-gpu",
@@ -173,6 +179,7 @@ _HABITS: Final = frozenset(
         "storage/shared-memory",
         "train-job/unknown-field",
         "training-job/main-container",
+        "training-job/pod-restart-policy",
     )
 )
 """Rules about mistakes that an author copies to objects with other names."""

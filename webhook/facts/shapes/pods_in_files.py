@@ -611,7 +611,13 @@ def _finds_programs(container: Container, folders: Sequence[str]) -> bool:
 
 
 def _problems_of_home_folders(pod: PodSpec) -> Iterator[Problem]:
-    """Yield a problem for each mount at ~ or below ~, which only a shell replaces with a folder."""
+    """Yield one problem for all mounts at ~ or below ~, which only a shell replaces with a folder."""
+    problems = [*_mounts_below_home(pod)]
+    for first in problems[:1]:
+        yield structs.replace(first, also=tuple(other.path for other in problems[1:]))
+
+
+def _mounts_below_home(pod: PodSpec) -> Iterator[Problem]:
     for container in pod.all_containers():
         for mount in container.volume_mounts:
             first, _, below = mount.mount_path.rstrip("/").partition("/")
