@@ -657,6 +657,29 @@ def test_ports_of_servers_in_other_files_are_compared_with_services(name, is_tol
     assert ("Deployment team/helper" in capsys.readouterr().out) is is_told, "keep the ports of servers in the index"
 
 
+@pytest.mark.parametrize(("name", "is_told"), [("https", False), ("grpc", True)])
+def test_a_service_may_select_the_pods_of_a_deployment_that_lack_its_port(name, is_told, tmp_path, capsys):
+    """A webhook and a scheduler have the same labels. The Service of the webhook is in the file of the webhook."""
+    deployment = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: NAME, namespace: team}
+spec:
+  selector: {matchLabels: {app: queues}}
+  template:
+    metadata: {labels: {app: queues, part: NAME}}
+    spec: {containers: [{name: c, image: x}]}
+"""
+    service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: webhook, namespace: team}\nspec: {selector: {app: queues}, ports: [{port: 443, targetPort: https}]}\n"
+    server = deployment.replace("image: x", f"image: x, ports: [{{name: {name}, containerPort: 9089}}]")
+    files = {
+        "webhook.yaml": server.replace("NAME", "webhook") + service,
+        "scheduler.yaml": deployment.replace("NAME", "scheduler"),
+    }
+    written(tmp_path, files)
+    run_command_line(["audit", str(tmp_path), "--rule", "manifest-shape/target-port"])
+    assert ("Deployment team/scheduler" in capsys.readouterr().out) is is_told, "keep workloads beside named ports"
+
+
 AUTOSCALER = """apiVersion: apps/v1
 kind: Deployment
 metadata: {name: autoscaler, namespace: kube-system}

@@ -6,8 +6,8 @@ kind. Memory grows only with the objects of these kinds. Long or frequent kinds 
 - A CustomResourceDefinition, if it may serve a version that current releases no longer serve.
 - Charts and most Deployments, if they may state the release of a controller.
 - Deployments of controllers that facts read, such as Cluster Autoscaler.
-- Deployments and StatefulSets that name a device. The index keeps only the fields that rules compare with budgets,
-  autoscalers and Services.
+- Deployments and StatefulSets that name a device, or that have a Service for a named port in their file. The index
+  keeps only the fields that rules compare with budgets, autoscalers and Services.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ _CONTROLLER: Final = re.compile(
 _IS_SCALED: Final = re.compile(r"""kind["']?\s*:\s*["']?(?:Deployment|StatefulSet)\b""")
 _DEVICE: Final = re.compile("gpu|tpu|neuron|gaudi|[Aa]scend|mlu|dcu|gcu|xpu|iluvatar|vastai|claims")
 """Matches the name of a device, or `claims` of a container."""
+_NAMED_PORT: Final = re.compile(r"""targetPort["']?\s*:\s*["']?[A-Za-z]""")
+"""Matches the named port of a Service, which only some of the pods that the Service selects may have."""
 _HIDDEN: Final = re.compile(r"""\\(?:x|u00|U000000)6[bBeE49]|\?\s+["']?kind""")
 """Matches `kind` as an explicit key (`? kind`) or with a letter as an escape, which the other patterns miss."""
 
@@ -111,7 +113,8 @@ class Indexer(Struct, frozen=True):
             is_kustomization = posixpath.basename(part.source) in kustomizations.FILES
             has_definition = CRD.kind in text and any(group in text for group in groups)
             is_read = self.is_whole or is_kustomization or has_definition or may_state_release(text)
-            some = text if is_read else _documents_that_may_match(text, looks)
+            has_named_port = _NAMED_PORT.search(text) is not None
+            some = text if is_read else _documents_that_may_match(text, looks, with_workloads=has_named_port)
             if some != text:
                 looked_up.files[yamlfile.shown(part.source)] = None
             if not some and part.problem is None:
@@ -127,7 +130,7 @@ class Indexer(Struct, frozen=True):
                     looked_up.objects += _documents_of_patches(part.file, each.value) if is_kustomization else ()
                     if is_looked_up or next(find_releases_in_document(each.source, each.value), None) is not None:
                         looked_up.objects.append((each.source, each.value))
-                    elif kind in _FREQUENT and _DEVICE.search(text):
+                    elif kind in _FREQUENT and (has_named_port or _DEVICE.search(text)):
                         looked_up.objects.append((each.source, _KEPT(each.value)))
         return looked_up
 
@@ -157,21 +160,25 @@ def indexer_of(looked_up: frozenset[tuple[str, str]], *, is_whole: bool) -> Inde
     return Indexer(looked_up - _FREQUENT | NAMELESS, is_whole)
 
 
-def _documents_that_may_match(text: str, looks: re.Pattern[str]) -> str:
+def _documents_that_may_match(text: str, looks: re.Pattern[str], *, with_workloads: bool) -> str:
     """Return the documents that may have an object to keep. Return the whole text if only a parser can separate
     documents.
     """
-    if not _may_have_object(text, looks):
+    if not _may_have_object(text, looks, with_workloads=with_workloads):
         return ""
     documents = yamlfile.documents_of(text)
-    return "".join(each for each in documents if _may_have_object(each, looks)) if documents else text
+    some = (each for each in documents if _may_have_object(each, looks, with_workloads=with_workloads))
+    return "".join(some) if documents else text
 
 
-def _may_have_object(text: str, looks: re.Pattern[str]) -> bool:
+def _may_have_object(text: str, looks: re.Pattern[str], *, with_workloads: bool) -> bool:
     return (
         "operation" in text
         or looks.search(text) is not None
-        or ((_DEVICE.search(text) or _CONTROLLER.search(text)) is not None and _IS_SCALED.search(text) is not None)
+        or (
+            (with_workloads or (_DEVICE.search(text) or _CONTROLLER.search(text)) is not None)
+            and _IS_SCALED.search(text) is not None
+        )
         or (("\\" in text or "? " in text) and _HIDDEN.search(text) is not None)
     )
 
