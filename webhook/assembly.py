@@ -252,6 +252,7 @@ def assembly_with_files(
     *,
     objects: Iterable[tuple[str, JSON]] = (),
     files: Iterable[str] = (),
+    patches: Iterable[str] = (),
     is_complete: bool = True,
 ) -> ReviewAssembly:
     """Return loaded policies with the context of the settings.
@@ -262,6 +263,7 @@ def assembly_with_files(
         loaded: the policies.
         objects: what the command is about, or what policies look up, each object with its file.
         files: all files with objects, if `objects` lacks some.
+        patches: files that are only patches of rendered kustomizations.
         is_complete: whether all files could be read.
 
     Raises:
@@ -272,6 +274,7 @@ def assembly_with_files(
     tree = FileTree(
         objects,
         files=files,
+        patches=patches,
         context=((each.source, each.value) for each in context.documents),
         is_whole=chosen.context_is_whole and is_complete and not context.templates,
     )

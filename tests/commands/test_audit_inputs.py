@@ -388,6 +388,17 @@ def test_kustomizations_are_rendered_once(tmp_path, capsys):
     assert denied(capsys, tmp_path, "--render") == ["my-plain", "other"]
 
 
+@pytest.mark.skipif(not shutil.which("kubectl"), reason="needs kubectl")
+@pytest.mark.parametrize("folder", ["overlay", "base", "base/patches"])
+def test_a_patch_that_no_rendered_kustomization_lists_is_no_object(folder, tmp_path, capsys):
+    name = "probes.yaml" if folder == "base/patches" else "probes-patch.yaml"
+    written(tmp_path, {**KUSTOMIZE, f"{folder}/{name}": POD.format("plain"), f"{folder}/other.yaml": POD.format("b")})
+    listed = ["my-plain", *(["b"] if folder != "base/patches" else [])]
+    assert sorted(denied(capsys, tmp_path, "--render")) == sorted(listed)
+    assert run_command_line(["audit", *POLICIES, str(tmp_path), "--render"]) == 1
+    assert "not applied" in "".join(capsys.readouterr()), "a file that is not audited must be counted"
+
+
 PROGRAM = """#!/bin/sh
 case "$1" in
 kustomize) cat "$3/made.txt" ;;

@@ -101,6 +101,7 @@ class FileTree:
         context: the objects of --context, with their files.
         is_whole: the cluster has no other objects.
         files: all files with objects, if `objects` has only the objects that are looked up.
+        patches: files that are only patches of rendered kustomizations.
     """
 
     def __init__(
@@ -110,8 +111,10 @@ class FileTree:
         files: Iterable[str] = (),
         context: Iterable[tuple[str, JSON]] = (),
         is_whole: bool = False,
+        patches: Iterable[str] = (),
     ) -> None:
         self._documents: Final = _objects_by_file(objects, files)
+        self._patches: Final = frozenset(map(normalize_path, patches))
         self._units: Final = FilesAppliedTogether(self._documents)
         of_context = _objects_by_file(context)
         self._context: Final = FileObjects(
@@ -167,10 +170,11 @@ class FileTree:
 
     def is_patch(self, file: str) -> bool:
         """Return whether a kustomization merges the objects of a file into objects of other files."""
-        return self._units.is_patch(normalize_path(file))
+        path = normalize_path(file)
+        return path in self._patches or self._units.is_patch(path)
 
     def _is_applied(self, file: str) -> bool:
-        return not self._units.is_patch(file) and not reason_not_applied(file)
+        return not self.is_patch(file) and not reason_not_applied(file)
 
     def is_read_by_kustomize(self, file: str) -> bool:
         """Return whether only one outermost kustomization uses a file."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -357,6 +357,16 @@ def _text_or_empty(value: JSON) -> str:
     return value if isinstance(value, str) else ""
 
 
+def is_named_as_patch(file: str, folders: Container[str]) -> bool:
+    """Return whether a file has the name of a patch and is beside a kustomization. `folders` have kustomizations."""
+    folder, name = posixpath.split(file)
+    above, last = posixpath.split(folder)
+    if last == "patches" and above in folders:
+        return True
+    words = _SEPARATORS.split(posixpath.splitext(name)[0].lower())
+    return folder in folders and "patch" in (words[0], words[-1])
+
+
 class Kustomizations:
     """The kustomizations of a tree, by folder."""
 
@@ -467,15 +477,7 @@ class Kustomizations:
         """
         if file in self._folders_by_used_path or not self._by_folder:
             return False
-        return file in self._patches or self._is_unlisted_patch(file)
-
-    def _is_unlisted_patch(self, file: str) -> bool:
-        folder, name = posixpath.split(file)
-        above, last = posixpath.split(folder)
-        if last == "patches" and above in self._by_folder:
-            return True
-        words = _SEPARATORS.split(posixpath.splitext(name)[0].lower())
-        return folder in self._by_folder and "patch" in (words[0], words[-1])
+        return file in self._patches or is_named_as_patch(file, self._by_folder)
 
     def _only_kustomization_using(self, path: str) -> str | None:
         folders = self._folders_by_used_path.get(path, ())

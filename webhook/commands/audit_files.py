@@ -120,5 +120,6 @@ def assemble_policies_and_files(settings: Settings, stream: DocumentStream, inde
         loaded,
         objects=looked_up.objects,
         files=looked_up.files,
+        patches=stream.patches,
         is_complete=looked_up.is_complete and not stream.problems and not stream.not_read,
     )

@@ -23,7 +23,7 @@ import posixpath
 import re
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final, Literal
 
@@ -72,18 +72,25 @@ _NAMES: Final = frozenset((_CHART, *kustomizations.FILES))
 class RenderableFolder(Struct, frozen=True):
     """A folder to render, and the files that it is rendered from.
 
-    `affixes` are the prefixes and suffixes that a kustomization adds to names of objects.
+    `affixes` are the prefixes and suffixes that a kustomization adds to names of objects. `folders` are the folders of
+    a kustomization and of the kustomizations that it uses.
     """
 
     folder: str
     kind: Literal["chart", "kustomization"]
     parts: frozenset[str]
     affixes: Sequence[str] = ()
+    folders: frozenset[str] = frozenset()
 
     def is_rendered_from(self, source: str) -> bool:
         """Return whether a file is an input for rendering the folder."""
         path = PurePath(posixpath.normpath(source))
         return any(str(each) in self.parts for each in (path, *path.parents))
+
+    def has_unlisted_patch(self, source: str) -> bool:
+        """Return whether a file is named as a patch, and no kustomization of the folder lists it."""
+        path = posixpath.normpath(source)
+        return kustomizations.is_named_as_patch(path, self.folders) and not self.is_rendered_from(path)
 
 
 def find_renderables(named: Sequence[str]) -> list[RenderableFolder]:
@@ -106,13 +113,12 @@ def find_renderables(named: Sequence[str]) -> list[RenderableFolder]:
     charts = tuple(renderables)
     by_folder = {each.folder: each for each in kustomized}
     used = {path for each in kustomized for path in each.used_paths}
-    renderables += [
-        RenderableFolder(
-            root, "kustomization", frozenset(_parts_of_kustomization(root, by_folder)), _affixes_of(root, by_folder)
-        )
-        for root in by_folder.keys() - used - components
-        if not any(chart.is_rendered_from(root) for chart in charts)
-    ]
+    for root in by_folder.keys() - used - components:
+        if not any(chart.is_rendered_from(root) for chart in charts):
+            parts = frozenset(_parts_of_kustomization(root, by_folder))
+            of_root = _used_kustomizations(root, by_folder)
+            folders = frozenset(each.folder for each in of_root)
+            renderables.append(RenderableFolder(root, "kustomization", parts, _affixes_of(of_root), folders))
     return sorted(renderables, key=lambda each: each.folder)
 
 
@@ -144,17 +150,25 @@ def _parts_of_kustomization(root: str, by_folder: Mapping[str, kustomizations.Ku
     return parts
 
 
-def _affixes_of(root: str, by_folder: Mapping[str, kustomizations.Kustomization]) -> Sequence[str]:
-    """Return the prefixes and suffixes of a kustomization and of the kustomizations that it uses, the longest first."""
+def _used_kustomizations(
+    root: str, by_folder: Mapping[str, kustomizations.Kustomization]
+) -> Sequence[kustomizations.Kustomization]:
+    """Return the kustomization of a folder and the kustomizations that it uses directly or through others."""
     waiting, seen = [root], {root}
-    affixes = set[str]()
+    of_root = list[kustomizations.Kustomization]()
     while waiting:
         kustomization = by_folder.get(waiting.pop())
         if kustomization is None:
             continue
-        affixes |= {*kustomization.affixes}
+        of_root.append(kustomization)
         waiting += {*kustomization.used_paths} - seen
         seen |= {*kustomization.used_paths}
+    return of_root
+
+
+def _affixes_of(of_root: Iterable[kustomizations.Kustomization]) -> Sequence[str]:
+    """Return the prefixes and suffixes of kustomizations, the longest first."""
+    affixes = {affix for each in of_root for affix in each.affixes}
     return tuple(sorted(affixes, key=lambda each: (-len(each), each)))
 
 
@@ -214,7 +228,7 @@ def replace_by_rendered_objects(
             try:
                 data = _render_folder(each, programs, copies, release, with_remote=with_remote)
                 left -= len(data)
-                stream.replace_with_rendered(each.folder, data, each.is_rendered_from)
+                stream.replace_with_rendered(each.folder, data, each.is_rendered_from, each.has_unlisted_patch)
                 texts[each.folder] = RenderedText(
                     each.affixes, _templates_of_chart(data) if each.kind == "chart" else ()
                 )

@@ -191,6 +191,7 @@ class DocumentStream:
         excluded: how many files are left out.
         ignored: how many files a `.claimgateignore` leaves out.
         not_read: entries of folders that are not regular files or lead out of their folder.
+        patches: files that are only patches of rendered kustomizations.
     """
 
     def __init__(
@@ -205,19 +206,24 @@ class DocumentStream:
         sources = documents.list_sources(named, exclude, include, listing=listing, patterns=patterns)
         self.problems, self.excluded, self.not_read = sources.problems, sources.excluded, sources.not_read
         self.ignored = sources.ignored
+        self.patches: frozenset[str] = frozenset()
         self._named, self._exclude, self._include, self._patterns = named, exclude, include, patterns
         self._inputs = {each.name: each for each in sources.sources}
         self.sources = tuple(self._inputs)
         self._files = RereadableFiles()
 
     def replace_with_rendered(
-        self, folder: str, data: bytes, replaced: Callable[[str], bool], not_read: Iterable[FoundFile] = ()
+        self, folder: str, data: bytes, replaced: Callable[[str], bool], is_patch: Callable[[str], bool]
     ) -> None:
-        """Replace some files by `folder`, with `data` as its text. Add `not_read` to the files that are not read.
+        """Replace some files by `folder`, with `data` as its text.
 
-        `replaced` returns whether the text was rendered from a file.
+        Args:
+            folder: the rendered folder.
+            data: the rendered objects.
+            replaced: returns whether the text was rendered from a file.
+            is_patch: returns whether a file is only a patch, although the text was not rendered from the file.
         """
-        self.not_read = tuple({each.file.name: each for each in (*self.not_read, *not_read)}.values())
+        self.patches |= {each for each in self.sources if is_patch(each)}
         gone = {each for each in self.sources if replaced(each)}
         at = next((number for number, each in enumerate(self.sources) if each in gone), len(self.sources))
         before, after = ([each for each in part if each not in gone] for part in (self.sources[:at], self.sources[at:]))
