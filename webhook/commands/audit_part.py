@@ -76,7 +76,7 @@ class PartResult(Struct):
         entries: the number of audited objects.
         unchanged: the number of objects that do not differ from the revision of --changed-since.
         skipped: documents that are not objects.
-        unasked: the number of objects without a policy, by kind.
+        unasked: the number of objects without a policy and without findings, by kind.
         pods_not_read: the number of objects with unread pods, by kind. These objects are not reported as passes.
         warnings: lines about mistakes that are not findings.
         notes: lines that a run prints once, each with the first place.
@@ -268,11 +268,10 @@ class PartAudit:
             from webhook.commands.job_demands import add_demand
 
             add_demand(result.demands, attributes, outcome, sent.cluster, self._policies)
-        if not decisions:
-            if is_ignored_by_configuration(attributes, self._policies.configuration, sent.cluster):
-                result.ignored += 1
-            elif mistake is None:
-                result.unasked[qualified_kind(attributes.kind)] += 1
+        is_ignored = not decisions and is_ignored_by_configuration(
+            attributes, self._policies.configuration, sent.cluster
+        )
+        result.ignored += is_ignored
         inside = fixtures.object_path(each.value)
         finding_subject = subject_of_request(attributes)
         if decisions and has_unread_pods(attributes, self._table):
@@ -291,6 +290,8 @@ class PartAudit:
             ),
         )
         if not findings:  # most objects
+            if not decisions and not is_ignored:
+                result.unasked[qualified_kind(attributes.kind)] += 1
             return
         commented = CommentedFindings(self._policies.configuration, each.document.ignore_comments)
         if keys.has_several_objects(each):

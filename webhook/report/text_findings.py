@@ -204,9 +204,6 @@ def summary_of_totals(totals: Totals) -> str:
         text += " (-v names the kinds)"
     if totals.counts.incomplete:
         text += f"; {counted(totals.counts.incomplete, 'object')} not evaluated in full"
-    if unasked := sum(totals.unasked.values()):
-        text += f"; {counted(unasked, 'object')} that no policy is about"
-        text += "" if totals.is_verbose else " (-v names the kinds)"
     if not_read := totals.files_not_read_in_words:
         text += f"; not read: {not_read}"
     if totals.configured:

@@ -183,7 +183,7 @@ class Totals(Struct, frozen=True, kw_only=True):
         unreadable: problems of input that could not be read. An unreadable suite is an entry instead.
         templates: the number of files that are manifests only after rendering.
         not_read: the number of files and folders that are links out of the named folder or no regular files.
-        unasked: the number of objects without a policy, by kind.
+        unasked: the number of objects without a policy and without findings, by kind.
         pods_not_read: the number of objects with unread pods, by kind.
         is_verbose: whether to list what is otherwise only counted.
         configured: what configuration and annotations left out.
@@ -212,8 +212,9 @@ class Totals(Struct, frozen=True, kw_only=True):
 
     @property
     def unread_objects(self) -> int:
-        """Return the number of objects with unread pods and without findings."""
-        return sum(self.pods_not_read.values()) - self.counts.unread_with_findings
+        """Return the number of objects without findings that no policy is about, or whose pods are not read."""
+        unread_pods = sum(self.pods_not_read.values()) - self.counts.unread_with_findings
+        return unread_pods + sum(self.unasked.values())
 
     @property
     def without_findings(self) -> int:
