@@ -388,31 +388,33 @@ def check_vendor_of_image(member: ServerContainer) -> Iterator[Problem]:
 def check_missing_gpu(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
     """Report a server with an image that needs a GPU, if the container requests no GPU and gets none in another way.
 
-    A request of 0 GPUs is reported only for GPUs of AMD: NVIDIA's runtime may show all GPUs to a container without a
-    request, and AMD's runtime shows none unless AMD_VISIBLE_DEVICES is set.
+    A request of 0 GPUs requests none. NVIDIA's runtime may show all GPUs to a container without a request, and AMD's
+    runtime shows none unless AMD_VISIBLE_DEVICES is set.
     """
     container, server, zero = member.container, member.server, member.gpus.requested_zero
-    vendor = "amd" if zero and member.gpus.vendor == "amd" else "nvidia"
     image = container.image.removeprefix("docker.io/")
     if server.name not in _ONLY_ON_GPUS or subject.group_kind not in _REQUESTS_ITS_GPUS or member.joins_ray:
         return
-    if not member.gpus.is_without or (zero and vendor != "amd") or len(image) > _LONGEST_IMAGE:
+    if not member.gpus.is_without or len(image) > _LONGEST_IMAGE:
         return
-    if _vendor_of_image(image) != vendor or _may_run_on_cpus(member, subject) or _may_get_gpu(member, subject):
+    vendor = _vendor_of_image(image)
+    if not vendor or (zero and member.gpus.vendor != vendor):
         return
-    if zero:
-        message = f"requests 0 of {zero}, so AMD's device plugin gives {server.name} no GPU, and {server.name} exits"
-        at = (*member.path, "resources", "limits", zero)
-        yield WITHOUT_GPU.problem(at, message, f"request at least 1 of {zero}")
+    if _may_run_on_cpus(member, subject) or _may_get_gpu(member, subject):
+        return
+    at = (*member.path, "resources", "limits", zero) if zero else member.path
+    requested, needs = f"requests {f'0 of {zero}' if zero else 'no GPU'}", "" if zero else "limits"
+    if vendor == "amd":
+        message = f"{requested}, so AMD's device plugin gives {server.name} no GPU, and {server.name} exits"
+        yield WITHOUT_GPU.problem(at, message, f"request at least 1 of {zero or 'amd.com/gpu'}", needs=needs)
         return
     if _selects_aks(member.spec):
         message = "requests no GPU, and a GPU node of AKS shows every GPU, so the server may use GPUs of other pods"
         yield _problem_of_visible_gpus(member.path, message, "request a GPU")
         return
-    needs = f"{server.name} needs a GPU, but the container requests none"
-    message = f"{needs}, so {server.name} exits unless its node shows all GPUs to every container"
-    fix = "request a GPU, or use an image for CPUs"
-    yield WITHOUT_GPU.problem(member.path, message, fix, needs="limits", is_conditional=True)
+    message = f"{requested}, so {server.name} exits unless its node shows all GPUs to every container"
+    fix = f"request {f'at least 1 of {zero}' if zero else 'a GPU'}, or use an image for CPUs"
+    yield WITHOUT_GPU.problem(at, message, fix, needs=needs, is_conditional=True)
 
 
 def _may_run_on_cpus(member: ServerContainer, subject: Subject) -> bool:
