@@ -60,7 +60,7 @@ def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Ite
                 yield InactivityCause(f"its {check_name} does not exist (AdmissionCheckNotFound)", check_name)
             continue
         active = check.status.condition("Active").status
-        absent = None if active else _cause_in_parameters(check, view)
+        absent = None if active == "True" else _cause_in_parameters(check, view)
         if absent is not None:
             yield absent
         elif not active and view.is_of_file(check.json):

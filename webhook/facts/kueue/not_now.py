@@ -347,8 +347,11 @@ def inactive_queue_problem(place: QueuePlace, queue: QueueFields, cause: Inactiv
     """Return the problem of a job in an inactive ClusterQueue."""
     named = place.view.name_with_file(ClusterQueue.gvk, queue.name)
     message = f"leads to {named}, which is inactive (Kueue: ClusterQueue {queue.name} is inactive) because {cause.text}"
-    create = f"use another queue, or ask the administrator to create {cause.missing} or to correct the name"
-    fix = create if cause.missing else WAIT
+    fix = WAIT
+    if cause.missing:
+        fix = f"use another queue, or ask the administrator to create {cause.missing} or to correct the name"
+    elif cause.is_of_check:
+        fix = "use another queue, or ask the administrator to correct the AdmissionCheck"
     return INACTIVE.problem(place.at, message, fix)
 
 
