@@ -231,6 +231,24 @@ def test_a_kustomization_that_may_rename_objects_makes_names_unknown(more, is_kn
     assert of.knows_namespace("a/job.yaml") is is_known
 
 
+@pytest.mark.parametrize(
+    ("component", "above", "is_known"),
+    [
+        pytest.param({}, {}, False, id="in no kustomization"),
+        pytest.param({"namespace": "x"}, {}, True, id="in no kustomization, with a namespace"),
+        pytest.param({}, {"components": ["../c"]}, True, id="in a kustomization without a namespace"),
+    ],
+)
+def test_the_namespace_of_a_component_is_known_only_with_its_kustomization(component, above, is_known):
+    more = [("a/kustomization.yaml", {**kustomization(), **above})] if above else []
+    of = tree(
+        ("c/kustomization.yaml", {**kustomization("job.yaml"), "kind": "Component", **component}),
+        ("c/job.yaml", local("job")),
+        *more,
+    )
+    assert of.knows_namespace("c/job.yaml") is is_known
+
+
 def of_core(kind, name, **more):
     return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **more}
 

@@ -123,6 +123,7 @@ class Kustomization(Struct, frozen=True, kw_only=True):
         labels: labels for pod templates.
         images: changes of the images of containers.
         generated: group and kind, and name, of each object of a configMapGenerator or secretGenerator.
+        is_component: whether other kustomizations include this one, and give its objects their namespace.
         is_read: whether no object comes from another repository, a chart, or a plugin of kustomize.
         additions: the parts that may add fields to objects. A file with a patch is not read yet.
     """
@@ -136,6 +137,7 @@ class Kustomization(Struct, frozen=True, kw_only=True):
     labels: PodLabels = _NO_LABELS
     images: tuple[ImageChange, ...] = ()
     generated: tuple[tuple[Kind, str], ...] = ()
+    is_component: bool = False
     is_read: bool = True
     additions: tuple[TargetedPatch, ...] = ()
 
@@ -162,6 +164,7 @@ def read_kustomization(file: str, value: JSON) -> Kustomization | None:
         labels=_labels_of_pods(value),
         images=tuple(_image_changes(value)),
         generated=tuple(_generated_objects(value)),
+        is_component=value.get("kind") == "Component",
         is_read=not any(value.get(field) for field in _MAKERS) and not any(map(_is_remote, _entries(value))),
         additions=tuple(_additions(file, folder, value)),
     )
@@ -484,12 +487,14 @@ class Kustomizations:
         return folders[0] if len(folders) == 1 else None
 
     def _naming_above(self, root: str) -> NameChanges:
-        """Return UNKNOWN if a kustomization above the folder changes names, otherwise AS_WRITTEN."""
-        return (
-            UNKNOWN
-            if any(self._by_folder[each].naming != AS_WRITTEN for each in self._kustomizations_above(root))
-            else AS_WRITTEN
-        )
+        """Return UNKNOWN if a kustomization above the folder changes names, otherwise AS_WRITTEN.
+
+        The kustomization that includes a component may be in none of the files. If the component has no namespace, this
+        kustomization, or the object of Flux that applies it, sets the namespace.
+        """
+        above, own = [*self._kustomizations_above(root)], self._by_folder[root]
+        is_alone = own.is_component and not above and not own.naming.namespace
+        return UNKNOWN if is_alone or any(self._by_folder[each].naming != AS_WRITTEN for each in above) else AS_WRITTEN
 
     def _kustomizations_above(self, path: str) -> Iterator[str]:
         """Yield the kustomizations that use a path directly or through others."""
