@@ -62,7 +62,9 @@ WriteBaseline: TypeAlias = Annotated[
 ]
 Statistics: TypeAlias = Annotated[
     bool,
-    typer.Option("--statistics", help="Show how often each rule is broken, in place of the findings: text or json."),
+    typer.Option(
+        "--statistics", help="Count the findings of each rule, in place of the findings. Formats: text and json."
+    ),
 ]
 RequireInput: TypeAlias = Annotated[
     bool,
