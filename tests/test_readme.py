@@ -4,19 +4,23 @@ tests/test_page_blocks.py runs the commands. `python -m tests.test_readme` rewri
 """
 
 import contextlib
+import dataclasses
 import re
 import tempfile
 from pathlib import Path
 
 import pytest
 import typer
+from prometheus_client.parser import text_string_to_metric_families
 
+from tests.commands.test_serve import served
 from tests.page_blocks import PAGES as WITH_BLOCKS
 from tests.page_blocks import written_anew
 from tests.rows import all_rows
 from tests.terminal_picture import picture
 from webhook.cli import run_command_line
 from webhook.report.formats import FORMATS
+from webhook.server.counters import METRIC, Counters
 from webhook.settings.serving import ServerSettings
 from webhook.settings.setting import declared_settings
 from webhook.typer_application import EXIT_CODES, VERBS, create_typer_application
@@ -135,7 +139,25 @@ def output_formats():
     return "".join(f"{row}\n" for row in rows)
 
 
-TABLES = {"policies": policies, "settings": settings, "formats": output_formats}
+def metrics():
+    """Return a table with a row for each metric of a running server, without those of Python and of the process."""
+    declared = [each.metadata[METRIC] for each in dataclasses.fields(Counters)]
+    labels = {f"claimgate_{each.name}": each.labels for each in declared}
+    with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as server, server.client() as client:
+        server.wait("ready")
+        families = list(text_string_to_metric_families(client.get("/metrics").text))
+    rows = ["| metric | type | labels | meaning |", "|---|---|---|---|"]
+    for each in sorted(families, key=lambda family: family.name):
+        if each.name.startswith("claimgate_"):
+            name = each.name + ("_total" if each.type == "counter" else "")
+            of_name = labels.get(each.name.removesuffix("_duration_seconds"), ())
+            shown = ", ".join(f"`{label}`" for label in of_name)
+            meaning = each.documentation.replace("|", "\\|")
+            rows.append(f"| `{name}` | {each.type} | {shown} | {meaning} |")
+    return "".join(f"{row}\n" for row in rows)
+
+
+TABLES = {"policies": policies, "settings": settings, "formats": output_formats, "metrics": metrics}
 
 
 @pytest.mark.parametrize("name", TABLES)
