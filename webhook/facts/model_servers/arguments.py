@@ -43,6 +43,7 @@ _NUMBERS: Final = frozenset(
     )
 )
 """The meanings of the flags with a whole number."""
+_TRUTHS: Final = ("true", "false")
 _WHOLE: Final = re.compile(r"\+?[0-9]{1,6}", re.ASCII)
 _ATTACHED: Final = re.compile(r"(-[a-z])([0-9]+)", re.ASCII)
 """A short flag of one letter with its number attached, such as `-p8080`. Every parser splits such a word."""
@@ -73,6 +74,7 @@ class FlagTable:
     meanings: Mapping[str, str]
     switches: re.Pattern[str]
     bare: re.Pattern[str] | None = None
+    positional_words: int = 0
     beginnings: bool = False
     underscores: bool = False
     any_value: bool = False
@@ -152,7 +154,7 @@ class Arguments:
         repeated: known flags that are given more than once, as written.
         mistaken: flags that the server does not know, with the fix.
         removed: flags that some release of the server no longer has, by their names.
-        valued_switches: words that give a value to a flag without values, such as `--enforce-eager=true`.
+        valued_switches: flags without values that have one, such as `--enforce-eager=true` or `--enforce-eager true`.
         undashed: positional words with the name of a flag, after another positional word, such as `port=8000`.
         is_open: whether a running shell or another object may add more arguments.
     """
@@ -259,13 +261,20 @@ class _ArgumentReader:
         self._mistaken: dict[str, str] = {}
         self._removed: dict[str, RemovedFlag] = {}
         self._valued_switches: list[str] = []
+        self._truths: list[str] = []
         self._undashed: list[str] = []
         self._may_have_more_values = False
         self._is_open = False
         self._has_ended = False
 
     def arguments(self) -> Arguments:
-        """Return the arguments that were read."""
+        """Return the arguments that were read. The parser takes true or false after a switch for a positional word, and
+        refuses the word if it expects no further positional word.
+        """
+        if len(self._positional) >= self._table.positional_words:
+            self._valued_switches += self._truths
+        else:
+            self._positional += [word.partition(" ")[2] for word in self._truths]
         return Arguments(
             values=self._values,
             spellings=self._spellings,
@@ -305,6 +314,10 @@ class _ArgumentReader:
             if equals and self._table.refuses_value(name):
                 self._valued_switches.append(word)
             self._note(flags, written, value)
+            has_truth = not equals and words[at + 1 : at + 2] and words[at + 1].lower() in _TRUTHS
+            if has_truth and self._table.refuses_value(name):
+                self._truths.append(f"{word} {words[at + 1]}")
+                return at + 2
             return at + 1
         follows = words[at + 1] if at + 1 < len(words) else _END
         is_flag = follows.startswith("-") and follows != "-" and not _NEGATIVE.fullmatch(follows)

@@ -89,6 +89,7 @@ def _flag_table_of_row(row: JSON) -> FlagTable:
         meanings={spelling: meaning for meaning, spellings in row["flags"].items() for spelling in spellings},
         switches=re.compile(row["switches"]),
         bare=re.compile(row["bare"]) if "bare" in row else None,
+        positional_words=row.get("positional_words", 0),
         beginnings=row["beginnings"],
         underscores=row.get("underscores", False),
         any_value=row.get("any_value", False),

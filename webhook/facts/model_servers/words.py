@@ -72,7 +72,7 @@ UNKNOWN_FLAG: Final = MODEL_SERVER.rule(
 SWITCH_WITH_VALUE: Final = MODEL_SERVER.rule(
     "model-server/switch-with-value",
     title="A flag that accepts no value has a value",
-    why="The parser of the server refuses every value after the = of such a flag, also true and false.",
+    why="The parser of the server refuses every value of such a flag, also true and false.",
     refused_by="the server, when it starts",
     source="https://docs.python.org/3/library/argparse.html#action; vllm-project/vllm vllm/engine/arg_utils.py",
 )
@@ -178,11 +178,12 @@ def check_words_of_command(
 
 
 def _check_valued_switches(server: StartedServer, path: FieldPath) -> Iterator[Problem]:
-    """Report all switches with values in one problem."""
-    words = server.arguments.valued_switches
+    """Report all switches with values in one problem. Dynamo may drop words that its parser does not know."""
+    switches = server.arguments.valued_switches
+    words = [word for word in switches if " " not in word] if server.is_of_dynamo else switches
     if not words:
         return
-    flag, _, value = words[0].partition("=")
+    flag, _, value = words[0].replace(" ", "=", 1).partition("=")
     is_off = value.strip("\"'").lower() in _OFF
     if len(words) == 1:
         message = f"`{_shortened(words[0])}` gives a value to a flag that accepts none, so {server.name} exits"
@@ -191,7 +192,7 @@ def _check_valued_switches(server: StartedServer, path: FieldPath) -> Iterator[P
         written = some_of([f"`{_shortened(word)}`" for word in words], _MOST_NAMED)
         message = f"{written} give values to flags that accept none, so {server.name} exits"
         fix = "write each flag without a value, or remove the flag"
-    yield SWITCH_WITH_VALUE.problem(path, message, fix, words=words)
+    yield SWITCH_WITH_VALUE.problem(path, message, fix, words=tuple(word.partition(" ")[0] for word in words))
 
 
 def _check_first_word(container: Container, path: FieldPath) -> Iterator[Problem]:
