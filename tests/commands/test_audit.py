@@ -45,7 +45,7 @@ def test_findings_name_file_line_object_and_policy(capsys):
     ]
     assert out.splitlines()[-1] == (
         "7 objects in 3 files: 1 without findings, 5 with findings (3 fail, 1 warn, 1 error), 1 not read "
-        "(-v names the kinds); not read: 1 document without a Kubernetes object"
+        "(-v names the kinds); also not read: 1 document without a Kubernetes object"
     )
 
 
@@ -170,7 +170,7 @@ def test_repositories_of_charts_and_kustomizations_get_no_false_findings(tree, c
         "    is frowned upon\n"
         "\n"
         "2 objects in 8 files: 0 without findings, 1 with findings (1 warn), 1 not read (-v names the kinds); "
-        "not read: 2 templates, 3 documents without a Kubernetes object, 1 patch or object that is not applied\n"
+        "also not read: 2 templates, 3 documents without a Kubernetes object, 1 patch or object that is not applied\n"
     )
     assert err == (
         f"note: 2 files are templates and not audited, first {tree}/charts/web/templates/quoted.yaml: "

@@ -205,7 +205,7 @@ def summary_of_totals(totals: Totals) -> str:
     if totals.counts.incomplete:
         text += f"; {counted(totals.counts.incomplete, 'object')} not evaluated in full"
     if not_read := totals.files_not_read_in_words:
-        text += f"; not read: {not_read}"
+        text += f"; {'also not read' if totals.unread_objects else 'not read'}: {not_read}"
     if totals.configured:
         text += f"; {totals.configured}"
     if totals.unreadable:
