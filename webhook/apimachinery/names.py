@@ -18,6 +18,7 @@ DNS_SUBDOMAIN: Final = re.compile(rf"{DNS_LABEL.pattern}(\.{DNS_LABEL.pattern})*
 DNS_1035_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 """An RFC 1035 label of any length."""
 LONGEST_LABEL: Final = 63
+LONGEST_PORT_NAME: Final = 15
 LONGEST_SUBDOMAIN: Final = 253
 _USE_LABEL: Final = "use at most 63 lower-case letters, digits and dashes"
 _USE_SUBDOMAIN: Final = "use lower-case letters, digits, dashes and dots, with a letter or digit at both ends"
@@ -141,6 +142,18 @@ def _length_errors(text: str, limit: int, unit: str = "bytes") -> list[str]:
 def _sentence_about_pattern(text: str, pattern: re.Pattern[str], *examples: str) -> str:
     shown = " or ".join(f"'{example}', " for example in examples)
     return f"{text} (e.g. {shown}regex used for validation is '{pattern.pattern}')"
+
+
+def port_name_fault(name: str) -> str:
+    """Say what is wrong with the name of a port; "" for a valid name (IsValidPortName)."""
+    if len(name) > LONGEST_PORT_NAME:
+        return f"it has more than {LONGEST_PORT_NAME} characters"
+    fault = _fault_of_characters(name, "-") or _fault_of_ends(name)
+    if fault is not None:
+        return fault.text
+    if "--" in name:
+        return "it contains `--`"
+    return "it has no letter" if not re.search("[a-z]", name) else ""
 
 
 class NameFault(NamedTuple):

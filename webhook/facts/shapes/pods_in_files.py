@@ -17,7 +17,9 @@ from webhook.apimachinery.images import parse_image_name
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.command_lines.shell import read_shell_call
 from webhook.facts.kinds import CRON_JOB, JOB, STATEFUL_SET
+from webhook.facts.pods.checks import template_problems
 from webhook.facts.pods.node_selection import is_selected
+from webhook.facts.pods.pod_template import problems_in_files
 from webhook.facts.shapes.manifest_shape import MANIFEST_SHAPE, names_in_text
 from webhook.facts.subject import Subject
 from webhook.patch.schema import is_builtin
@@ -169,6 +171,18 @@ CONTAINER_NAME: Final = MANIFEST_SHAPE.rule(
     level="warn",
 )
 """In templates of custom kinds, `pod-template/name` reports two containers with one name."""
+POD_VALUE: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/pod-value",
+    title="The API server refuses a value of the pod or of its template",
+    why=(
+        "The API server checks the names, ports, labels, probes, mounts, affinity and tolerations of Pods, and of the "
+        "pod templates of Deployments, Jobs and other kinds of Kubernetes."
+    ),
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    function="ValidatePodTemplateSpec",
+    level="warn",
+)
+"""In templates of custom kinds, the rules of the group pod-template report the values."""
 NO_IMAGE: Final = MANIFEST_SHAPE.rule(
     "manifest-shape/no-image",
     title="A container of a workload has no image",
@@ -296,7 +310,7 @@ def check_pod_in_file(subject: Subject) -> Iterator[Problem]:
     if template_of is None or template_of.group != _RAY_GROUP:
         yield from _problems_of_path_variables(pod)
     if template_of is None or is_builtin(template_of):
-        yield from _containers_with_one_name(pod)
+        yield from _values_that_kubernetes_refuses(subject, pod)
     if any("volumeMounts" in container.json for container in pod.all_containers()):
         yield from _problems_of_mounts_in_file(subject, pod)
 
@@ -306,7 +320,6 @@ def _problems_of_mounts_in_file(subject: Subject, pod: PodSpec) -> Iterator[Prob
     yield from _problems_of_home_folders(pod)
     if template_of is None or is_builtin(template_of):
         yield from _volumes_without_writer(subject)
-        yield from _mounts_at_one_path(subject)
     if template_of is None:
         yield from _problems_of_mounts(pod, _OF_JENKINS)
 
@@ -659,6 +672,19 @@ def _mounts_at_one_path(subject: Subject) -> Iterator[Problem]:
                 message = "is also the path of a mount before this one in the container, which the API server refuses"
                 fix = "mount each volume at a different path"
                 yield MOUNT_PATH.problem(mount.path("mountPath"), message, fix, mount.mount_path)
+
+
+def _values_that_kubernetes_refuses(subject: Subject, pod: PodSpec) -> Iterator[Problem]:
+    """Yield a problem for each value that the API server refuses. A pod with a container without an image is a patch,
+    in which only repeated names and paths are reported.
+    """
+    repeated = [*_containers_with_one_name(pod), *_mounts_at_one_path(subject)]
+    yield from repeated
+    if pod.containers and all(container.image for container in pod.all_containers()):
+        reported = {problem.path for problem in repeated}
+        for problem in (*template_problems(subject), *problems_in_files(pod, POD_VALUE)):
+            if problem.path not in reported:
+                yield structs.replace(problem, code=POD_VALUE.id)
 
 
 def _containers_with_one_name(pod: PodSpec) -> Iterator[Problem]:
