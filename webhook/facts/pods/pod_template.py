@@ -6,8 +6,12 @@ functions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
+
+from msgspec.structs import replace
 
 from webhook.apimachinery.names import (
     dns1123_label_errors,
@@ -15,16 +19,30 @@ from webhook.apimachinery.names import (
     forbidden_character_fault,
     label_fault,
     label_fix,
+    port_name_fault,
     qualified_name_errors,
     qualified_name_fault,
     qualified_name_fix,
     subdomain_fault,
     subdomain_fix,
 )
+from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.rules.problem import Problem
-from webhook.rules.rule import BY_POD_VALIDATION, RuleGroup
-from webhook.typed.pods import Container, PodSecurityContext, PodSpec, SecurityContext
-from webhook.typed.volumes import Volume
+from webhook.rules.rule import BY_POD_VALIDATION, Rule, RuleGroup
+from webhook.schema.types import Fields, kubernetes_type
+from webhook.text.similar_names import nearest_name
+from webhook.text.wording import did_you_mean
+from webhook.typed.environment import has_source
+from webhook.typed.pods import (
+    Container,
+    EnvironmentReference,
+    KeySelector,
+    PodSecurityContext,
+    PodSpec,
+    SecurityContext,
+)
+from webhook.typed.view import Typed
+from webhook.typed.volumes import Volume, VolumeMount
 from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_name
 
 POD_TEMPLATE: Final = RuleGroup(
@@ -100,6 +118,12 @@ SCHEDULING_GATE: Final = POD_TEMPLATE.rule(
     why="The API server refuses the pods when the controller creates them.",
     function="validateSchedulingGates",
 )
+_HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc")
+_ADMIN: Final = "CAP_SYS_ADMIN"
+_PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
+_PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
+_CONSTANT: Final = re.compile(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)*(?![A-Za-z0-9])")
+"""Matches a word of capital letters in a name, such as `NODE_NAME` in `job-NODE_NAME`."""
 _SHARED: Final = ("hostNetwork", "hostPID", "hostIPC")
 _SECONDS: Final = range(1, 2**31)
 _PORTS: Final = range(1, 65536)
@@ -257,3 +281,155 @@ def validate_scheduling_gates(pod: PodSpec) -> Iterator[Problem]:
         if qualified_name_errors(gate.name) and not is_placeholder(gate.name):
             message = f"cannot be the name of a scheduling gate because {qualified_name_fault(gate.name)}"
             yield SCHEDULING_GATE.problem(gate.path("name"), message, qualified_name_fix(gate.name), gate.name)
+
+
+def problems_in_files(pod: PodSpec, rule: Rule) -> Iterator[Problem]:
+    """Yield what Kubernetes refuses in a Pod or in a template of its own kinds, beyond the rules for all templates.
+
+    Every release of Kubernetes refuses these values. Texts that a program or a person replaces are not reported. `rule`
+    is the rule of all problems.
+    """
+    for container in pod.all_containers():
+        yield from _validate_names_of_ports(container, rule)
+        yield from _validate_probes(container, rule)
+        yield from _validate_escalation(container, rule)
+        yield from _validate_choices(container, rule)
+        yield from _validate_references(container, rule)
+        for mount in container.volume_mounts:
+            yield from _validate_paths_of_mount(mount, rule)
+    if pod.host_network:
+        yield from _validate_ports_of_node(pod, rule)
+    for volume in pod.volumes:
+        yield from _validate_one_source(volume, rule)
+
+
+def is_name_to_fill_in(name: str, holder: Typed) -> bool:
+    """Return whether a person or a program replaces words of a name: a placeholder, or words of capital letters that
+    alone make the name invalid. `holder` is the object with the name.
+    """
+    holder.charge_search(name)
+    return is_placeholder_for_name(name) or (
+        _CONSTANT.search(name) is not None and not dns1123_subdomain_errors(_CONSTANT.sub("x", name))
+    )
+
+
+def _fields_of(type_name: str) -> AbstractSet[str]:
+    """Return the names of the fields of a type of Kubernetes."""
+    declared = kubernetes_type(type_name)
+    return declared.fields.keys() if isinstance(declared, Fields) else frozenset()
+
+
+def _validate_names_of_ports(container: Container, rule: Rule) -> Iterator[Problem]:
+    """Report names of ports that validateContainerPorts refuses (IsValidPortName)."""
+    seen: set[str] = set()
+    for port in container.ports:
+        name = port.name
+        if not name or is_placeholder_for_name(name):
+            continue
+        if fault := port_name_fault(name):
+            fix = "use at most 15 lower-case letters, digits and single dashes, with at least one letter"
+            yield rule.problem(port.path("name"), f"cannot be the name of a port because {fault}", fix, name)
+        elif name in seen:
+            message = "is already the name of another port of the container"
+            yield rule.problem(port.path("name"), message, "give each port its own name", name)
+        seen.add(name)
+
+
+def _validate_ports_of_node(pod: PodSpec, rule: Rule) -> Iterator[Problem]:
+    """Report host ports that differ from the port of the container although the pod uses the node's network
+    (validateHostNetwork).
+    """
+    for container in pod.all_containers():
+        for port in container.ports:
+            if port.host_port and port.container_port and port.host_port != port.container_port:
+                message = f"must be the containerPort {port.container_port} because hostNetwork is true"
+                yield rule.problem(port.path("hostPort"), message, "remove hostPort", port.host_port)
+
+
+def _validate_probes(container: Container, rule: Rule) -> Iterator[Problem]:
+    """Report probes without a handler or with several (validateHandler), and a successThreshold that is not 1."""
+    fields = _fields_of("core.v1.Probe")
+    for field, probe in (
+        ("livenessProbe", container.liveness_probe),
+        ("readinessProbe", container.readiness_probe),
+        ("startupProbe", container.startup_probe),
+    ):
+        if not container.has(field) or container.is_omitted(field) or any(map(probe.is_omitted, _HANDLERS)):
+            continue
+        handlers = [name for name in _HANDLERS if probe.has(name)]
+        is_misspelt = not handlers and not probe.json.keys() <= fields  # rules for unknown fields report the cause
+        if len(handlers) != 1 and not is_misspelt:
+            message = f"has {' and '.join(handlers)}, but may have one handler" if handlers else "has no handler"
+            yield rule.problem(probe.at, message, f"set one of {', '.join(_HANDLERS)}")
+        threshold = probe.json.get("successThreshold")
+        if field != "readinessProbe" and isinstance(threshold, int) and threshold not in (0, 1):
+            message, fix = f"must be 1 in a {field}", "remove the field, or set 1"
+            yield rule.problem(probe.path("successThreshold"), message, fix, threshold)
+
+
+def _validate_escalation(container: Container, rule: Rule) -> Iterator[Problem]:
+    """Report a container that must not gain privileges, and has them (ValidateSecurityContext)."""
+    context = container.security_context
+    if context.allow_privilege_escalation is not False:
+        return
+    path = context.path("allowPrivilegeEscalation")
+    if context.privileged:
+        message, fix = "must not be false if privileged is true", "remove one of the two fields"
+        yield rule.problem(path, message, fix)
+    elif _ADMIN in context.capabilities.add:
+        message, fix = f"must not be false if capabilities.add has {_ADMIN}", "remove the field or the capability"
+        yield rule.problem(path, message, fix)
+
+
+def _validate_choices(container: Container, rule: Rule) -> Iterator[Problem]:
+    """Report values that a list of Kubernetes does not have (validatePullPolicy, validateContainerPorts)."""
+    policy = container.image_pull_policy
+    if policy and policy not in _PULL_POLICIES and not is_placeholder_for_name(policy):
+        message = f"must be one of {', '.join(_PULL_POLICIES)}"
+        fix = did_you_mean(nearest_name(policy, _PULL_POLICIES), "use one of these")
+        yield rule.problem(container.path("imagePullPolicy"), message, fix, policy)
+    for port in container.ports:
+        if port.protocol and port.protocol not in _PROTOCOLS and not is_placeholder_for_name(port.protocol):
+            message = f"must be one of {', '.join(_PROTOCOLS)}, in capital letters"
+            yield rule.problem(port.path("protocol"), message, "use one of these", port.protocol)
+
+
+def _validate_references(container: Container, rule: Rule) -> Iterator[Problem]:
+    """Report names of ConfigMaps and Secrets that no ConfigMap or Secret can have (validateConfigMapKeySelector,
+    validateSecretKeySelector, validateConfigMapEnvSource and validateSecretEnvSource).
+    """
+    references: list[KeySelector | EnvironmentReference] = []
+    for variable in container.env if has_source(container.json.get("env"), container.reading.deadline) else ():
+        references += (variable.value_from.config_map_key_ref, variable.value_from.secret_key_ref)
+    for source in container.env_sources:
+        references += (source.config_map_ref, source.secret_ref)
+    problems: dict[str, list[FieldPath]] = {}
+    for reference in references:
+        name = reference.name
+        if name and not is_name_to_fill_in(name, reference) and dns1123_subdomain_errors(name):
+            problems.setdefault(name, []).append(reference.path("name"))
+    for name, (first, *others) in problems.items():
+        message = f"cannot be the name of a ConfigMap or Secret because {subdomain_fault(name)}"
+        problem = rule.problem(first, message, subdomain_fix(name), name)
+        yield replace(problem, also=tuple(map(path_as_text, others)))
+
+
+def _validate_paths_of_mount(mount: VolumeMount, rule: Rule) -> Iterator[Problem]:
+    """Report paths that ValidateVolumeMounts refuses (validateLocalDescendingPath)."""
+    for field, path in (("subPath", mount.sub_path), ("subPathExpr", mount.sub_path_expr)):
+        if path.startswith("/"):
+            message, fix = "must not begin with /, because the path is inside the volume", "remove the first /"
+            yield rule.problem(mount.path(field), message, fix, path)
+        elif ".." in path.split("/"):
+            yield rule.problem(mount.path(field), "must not contain `..`", "write the path without `..`", path)
+    if mount.sub_path and mount.sub_path_expr:
+        message = "must not be set beside subPath"
+        yield rule.problem(mount.path("subPathExpr"), message, "remove one of the two fields")
+
+
+def _validate_one_source(volume: Volume, rule: Rule) -> Iterator[Problem]:
+    """Report a volume with several sources (validateVolumeSource)."""
+    sources = [field for field in sorted(_fields_of("core.v1.Volume")) if field != "name" and volume.has(field)]
+    if len(sources) > 1:
+        message = f"has {' and '.join(sources)}, but a volume has one source"
+        yield rule.problem(volume.at, message, "remove all sources but one")

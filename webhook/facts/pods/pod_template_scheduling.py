@@ -89,6 +89,12 @@ def validate_labels(metadata: Metadata) -> Iterator[Problem]:
         yield _label_problem(path, fault, fix, value)
 
 
+def validate_selector(selector: Mapping[str, str], at: FieldPath) -> Iterator[Problem]:
+    """Yield the problems that ValidateLabels would report about the selector of a Service."""
+    for path, fault, fix, value in _label_faults(selector, at):
+        yield _label_problem(path, fault, fix, value)
+
+
 def _label_problem(path: FieldPath, message: str, fix: str, value: str) -> Problem:
     return LABEL.problem(path, message, fix, value)
 

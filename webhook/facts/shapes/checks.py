@@ -6,10 +6,12 @@ from typing import Final
 
 from webhook.facts.kinds import CRON_JOB, JOB, TRAIN_JOB, TRAINING_RUNTIMES
 from webhook.facts.shapes.manifest_shape import (
+    NAMED_KINDS,
     SECRET,
     check_data_of_secret,
     check_fields_of_object,
     check_fields_of_pod,
+    check_names_of_object,
 )
 from webhook.facts.shapes.object_shape import (
     POD_KIND,
@@ -55,6 +57,7 @@ CHECKS: Final = (
     Check(group="manifest-shape", run=check_pod_in_file, kinds=POD_KIND),
     Check(group="manifest-shape", run=check_fields_of_object),
     Check(group="manifest-shape", run=check_data_of_secret, kinds=SECRET),
+    Check(group="manifest-shape", run=check_names_of_object, kinds=NAMED_KINDS),
     Check(
         group="manifest-shape",
         run=check_pods_of_workload,

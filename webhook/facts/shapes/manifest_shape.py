@@ -18,9 +18,20 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from webhook.apimachinery.attributes import CRD, POD, GroupVersionKind
+from webhook.apimachinery.names import (
+    dns1123_label_errors,
+    dns1123_subdomain_errors,
+    label_fault,
+    label_fix,
+    subdomain_fault,
+    subdomain_fix,
+)
 from webhook.apimachinery.paths import FieldPath, get, path_as_text
 from webhook.apimachinery.quantity import example_quantities, nearest_quantity
+from webhook.facts.kinds import CRON_JOB, JOB, STATEFUL_SET
 from webhook.facts.pods.pod_sets import pod_sets
+from webhook.facts.pods.pod_template import is_name_to_fill_in
+from webhook.facts.pods.pod_template_scheduling import validate_annotations, validate_labels, validate_selector
 from webhook.facts.shapes.object_shape import POD_KIND, problems_of_wrong_types
 from webhook.facts.subject import Subject
 from webhook.patch.schema import is_builtin
@@ -33,8 +44,9 @@ from webhook.schema.types import Fields, Type
 from webhook.schema.undeclared import StrictReader, UndeclaredField, UndeclaredFields
 from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted, did_you_mean, either
+from webhook.typed.cluster_objects import ServiceSpec
 from webhook.typed.collections import Items
-from webhook.typed.fields import Labels
+from webhook.typed.fields import Labels, Part
 from webhook.typed.objects import Object
 from webhook.yamltext.placeholders import is_placeholder
 
@@ -81,6 +93,30 @@ SECRET_DATA: Final = MANIFEST_SHAPE.rule(
     source="k8s.io/api v0.36 core/v1/types.go; the package encoding/json of Go",
     level="warn",
 )
+NAME: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/name",
+    title="The API server refuses the object's name or a label",
+    why="Names, labels and selectors have few characters and a limited length. The API server refuses all others.",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go and pkg/apis/batch/validation/validation.go",
+    function="ValidateObjectMeta, ValidateService, ValidateCronJobCreate",
+    level="warn",
+)
+"""The rule `manifest-shape/pod-value` reports the labels of pods."""
+NAMED_KINDS: Final = frozenset(
+    (
+        *(("", kind) for kind in ("ConfigMap", "PersistentVolumeClaim", "Pod", "Secret", "Service")),
+        *(("apps", kind) for kind in ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")),
+        JOB,
+        CRON_JOB,
+    )
+)
+_NAMED_BY_LABELS: Final = frozenset((("", "Service"), STATEFUL_SET))
+"""Kinds with names that have no dots."""
+_LONGEST_CRON_JOB: Final = 52
+"""The API server leaves 11 characters for the names of the Jobs."""
+_LABELS_OF_TEMPLATE: Final = ("spec", "template", "metadata", "labels")
+_IGNORED_NAME: Final = re.compile(r"(?i:not?_|ignor|unused|irrelevant|any)")
+"""Matches the name in a patch of kustomize that has another target."""
 SECRET: Final = frozenset((("", "Secret"),))
 _BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _LINE_ENDS: Final = str.maketrans("", "", "\r\n")
@@ -188,6 +224,43 @@ def _defined_type(subject: Subject) -> _DefinedType | None:
         lambda: type_of_defined_kind(definition, version, subject.deadline),
     )
     return None if declared is None else _DefinedType(declared, view.name_with_file(CRD, name))
+
+
+class _Selecting(Object):
+    """An object with the fields that have names and labels. Only the selector of a Service is a map of labels."""
+
+    spec = Part(ServiceSpec)
+
+
+def check_names_of_object(subject: Subject) -> Iterator[Problem]:
+    """Report a name that no object of the kind can have, and labels of the object or of a Service's selector.
+
+    Every release refuses these names. Names in patches are not reported, because kustomize does not compare them.
+    """
+    if not subject.attributes.is_plain or subject.mismatches or subject.template_of is not None:
+        return
+    obj = subject.typed(_Selecting)
+    name, kind = obj.metadata.name, subject.attributes.kind.kind
+    needs_label = subject.group_kind in _NAMED_BY_LABELS
+    if name and not is_name_to_fill_in(name, obj) and not _TO_FILL_IN.search(name) and not _IGNORED_NAME.search(name):
+        if dns1123_label_errors(name) if needs_label else dns1123_subdomain_errors(name):
+            fault, fix = (label_fault, label_fix) if needs_label else (subdomain_fault, subdomain_fix)
+            message = f"cannot be the name of a {kind} because {fault(name)}"
+            yield NAME.problem(obj.metadata.path("name"), message, fix(name), name)
+        elif subject.group_kind == CRON_JOB and len(name) > _LONGEST_CRON_JOB:
+            message = f"has {len(name)} characters, but the name of a CronJob has at most {_LONGEST_CRON_JOB}"
+            yield NAME.problem(obj.metadata.path("name"), message, "shorten the name", name)
+    if subject.group_kind not in POD_KIND:
+        # the API server copies the labels of a template to an object without labels
+        if get(subject.object, _LABELS_OF_TEMPLATE) != obj.metadata.json.get("labels"):
+            yield from _problems_of_labels(validate_labels(obj.metadata))
+        yield from _problems_of_labels(validate_annotations(obj.metadata))
+    if subject.group_kind == ("", "Service"):
+        yield from _problems_of_labels(validate_selector(obj.spec.selector, obj.spec.path("selector")))
+
+
+def _problems_of_labels(problems: Iterable[Problem]) -> Iterator[Problem]:
+    return (structs.replace(problem, code=NAME.id) for problem in problems)
 
 
 class _Secret(Object):
