@@ -191,6 +191,36 @@ def test_an_update_is_refused_when_it_is_changed(tmp_path, capsys):
     assert "would be refused when it is changed" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("request_parts", "reason"),
+    [
+        ({"operation": "DELETE", "object": None}, "a DELETE starts no pods"),
+        ({"operation": "UPDATE", "subResource": "status"}, "a request for the subresource status starts no pods"),
+    ],
+)
+def test_a_review_of_a_request_that_starts_no_pods_is_not_simulated(request_parts, reason, tmp_path, capsys):
+    job = yamlfile.read(EXAMPLES / "broken" / "mpijob-slots.yaml")[0].value
+    kind = {"group": "kubeflow.org", "version": "v2beta1", "kind": "MPIJob"}
+    resource = {"group": "kubeflow.org", "version": "v2beta1", "resource": "mpijobs"}
+    head = {"uid": "a", "kind": kind, "resource": resource, "name": job["metadata"]["name"], "namespace": "research"}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+    review["request"] = {**head, "object": job, "oldObject": job, **request_parts}
+    (tmp_path / "review.json").write_text(json.dumps(review))
+    assert run_command_line(["simulate", str(tmp_path / "review.json"), *WHOLE]) == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_nodes_that_were_not_compared_are_not_called_fine(tmp_path, capsys):
+    job = yamlfile.read(EXAMPLES / "good" / "pytorchjob.yaml")[0].value
+    (tmp_path / "job.yaml").write_text(json.dumps(job))
+    (tmp_path / "node.yaml").write_text("apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n")
+    run_command_line(
+        ["simulate", str(tmp_path / "job.yaml"), "--context", str(tmp_path / "node.yaml"), "--context-is-whole"]
+    )
+    [line] = [each for each in capsys.readouterr().out.splitlines() if each.split()[1:2] == ["nodes"]]
+    assert line.split(maxsplit=2)[2] == "not compared: node n1 has no status.allocatable"
+
+
 def test_every_group_of_rules_has_an_aspect_of_simulate():
     catalogue = SHIPPED.rule_catalogue_of_groups(SHIPPED.check_groups)
     assert {rule.partition("/")[0] for rule in catalogue} - groups() == set()

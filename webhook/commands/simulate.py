@@ -174,14 +174,26 @@ def _cluster_of_simulation(
 def _requests_of_documents(
     inputs: Iterable[documents.InputDocument], submissions: fixtures.Submissions
 ) -> tuple[list[tuple[documents.InputDocument, fixtures.SubmittedObject]], list[InputProblem]]:
-    """Documents without a Kubernetes object become problems."""
+    """Documents without a Kubernetes object, and reviews of requests that start no pods, become problems."""
     requests, problems = [], []
     for each in inputs:
         try:
-            requests.append((each, submissions.of(each)))
+            sent = submissions.of(each)
+            message = _why_nothing_starts(sent.attributes)
         except CallError as error:
-            problems.append(InputProblem(message=error.message, file=each.source, line=each.place().line))
+            message = error.message
+        if message:
+            problems.append(InputProblem(message=message, file=each.source, line=each.place().line))
+        else:
+            requests.append((each, sent))
     return requests, problems
+
+
+def _why_nothing_starts(attributes: Attributes) -> str:
+    """Return why a request starts no pods, whatever its object; "" for a request that creates or changes an object."""
+    if attributes.sub_resource:
+        return f"a request for the subresource {attributes.sub_resource} starts no pods"
+    return "" if attributes.operation in ("CREATE", "UPDATE") else f"a {attributes.operation} starts no pods"
 
 
 def _is_job(attributes: Attributes, table: Table) -> bool:

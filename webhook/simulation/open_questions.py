@@ -55,7 +55,7 @@ from webhook.facts.storage.mounts import read_mounts
 from webhook.facts.storage.volume_claims import problems_of_absent_storage
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
-from webhook.simulation.aspects import ASPECTS, Aspect, OpenQuestion, aspect_of
+from webhook.simulation.aspects import ASPECTS, NOT_COMPARED, Aspect, OpenQuestion, aspect_of
 from webhook.simulation.queue_questions import queue_questions, starting_questions
 from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted, some_of
@@ -313,13 +313,13 @@ def _node_questions(subject: Subject, cluster: Cluster, reported_rules: Collecti
     """Yield a question about requirements of the pods that are not compared with nodes."""
     nodes = _objects_of_cluster(cluster, NODE)
     if not nodes:
-        sentence = "not compared: no node was read"
+        sentence = f"{NOT_COMPARED} no node was read"
     elif not cluster.is_whole():
-        sentence = f"not compared: the cluster may have more than the {counted(len(nodes), 'node')} of the files"
+        sentence = f"{NOT_COMPARED} the cluster may have more than the {counted(len(nodes), 'node')} of the files"
     elif name := first_node_without_amounts(IdentityKey(nodes)):
-        sentence = f"not compared: node {name} has no status.allocatable"
+        sentence = f"{NOT_COMPARED} node {name} has no status.allocatable"
     elif subject.group_kind[0] == _KAITO:
-        sentence = "not compared: KAITO adds nodes for the pods"
+        sentence = f"{NOT_COMPARED} KAITO adds nodes for the pods"
     elif subject.group_kind in _OTHER_RULES or any(each.partial for each in subject.once(pod_sets).all):
         sentence = f"not compared with pods of {_with_article(subject.attributes.kind.kind)}"
     else:

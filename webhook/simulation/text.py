@@ -13,7 +13,7 @@ from webhook.report import records
 from webhook.report.finding import Finding
 from webhook.report.screen import Screen
 from webhook.rules.text import problem_as_sentence
-from webhook.simulation.aspects import ASPECTS, Aspect, aspect_of
+from webhook.simulation.aspects import ASPECTS, NOT_COMPARED, Aspect, aspect_of
 from webhook.simulation.outcome import Simulation, missing_things_with_rules
 from webhook.text import terminal
 from webhook.text.wording import counted
@@ -99,6 +99,8 @@ def _statement_about_aspect(simulation: Simulation, aspect: Aspect) -> tuple[str
 def _is_partly_known(simulation: Simulation, aspect: Aspect) -> bool:
     """Return whether an aspect has a result in addition to its open question."""
     if aspect == "nodes":
+        if any(each.what.startswith(NOT_COMPARED) for each in simulation.questions_about(aspect)):
+            return False
         return _count(simulation, "Node") > 0 and simulation.looked_at.is_whole()
     return bool(simulation.request.queue or simulation.request.volcano_queue)
 
