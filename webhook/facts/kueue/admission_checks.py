@@ -65,7 +65,9 @@ def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Ite
             yield absent
         elif not active and view.is_of_file(check.json):
             if check.spec.controller_name not in (_MULTI_KUEUE, _PROVISIONING):
-                view.note_missing(MissingObject(kind=AdmissionCheck.gvk.kind, name=name, why=_NO_CONDITION))
+                view.note_missing(
+                    MissingObject(kind=AdmissionCheck.gvk.kind, name=name, why=_NO_CONDITION, is_absent=False)
+                )
         elif active != "True" and (active or view.is_whole()):
             addition = "" if active else ", and its controller has not set the condition Active"
             text = f"its AdmissionCheck `{name}` is inactive{addition} (AdmissionCheckInactive)"

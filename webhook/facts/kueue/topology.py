@@ -129,7 +129,8 @@ def count_fitting_pods(placed: PodPlacement, view: ClusterView) -> int | None:
         view.note_missing(MissingObject(kind=Node.gvk.kind, name=""))
         return None
     if name := first_node_without_amounts(IdentityKey(view.list_json(Node.gvk))):
-        view.note_missing(MissingObject(kind=Node.gvk.kind, name=name, why="has no status.allocatable"))
+        why = "has no status.allocatable"
+        view.note_missing(MissingObject(kind=Node.gvk.kind, name=name, why=why, is_absent=False))
         return None
     if not levels:
         return None

@@ -314,9 +314,8 @@ def _problem_of_open_nodes(problem: Problem, each: PodsAndNodes, source: str) ->
     suffix = _PROPERTY_OF_RULE.get(problem.code.partition("/")[2], "")
     amounts = amounts or suffix.removeprefix(" with ")
     suffix = "" if amounts in suffix else suffix
-    missing = MissingObject(
-        kind=f"no current node has {amounts}{suffix},", name="", why=f"and {source} may add a matching node"
-    )
+    what, why = f"no current node has {amounts}{suffix},", f"and {source} may add a matching node"
+    missing = MissingObject(kind=what, name="", why=why, is_absent=False)
     return Problem(code=problem.code, path=problem.path, missing=(missing,))
 
 

@@ -163,7 +163,8 @@ def _check_mps(path: FieldPath, name: str, offers: Sequence[NodeOffer], view: Cl
         return
     if not too_early and unknown:
         what = f"the configuration `{unknown[0].labels[CONFIG_LABEL]}` of the device plugin on node {unknown[0].name}"
-        yield Problem(code=MPS.id, path="", missing=(MissingObject(kind=what, name="", why="is not known"),))
+        missing = MissingObject(kind=what, name="", why="is not known", is_absent=False)
+        yield Problem(code=MPS.id, path="", missing=(missing,))
         return
     early = ""
     if relaxed and release is not None:
