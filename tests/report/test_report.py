@@ -273,6 +273,18 @@ def test_text_has_a_line_for_each_finding_and_the_totals():
     )
 
 
+@pytest.mark.parametrize("is_finding_first", [True, False])
+def test_a_mistake_that_is_a_finding_is_no_reason_why_rules_were_not_evaluated(is_finding_first):
+    text = "spec.x: must be a string"
+    mistake, skipped = made(
+        decided(message=text), decided("quiet", evaluation="unknown", message=f"not evaluated: {text}")
+    )
+    counts = ObjectCounts()
+    for each in (mistake, skipped) if is_finding_first else (skipped, mistake):
+        counts.add_finding(each)
+    assert (counts.incomplete, counts.not_evaluated, counts.with_findings) == (0, {}, 1)
+
+
 def test_text_without_findings_has_only_the_totals():
     assert written("text", entries=1, files=1) == "1 object in 1 file: 1 without findings, 0 with findings\n"
 

@@ -61,7 +61,9 @@ class ObjectCounts(Struct):
     is_denied: bool = False
     not_evaluated: dict[tuple[str, str], NotEvaluated] = field(default_factory=dict)
     _found: Subject | None = None
+    _told: set[str] = field(default_factory=set)
     _open: Subject | None = None
+    _open_reasons: set[tuple[str, str]] = field(default_factory=set)
 
     def add_finding(self, finding: Finding) -> None:
         """Count a finding. The findings of one object must follow each other."""
@@ -69,10 +71,8 @@ class ObjectCounts(Struct):
         self.is_denied |= finding.denies and not finding.is_advice
         if not finding.is_advice:
             self.results[finding.result] += 1
-            if finding.result in FINDINGS and self._found is not finding.subject:
-                self._found = finding.subject
-                self.with_findings += 1
-                self.unread_with_findings += finding.subject.has_unread_pods
+            if finding.result in FINDINGS:
+                self._add_object_with_finding(finding)
         if finding.result is Result.SKIP and not finding.exception_reason:
             self._add_not_evaluated(finding)
 
@@ -105,14 +105,38 @@ class ObjectCounts(Struct):
                 each.missing = structs.replace(missing, why=why)
                 each.why = _describe_missing(each.missing)
 
+    def _add_object_with_finding(self, finding: Finding) -> None:
+        if self._found is not finding.subject:
+            self._found = finding.subject
+            self._told.clear()
+            self.with_findings += 1
+            self.unread_with_findings += finding.subject.has_unread_pods
+        message = " ".join(finding.message_and_fix()[0].split())
+        self._told.add(message)
+        if self._open is finding.subject and (message, "") in self._open_reasons:
+            self._withdraw_reason((message, ""))
+
+    def _withdraw_reason(self, key: tuple[str, str]) -> None:
+        """Remove a reason of the last object, because a finding of the object is the same mistake."""
+        self._open_reasons.remove(key)
+        self.incomplete -= not self._open_reasons
+        self.not_evaluated[key].objects -= 1
+        if not self.not_evaluated[key].objects:
+            del self.not_evaluated[key]
+
     def _add_not_evaluated(self, finding: Finding) -> None:
+        """Count why a rule was not evaluated, except a mistake that a finding of the object names."""
         subject = finding.subject
-        if self._open is not subject:
-            self._open = subject
-            self.incomplete += 1
         for missing in finding.missing or (None,):
             why = " ".join((_describe_missing(missing) if missing else _reason_of_message(finding.message)).split())
+            if self._found is subject and why in self._told:
+                continue
+            if self._open is not subject:
+                self._open = subject
+                self._open_reasons.clear()
             key = why, missing.namespace if missing else ""
+            self.incomplete += not self._open_reasons
+            self._open_reasons.add(key)
             each = self.not_evaluated.get(key)
             if each is None:
                 each = NotEvaluated(why=why, missing=missing, subject=subject, place=finding.place)
