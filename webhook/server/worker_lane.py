@@ -91,19 +91,17 @@ class WorkerResult:
             `out of memory`: the memory limit. `out of time`: the deadline, outside of every policy.
         body: the AdmissionReview of a verdict.
         fields: the log fields of the review; for a refused or failed call also its code, reason and message.
-        seconds: the evaluation time of a verdict.
+        seconds: the evaluation time of a verdict; 0 for other outcomes.
     """
 
     outcome: Outcome
     body: bytes = b""
     fields: dict[str, object]
-    seconds: float = inf
+    seconds: float = 0.0
 
     def packed(self, counters: Counters) -> bytes:
         """Return the result and the counts as a line of JSON, followed by the answer."""
-        head = {"outcome": self.outcome, "fields": self.fields, "counts": counters.dump()}
-        if self.seconds < inf:  # JSON has no infinity
-            head["seconds"] = self.seconds
+        head = {"outcome": self.outcome, "fields": self.fields, "seconds": self.seconds, "counts": counters.dump()}
         return json.dumps(head).encode() + b"\n" + self.body
 
 
@@ -116,7 +114,7 @@ def unpack(packed: bytes, counters: Counters) -> WorkerResult:
     head, _, body = packed.partition(b"\n")
     reply = json.loads(head)
     counters.add(reply["counts"])
-    return WorkerResult(outcome=reply["outcome"], body=body, fields=reply["fields"], seconds=reply.get("seconds", inf))
+    return WorkerResult(outcome=reply["outcome"], body=body, fields=reply["fields"], seconds=reply["seconds"])
 
 
 def question_as_json(question: AuthorizationQuestion, user: UserInfo) -> dict[str, object]:
