@@ -7,7 +7,7 @@ custom kinds are checked only where no controller adds to them.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
 from msgspec import structs
@@ -563,46 +563,46 @@ def _problems_of_missing_programs(pod: PodSpec) -> Iterator[Problem]:
         ]
         of_hook = [hook.path("command", index) for index in range(len(hook.command))]
         for words, at in ((container.words if container.command else (), places), (hook.command, of_hook)):
-            name, index = _awaited_program(container, words)
+            name, index = _needed_program(container, words, _awaited_program)
             if name in absent:
                 message = f"is not in image {image}, so the {'loop never ends' if index else 'container cannot start'}"
                 other = ", or wait with `ollama list`" if index and image == _OLLAMA else ""
                 yield MISSING_PROGRAM.problem(at[index], message, f"use an image with `{name}`{other}", name)
         for probe in (container.liveness_probe, container.readiness_probe, container.startup_probe):
-            name, index = _probing_program(container, probe.exec.command)
+            name, index = _needed_program(container, probe.exec.command, _only_program)
             if name in absent:
                 message, fix = f"is not in image {image}, so the probe always fails", f"use an image with `{name}`"
                 fix = f"probe with httpGet, or {fix}"
                 yield MISSING_PROGRAM.problem(probe.exec.path("command", index), message, fix, name)
 
 
-def _awaited_program(container: Container, words: Sequence[str]) -> tuple[str, int]:
-    """Return the program that must exist, and the index of its word in the command; ("", 0) if no program is known. A
-    command without a shell needs its first word. A shell script needs the program that an endless loop waits for.
+def _needed_program(
+    container: Container, words: Sequence[str], program_of_script: Callable[[str], str]
+) -> tuple[str, int]:
+    """Return the program that must exist, and the index of its word in the command; the program is "" if unknown. A
+    command without a shell needs its first word.
     """
     call = read_shell_call(words)
     if call is None or call.is_file:
         return (_name_of_program(words[0]) if words and call is None else "", 0)
     container.charge_search(call.script)
-    match = _WAITS_FOR.search(call.script)
-    if match is None or _GETS_PROGRAM.search(call.script) or _ENDS_LOOP.search(call.script):
-        return "", 0
-    return match[1], len(call.beginning)
+    return program_of_script(call.script), len(call.beginning)
+
+
+def _awaited_program(script: str) -> str:
+    """Return the program that an endless loop of a script waits for."""
+    match = _WAITS_FOR.search(script)
+    return "" if match is None or _GETS_PROGRAM.search(script) or _ENDS_LOOP.search(script) else match[1]
+
+
+def _only_program(script: str) -> str:
+    match = _ONE_PROGRAM.fullmatch(script.strip())
+    return "" if match is None else match[1]
 
 
 def _name_of_program(word: str) -> str:
     folder, _, name = word.rpartition("/")
     return name if folder in ("", *_PROGRAM_FOLDERS) else ""
-
-
-def _probing_program(container: Container, words: Sequence[str]) -> tuple[str, int]:
-    """Return the only program of a probe, and the index of its word or script."""
-    call = read_shell_call(words)
-    if call is None or call.is_file:
-        return (_name_of_program(words[0]) if words and call is None else "", 0)
-    container.charge_search(call.script)
-    match = _ONE_PROGRAM.fullmatch(call.script.strip())
-    return (match[1], len(call.beginning)) if match is not None else ("", 0)
 
 
 def _refers_to(part: str, name: str) -> bool:
