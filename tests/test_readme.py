@@ -34,7 +34,7 @@ TERMINAL = ROOT / "docs" / "pictures" / "terminal.svg"
 QUEUES = ROOT / "docs" / "pictures" / "queues.svg"
 MOST_LINES, MOST_WORDS, MOST_COLUMNS = 142, 700, 120
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
-TABLE = re.compile(r"(<!-- (\w+): [^\n]*-->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
+TABLE = re.compile(r"(<!-- (\w+): [^\n]*-->\n)((?:\|[^\n]*\n)*)(?=<!-- end -->)")
 SETTINGS = declared_settings(ServerSettings)
 
 
