@@ -204,6 +204,25 @@ def plugin_configuration(offer: NodeOffer, view: ClusterView) -> PluginConfigura
     return parse_configuration(texts[0], view) if len(texts) == 1 else None
 
 
+def shares_of_device(resource: str, view: ClusterView) -> int:
+    """Return as how many devices the plugin may offer one device of a resource, by the configurations in files; 1 if no
+    configuration shares the resource.
+    """
+    texts = (text for each in all_config_maps(view) for text in each.data.values())
+    known = (parse_configuration(text, view) for text in texts if "sharing:" in text and not is_placeholder(text))
+    return max(
+        (
+            each.replicas or 1
+            for configuration in known
+            if configuration is not None
+            for settings in (configuration.sharing.time_slicing, configuration.sharing.mps)
+            for each in settings.resources
+            if each.name == resource
+        ),
+        default=1,
+    )
+
+
 def all_config_maps(view: ClusterView) -> Items[ConfigMap]:
     """Return the ConfigMaps of all namespaces in files; a live view has no ConfigMaps."""
     return view.once(all_config_maps, lambda: view.copy_without_missing_objects().list_typed(ConfigMap))

@@ -31,6 +31,7 @@ from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import read_device_workload
 from webhook.facts.kinds import DEPLOYMENT, STATEFUL_SET
+from webhook.facts.nodes.device_plugin import shares_of_device
 from webhook.facts.storage.mounts import (
     STORAGE,
     Volume,
@@ -455,14 +456,24 @@ def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
     if not (_starts_new_pod_first(spec.strategy.rolling_update) and subject.once(read_device_workload).device_pods):
         return
     view = subject.cluster_view()
+    is_shared = _may_two_pods_share_devices(subject, view)
     claims = [
         (name, mode, mounting)
         for name, mounting in subject.once(read_mounts).mounts_of_claims().items()
         if (mode := _mode_for_one_pod(view.find(PersistentVolumeClaim, name).spec, view))
         and not all(mount.volume.is_read_only for mount in mounting)
+        and not (is_shared and mode == "ReadWriteOnce")
     ]
     if claims:
         yield _rolling_update_problem(claims, has_settings=spec.strategy.has("rollingUpdate"))
+
+
+def _may_two_pods_share_devices(subject: Subject, view: ClusterView) -> bool:
+    """Return whether one device of a node may be enough for the old and the new pod, because NVIDIA's device plugin
+    offers the device several times. Other pods may use the other shares, so this does not show that the pod starts.
+    """
+    devices = [pair for pods in subject.once(read_device_workload).device_pods for pair in pods.devices.items()]
+    return bool(devices) and all(shares_of_device(name, view) >= 2 * count for name, count in devices)
 
 
 def _mode_for_one_pod(claim: VolumeClaimSpec, view: ClusterView) -> str:
