@@ -48,7 +48,8 @@ FACTS = (
     {"command_lines", "priority_classes"},
     {"gpu", "shapes"},
     {"dra"},
-    {"device_failures", "jobset", "launch", "nodes", "pod_prerequisites", "storage"},
+    {"device_failures", "jobset", "launch", "nodes", "pod_prerequisites"},
+    {"storage"},
     {
         "mesh",
         "model_servers",
