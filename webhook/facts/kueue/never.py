@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
+from webhook.facts.gpu.devices import UNKNOWN, device_of_resource_name
 from webhook.facts.kueue import flavors as of_flavors
 from webhook.facts.kueue import topology
 from webhook.facts.kueue.assignment import Capacity, PodSetQuotaRequest, RejectedFlavor
@@ -120,9 +121,21 @@ class JobInClusterQueue:
         if self.subject.once(read_kueue_configuration).ignores_undeclared:
             return None
         for name, value in self._quota_requests(pod_set).items():
-            if self.queue.group_of(name) is None:
+            if self.queue.group_of(name) is None and not self._is_probably_transformed(name):
                 return self._resource_uncovered_problem(pod_set, name, value)
         return None
+
+    def _is_probably_transformed(self, name: str) -> bool:
+        """Return whether Kueue probably counts an amount of a device, such as nvidia.com/gpucores, under another name.
+
+        Then the queue covers a resource of the same domain that no device plugin offers, such as
+        nvidia.com/total-gpucores. Only a transformation in Kueue's Configuration makes this resource.
+        """
+        if device_of_resource_name(name).kind != "amount" or self.subject.once(read_kueue_configuration).is_known:
+            return False
+        domain = name.partition("/")[0]
+        covered = (each for group in self.queue.groups for each in group.resources if each.startswith(f"{domain}/"))
+        return any(device_of_resource_name(each) == UNKNOWN for each in covered)
 
     def _resource_uncovered_problem(self, pod_set: PodSetRequests, name: str, value: int) -> Problem:
         message = (
