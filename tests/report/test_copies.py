@@ -258,6 +258,24 @@ def test_a_mistake_with_other_names_in_several_files_is_one_finding(rule, tmp_pa
     assert [copy["object"]["name"] for copy in finding["alsoIn"]] == ["two"]
 
 
+def test_jobs_of_kinds_that_one_configuration_leaves_out_are_one_finding(tmp_path, capsys):
+    text = (
+        "apiVersion: kubeflow.org/v1\nkind: %s\nmetadata: {name: %s, labels: {kueue.x-k8s.io/queue-name: q}}\n"
+        "spec: {%s: {Worker: {template: {spec: {containers: [{name: %s, image: x}]}}}}}\n"
+    )
+    write(
+        tmp_path,
+        a=text % ("JAXJob", "jax", "jaxReplicaSpecs", "jax"),
+        b=text % ("XGBoostJob", "boost", "xgbReplicaSpecs", "xgboost"),
+        kueue="apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: kueue-controller-manager, namespace: kueue-system}\n"
+        "spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: manager, "
+        "image: 'registry.k8s.io/kueue/kueue:v0.19.0'}]}}}\n",
+    )
+    run_command_line(["audit", "-o", "json", "--rule", "kueue-unmanaged/integration-off", str(tmp_path)])
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert [each["object"]["kind"] for each in finding["alsoIn"]] == ["XGBoostJob"]
+
+
 def test_a_wrong_indentation_that_moves_different_fields_is_one_finding(tmp_path, capsys):
     deployment = """apiVersion: apps/v1
 kind: Deployment
@@ -503,7 +521,7 @@ def findings_in(capsys, *arguments):
 
 @pytest.fixture(
     params=[
-        *("platform/upstream", "platform/vendor", "third_party", "platform/kustomize"),
+        *("platform/upstream", "platform/vendor", "third_party", "platform/kustomize", "kubespray"),
         *("common", "platform/contrib", "platform/docs"),
     ]
 )
@@ -513,6 +531,8 @@ def copied(request, tmp_path, monkeypatch):
     folder.mkdir(parents=True)
     write(folder, a=JOB.format(name="a", field="initializer"), b=OLD % "b")
     write(tmp_path, a=OLD % "own")
+    if request.param == "kubespray":
+        (tmp_path / "kubespray" / "SECURITY_CONTACTS").touch()
     if request.param.endswith("kustomize"):
         write(tmp_path / "platform", kfctl=KFDEF)
     if request.param.endswith(("common", "contrib", "docs")):

@@ -25,6 +25,7 @@ import shlex
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -90,8 +91,8 @@ class CopiedProject(Struct, frozen=True):
 
 
 class CopiedFolders:
-    """The folders with copies of other projects: folders with a name such as `vendor`, folders that kfctl writes, and
-    the folders of kubeflow/manifests.
+    """The folders with copies of other projects: folders with a name such as `vendor`, folders that kfctl writes,
+    repositories of Kubernetes, and the folders of kubeflow/manifests.
     """
 
     def __init__(self, named: Sequence[str] = ()) -> None:
@@ -126,7 +127,7 @@ class CopiedFolders:
         for folder in folders[own:]:
             if folder in self._known:
                 return self._known[folder]
-            if posixpath.basename(folder) in _FOLDERS_OF_COPIES:
+            if posixpath.basename(folder) in _FOLDERS_OF_COPIES or Path(folder, _FILE_OF_REPOSITORY).is_file():
                 return CopiedProject((folder,))
         return None
 
@@ -140,6 +141,8 @@ RenderedTexts: TypeAlias = Mapping[str, RenderedText]
 """How folders were rendered, by the paths of the folders."""
 _AS_WRITTEN: Final = RenderedText()
 _FOLDERS_OF_COPIES: Final = frozenset(("third-party", "third_party", "upstream", "vendor"))
+_FILE_OF_REPOSITORY: Final = "SECURITY_CONTACTS"
+"""A file at the top of each repository of the organizations of Kubernetes (kubernetes/kubernetes-template-project)."""
 _OUTPUT_OF_KFCTL: Final = "kustomize"
 """The folder that kfctl writes beside its configuration (kubeflow/kfctl v1.2 pkg/kfapp/kustomize/kustomize.go)."""
 _DISTRIBUTION: Final = "kubeflow/manifests"
@@ -187,6 +190,8 @@ _OF_TYPES: Final = frozenset(("manifest-shape/unknown-field",))
 """Habits that are the same mistake in all kinds, because their messages name the type that lacks the field."""
 _OF_VALUES: Final = frozenset(("manifest-shape/image-name",))
 """Habits that are the same mistake with other values."""
+_OF_CONTROLLERS: Final = frozenset(("kueue-unmanaged/integration-off",))
+"""Rules about the Configuration of a controller, which all kinds have in common."""
 _NAMING: Final = frozenset(("manifest-shape/target-port",))
 """Rules whose message names another object. Their place is the first line of a container, which a generator changes."""
 _NAMES: Final = re.compile(
@@ -413,6 +418,8 @@ def _digest_of_habit(finding: Finding) -> bytes:
     The position in a list does not matter. For a pod, the kind that makes the pod does not matter either.
     """
     problem, decision = finding.problem, finding.decision
+    if finding.rule.id in _OF_CONTROLLERS:
+        return _digest(str(finding.result), finding.rule.id, decision.policy, decision.param)
     if finding.rule.id not in _HABITS or problem is None:
         return b""
     place = _INDEX.sub("[]", finding.path)
