@@ -238,6 +238,11 @@ kind: Secret
 metadata: {name: NAME}
 data: {password: "hunter2!"}
 """,
+    "ray/cluster-required": """apiVersion: ray.io/v1
+kind: RayJob
+metadata: {name: NAME}
+spec: {entrypoint: python NAME.py}
+""",
     "training-job/pod-restart-policy": """apiVersion: kubeflow.org/v2beta1
 kind: MPIJob
 metadata: {name: NAME}

@@ -177,6 +177,7 @@ _HABITS: Final = frozenset(
         "pod-prerequisites/pod-security",
         "pod-resources/limit-required",
         "pod-resources/request-above-limit",
+        "ray/cluster-required",
         "storage/read-write-once",
         "storage/rolling-update",
         "storage/shared-memory",
