@@ -491,6 +491,30 @@ def test_an_unserved_version_is_one_finding_for_each_kind(tmp_path, monkeypatch,
     assert (report["summary"]["objects"], report["summary"]["withFindings"]) == (8, 8)
 
 
+def test_a_runtime_without_the_mount_of_its_job_is_a_place_of_the_denial(tmp_path, capsys):
+    step = """      - name: {name}
+        template:
+          metadata: {{labels: {{trainer.kubeflow.org/trainjob-ancestor-step: {step}}}}}
+          spec: {{template: {{spec: {{containers: [{{name: {name}, image: x}}]}}}}}}
+"""
+    runtime = (
+        "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainingRuntime\nmetadata: {name: r, namespace: team}\n"
+        "spec:\n  mlPolicy: {numNodes: 1, torch: {}}\n  template:\n    spec:\n      replicatedJobs:\n"
+    )
+    runtime += step.format(name="dataset-initializer", step="dataset-initializer")
+    runtime += step.format(name="node", step="trainer")
+    job = (
+        "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: j, namespace: team}\nspec:\n"
+        "  runtimeRef: {apiGroup: trainer.kubeflow.org, kind: TrainingRuntime, name: r}\n"
+        "  initializer: {dataset: {storageUri: hf://a/b}}\n"
+    )
+    write(tmp_path, a=f"{runtime}---\n{job}", b=runtime)
+    told = findings_in(capsys, str(tmp_path))["findings"]
+    assert [(each["rule"], [other["object"]["name"] for other in each["alsoIn"]]) for each in told] == [
+        ("train-job/initializer-step", ["r", "r"])
+    ], "the runtime is the place of the mistake that the denial names"
+
+
 def test_pods_with_claims_of_an_old_release_are_places_of_one_finding(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     claim = "apiVersion: resource.k8s.io/{}\nkind: ResourceClaim\nmetadata: {{name: {}}}\nspec: {{}}\n"

@@ -210,9 +210,13 @@ _NUMBER: Final = re.compile(r"(?<![0-9])[0-9]{1,9}(?![0-9])")
 """Matches a number in a name. The names of a series of objects differ only in such a number."""
 _TEMPLATE: Final = "emplate."
 """A path up to this text names the role of a template, such as `Master.template.` and `leaderTemplate.`."""
-_CAUSES: Final[Mapping[str, str]] = {"claims-exactly-one/source-required": "resource-claims/served-version"}
-"""Rules that are broken as an effect of another mistake in the file, each with the rule about the cause. Pods for
-Kubernetes 1.30 name their claims in `source`. Later releases do not serve the version of these claims.
+_CAUSES: Final[Mapping[str, str]] = {
+    "claims-exactly-one/source-required": "resource-claims/served-version",
+    "training-runtime/initializer-mount": "train-job/initializer-step",
+}
+"""Rules that repeat another mistake in the file, each with the rule that reports the mistake. Pods for Kubernetes 1.30
+name their claims in `source`. Later releases do not serve the version of these claims. The denial of a TrainJob names
+the mount that its runtime lacks.
 """
 
 
