@@ -115,8 +115,10 @@ _NAMED_BY_LABELS: Final = frozenset((("", "Service"), STATEFUL_SET))
 _LONGEST_CRON_JOB: Final = 52
 """The API server leaves 11 characters for the names of the Jobs."""
 _LABELS_OF_TEMPLATE: Final = ("spec", "template", "metadata", "labels")
-_IGNORED_NAME: Final = re.compile(r"(?i:not?_|ignor|unused|irrelevant|any)")
-"""Matches the name in a patch of kustomize that has another target."""
+_IGNORED_NAME: Final = re.compile(
+    r"(?i:not?_|ignor|unused|irrelevant|any|your|replace|change|placeholder|example)|^_+$"
+)
+"""Matches the name in a patch of kustomize that has another target, and a name that a person replaces."""
 SECRET: Final = frozenset((("", "Secret"),))
 _BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _LINE_ENDS: Final = str.maketrans("", "", "\r\n")
@@ -242,7 +244,7 @@ def check_names_of_object(subject: Subject) -> Iterator[Problem]:
     obj = subject.typed(_Selecting)
     name, kind = obj.metadata.name, subject.attributes.kind.kind
     needs_label = subject.group_kind in _NAMED_BY_LABELS
-    if name and not is_name_to_fill_in(name, obj) and not _TO_FILL_IN.search(name) and not _IGNORED_NAME.search(name):
+    if name and not is_name_to_fill_in(name, obj) and not _IGNORED_NAME.search(name):
         if dns1123_label_errors(name) if needs_label else dns1123_subdomain_errors(name):
             fault, fix = (label_fault, label_fix) if needs_label else (subdomain_fault, subdomain_fix)
             message = f"cannot be the name of a {kind} because {fault(name)}"
