@@ -422,3 +422,16 @@ def test_the_json_of_an_audit_fits_its_schema():
     golden = json.loads((ROOT / "tests/data/reports/golden/audit-json.json").read_text())
     Draft202012Validator(schema).validate(golden)
     assert golden.keys() == schema["properties"].keys()
+
+
+@pytest.mark.parametrize(
+    ("is_whole", "fix"),
+    [
+        (False, "name files that have the missing objects with --context"),
+        (True, "create the missing objects, or correct their names"),
+    ],
+)
+def test_the_fix_of_a_missing_object_depends_on_whether_the_files_are_whole(is_whole, fix):
+    missing = (MissingObject(kind="Queue", name="q"),)
+    skipped = decided(evaluation="unknown", message="not evaluated: Queue q not found", missing=missing)
+    assert f"fix: {fix}\n" in written("text", made(skipped), entries=1, files=1, is_whole=is_whole)

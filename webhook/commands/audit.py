@@ -143,7 +143,13 @@ def command(
         options.print_policy_notes(settings, policies)
         filters = report_options.report_filters(report_flags, settings, policies)
         failing = report_options.parse_fail_on(fail_on, settings.configuration.value.report.fail_on)
-        return AuditTotals(filters, settings.configuration, fail_on=failing, requires_input=require_input)
+        return AuditTotals(
+            filters,
+            settings.configuration,
+            fail_on=failing,
+            requires_input=require_input,
+            is_whole=settings.context_is_whole,
+        )
 
     def describe(revision: str = "") -> RunDescription:
         policies = assembly.describe_policy_sets_in_use(settings)

@@ -45,8 +45,12 @@ class AuditTotals:
         *,
         fail_on: frozenset[FailOn],
         requires_input: bool = False,
+        is_whole: bool = False,
     ) -> None:
-        """`fail_on` are the results for exit code 1 or 3. `requires_input` requires at least one object."""
+        """`fail_on` are the results for exit code 1 or 3. `requires_input` requires at least one object. `is_whole`:
+        the files have all objects of the cluster.
+        """
+        self._is_whole = is_whole
         self.entries = 0
         self.demands: dict[QueueKey, Demand] = {}
         self._unchanged = 0
@@ -189,6 +193,7 @@ class AuditTotals:
             unasked=dict(sorted(self._unasked.items())),
             pods_not_read=dict(sorted(self._pods_not_read.items())),
             is_verbose=is_verbose,
+            is_whole=self._is_whole,
             configured=self._left_out(),
             queues=tuple(queues),
             run=run,

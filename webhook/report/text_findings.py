@@ -95,7 +95,10 @@ class TextFindingsWriter:
         if totals.files and any(
             each.missing and each.missing.is_absent for each in totals.counts.not_evaluated.values()
         ):
-            yield from fix_lines("name files that have the missing objects with --context", self._screen)
+            fix = "name files that have the missing objects with --context"
+            yield from fix_lines(
+                "create the missing objects, or correct their names" if totals.is_whole else fix, self._screen
+            )
 
     def _table_of_broken_rules(self) -> Iterator[str]:
         """Yield a line for each rule, the worst first."""

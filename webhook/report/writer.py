@@ -186,6 +186,7 @@ class Totals(Struct, frozen=True, kw_only=True):
         unasked: the number of objects without a policy and without findings, by kind.
         pods_not_read: the number of objects with unread pods, by kind.
         is_verbose: whether to list what is otherwise only counted.
+        is_whole: whether the files have all objects of the cluster, so a missing object does not exist.
         configured: what configuration and annotations left out.
         left_out: the number of cases that the user did not choose.
         coverage: with --verbose, whether a case tries each rule and match condition.
@@ -204,6 +205,7 @@ class Totals(Struct, frozen=True, kw_only=True):
     unasked: Mapping[str, int] = field(default_factory=dict)
     pods_not_read: Mapping[str, int] = field(default_factory=dict)
     is_verbose: bool = False
+    is_whole: bool = False
     configured: LeftOut = field(default_factory=LeftOut)
     left_out: int = 0
     coverage: Mapping[str, bool] = field(default_factory=dict)
