@@ -170,7 +170,7 @@ def check_labels_of_template(subject: Subject) -> Iterator[Problem]:
     is_empty = not selector.match_labels and not selector.match_expressions
     if is_empty and not _SELECTOR_FIELDS.issuperset(selector.json):
         return  # manifest-shape/unknown-field reports the cause
-    if not spec.has("selector") and not spec.template.has("metadata"):
+    if is_empty and not selector.json and not spec.template.metadata.labels:
         return  # a patch has neither a selector nor labels
     if is_empty and subject.group_kind != JOB and subject.attributes.kind.version == "v1":
         message = f"has no label, so the API server refuses the {subject.attributes.kind.kind}"
