@@ -114,6 +114,8 @@ _NAMED_BY_LABELS: Final = frozenset((("", "Service"), STATEFUL_SET))
 """Kinds with names that have no dots."""
 _LONGEST_CRON_JOB: Final = 52
 """The API server leaves 11 characters for the names of the Jobs."""
+_MARKS_TO_REPLACE: Final = re.compile(r"ENC\[|[{}#]")
+"""Matches a text that SOPS decrypts, or marks around a word such as `{job_id}` and `###NAME###`."""
 _LABELS_OF_TEMPLATE: Final = ("spec", "template", "metadata", "labels")
 _IGNORED_NAME: Final = re.compile(
     r"(?i:not?_|ignor|unused|irrelevant|any|your|replace|change|placeholder|example)|^_+$"
@@ -244,7 +246,7 @@ def check_names_of_object(subject: Subject) -> Iterator[Problem]:
     obj = subject.typed(_Selecting)
     name, kind = obj.metadata.name, subject.attributes.kind.kind
     needs_label = subject.group_kind in _NAMED_BY_LABELS
-    if name and not is_name_to_fill_in(name, obj) and not _IGNORED_NAME.search(name):
+    if name and not is_name_to_fill_in(name, obj) and not _IGNORED_NAME.search(name) and not is_to_replace(name):
         if dns1123_label_errors(name) if needs_label else dns1123_subdomain_errors(name):
             fault, fix = (label_fault, label_fix) if needs_label else (subdomain_fault, subdomain_fix)
             message = f"cannot be the name of a {kind} because {fault(name)}"
@@ -262,7 +264,12 @@ def check_names_of_object(subject: Subject) -> Iterator[Problem]:
 
 
 def _problems_of_labels(problems: Iterable[Problem]) -> Iterator[Problem]:
-    return (structs.replace(problem, code=NAME.id) for problem in problems)
+    return (structs.replace(problem, code=NAME.id) for problem in problems if not is_to_replace(problem.found))
+
+
+def is_to_replace(value: str) -> bool:
+    """Return whether a value that the API server refuses has marks around a word that a program replaces."""
+    return _MARKS_TO_REPLACE.search(value) is not None
 
 
 class _Secret(Object):

@@ -20,7 +20,7 @@ from webhook.facts.kinds import CRON_JOB, JOB, STATEFUL_SET
 from webhook.facts.pods.checks import template_problems
 from webhook.facts.pods.node_selection import is_selected
 from webhook.facts.pods.pod_template import problems_in_files
-from webhook.facts.shapes.manifest_shape import MANIFEST_SHAPE, names_in_text
+from webhook.facts.shapes.manifest_shape import MANIFEST_SHAPE, is_to_replace, names_in_text
 from webhook.facts.subject import Subject
 from webhook.patch.schema import is_builtin
 from webhook.rules.problem import MissingObject, Problem
@@ -683,7 +683,7 @@ def _values_that_kubernetes_refuses(subject: Subject, pod: PodSpec) -> Iterator[
     if pod.containers and all(container.image for container in pod.all_containers()):
         reported = {problem.path for problem in repeated}
         for problem in (*template_problems(subject), *problems_in_files(pod, POD_VALUE)):
-            if problem.path not in reported:
+            if problem.path not in reported and not is_to_replace(problem.found):
                 yield structs.replace(problem, code=POD_VALUE.id)
 
 
