@@ -134,6 +134,8 @@ def test_a_policy_that_may_deny_and_is_not_evaluated_is_undecided(
     warning = {**binding, "spec": {**binding["spec"], "validationActions": ["Warn"]}}
     answer(door, [policy, warning], [], {})
     assert run_command_line([door, file, *flags]) == 0
+    if door != "simulate":
+        assert run_command_line([door, file, "--fail-on", "warn,undecided"]) == 3
     capsys.readouterr()
 
 

@@ -117,7 +117,9 @@ class AuditTotals:
     def add_files_not_read(self, files: Sequence[FoundFile]) -> None:
         """Count and report files and folders that are not read. A file that is not read makes the audit undecided."""
         self._not_read = files
-        self.counts.is_undecided |= any(not each.is_folder for each in files)
+        has_unread_file = any(not each.is_folder for each in files)
+        self.counts.is_open |= has_unread_file
+        self.counts.is_undecided |= has_unread_file
         if files:
             some = counted(len(files), "file or folder is", "files or folders are")
             fix = ": name a folder that contains the file and the link" if "outside" in files[0].reason else ""
@@ -170,7 +172,13 @@ class AuditTotals:
             if count := self.counts.with_findings:
                 terminal.print_to_stderr([f"note: {counted(count, 'object')} with findings in what could be read"])
             return _UNREADABLE
-        return exit_code_of_results(self._fail_on, denied=denied, warned=warned > 0, undecided=self.counts.is_undecided)
+        return exit_code_of_results(
+            self._fail_on,
+            denied=denied,
+            warned=warned > 0,
+            undecided=self.counts.is_undecided,
+            has_open_rule=self.counts.is_open,
+        )
 
     def _stale_baseline_and_exceptions(self) -> Iterator[str]:
         if gone := [about for known, about in self._baseline.items() if known not in self._filtering.known]:

@@ -147,6 +147,7 @@ def _exit_code_of_counts(failing: frozenset[FailOn], total: PartCounts) -> int:
         denied=any(each.denied for each in sides),
         warned=any(each.warned for each in sides),
         undecided=any(each.undecided for each in sides),
+        has_open_rule=any(each.has_open_rule for each in sides),
     )
 
 

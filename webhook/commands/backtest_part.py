@@ -63,6 +63,8 @@ class PolicySetCounts:
     """The counts of one set of policies.
 
     Attributes:
+        undecided: the number of requests for which a rule that may deny was not evaluated.
+        has_open_rule: whether a rule was not evaluated.
         exceptions: used exceptions of the configuration and of annotations, with the number of uses.
         ignored: the number of requests that the configuration ignores.
     """
@@ -70,6 +72,7 @@ class PolicySetCounts:
     denied: int = 0
     warned: int = 0
     undecided: int = 0
+    has_open_rule: bool = False
     exceptions: Counter[str] = field(default_factory=Counter)
     ignored: int = 0
     configuration: FileConfiguration = EMPTY
@@ -86,6 +89,7 @@ class PolicySetCounts:
         self.denied += other.denied
         self.warned += other.warned
         self.undecided += other.undecided
+        self.has_open_rule |= other.has_open_rule
         self.ignored += other.ignored
         for name, count in other.rules.items():
             self.rules.setdefault(name, RuleCount()).add(count)
@@ -231,6 +235,7 @@ class PartBacktester:
         counts.denied += bool(fails)
         counts.warned += bool(warns)
         counts.undecided += bool(undecided)
+        counts.has_open_rule |= any(each.is_open for each in findings)
         if fails or warns:
             counts.namespaces[attributes.namespace or "(cluster)"] += 1
             counts.users[attributes.user_info.username or "(unknown)"] += 1

@@ -214,7 +214,7 @@ class Replay:
         self._backend = backend
         self._recorder = Recorder(record, backend.policies) if record and backend.policies else None
         self._answered = self._denied = 0
-        self._is_undecided = self._is_warned = False
+        self._is_open = self._is_undecided = self._is_warned = False
         self._unreadable = [*inputs.problems, *backend.problems]
         self._notes: dict[str, str] = {}
         self._ignored = 0
@@ -246,6 +246,7 @@ class Replay:
             self._answered += 1
             self._denied += not answer.verdict.allowed
             self._is_warned |= bool(answer.verdict.warnings)
+            self._is_open |= answer.is_open
             self._is_undecided |= answer.is_undecided
             yield answer
 
@@ -304,7 +305,11 @@ class Replay:
         if problems := (*self._unreadable, *nothing):
             raise InputError(*problems)
         return report_options.exit_code_of_results(
-            failing, denied=self._denied > 0, warned=self._is_warned, undecided=self._is_undecided
+            failing,
+            denied=self._denied > 0,
+            warned=self._is_warned,
+            undecided=self._is_undecided,
+            has_open_rule=self._is_open,
         )
 
 

@@ -31,7 +31,7 @@ FailOnText: TypeAlias = Annotated[
         metavar="LIST",
         help=(
             "deny: exit with 1 if a finding denies. warn: also for a warning. never: do not exit with 1. With "
-            "undecided, as in `warn,undecided`: exit with 3 if a rule that may deny was not evaluated."
+            "undecided, as in `warn,undecided`: exit with 3 if a rule with such findings was not evaluated."
         ),
         show_default=False,
         autocompletion=lambda incomplete: [each for each in get_args(FailOn) if each.startswith(incomplete)],
@@ -99,11 +99,17 @@ def parse_shown(text: str) -> frozenset[Result]:
     return frozenset(_parse_words("--show", text, SHOWN)) if text else frozenset()
 
 
-def exit_code_of_results(fail_on: frozenset[FailOn], *, denied: bool, warned: bool, undecided: bool) -> int:
-    """Return 1 if a denial or a warning makes the command fail, 3 if only an undecided rule does, else 0."""
+def exit_code_of_results(
+    fail_on: frozenset[FailOn], *, denied: bool, warned: bool, undecided: bool, has_open_rule: bool
+) -> int:
+    """Return 1 if a denial or a warning makes the command fail, 3 if only a rule that was not evaluated does, else 0.
+
+    `undecided` says whether a rule that may deny was not evaluated, and `has_open_rule` whether any rule was not.
+    """
     if (denied and fail_on & {"deny", "warn"}) or (warned and "warn" in fail_on):
         return 1
-    return 3 if undecided and "undecided" in fail_on else 0
+    is_open = has_open_rule if "warn" in fail_on else undecided
+    return 3 if is_open and "undecided" in fail_on else 0
 
 
 def _parse_words(flag: str, text: str, choices: Sequence[_Word]) -> Iterator[_Word]:

@@ -211,7 +211,8 @@ class ReportSettings(CamelCaseModel):
     fail_on: FailOn | tuple[FailOn, ...] = Field(
         default="warn",
         description="`deny`: exit with 1 if a finding denies. `warn`: also if a finding warns. "
-        "`never`: never exit with 1. `undecided`: exit with 3 if a rule that may deny was not evaluated.",
+        "`never`: never exit with 1. `undecided`: exit with 3 if a rule that may deny was not evaluated; with "
+        "`warn` also if another rule was not evaluated.",
     )
     min_severity: Severity | None = Field(default=None, description="The lowest severity that is reported.")
     skip: tuple[Rule, ...] = Field(default=(), description="Ids of rules that are not reported.")

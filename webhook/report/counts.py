@@ -48,6 +48,7 @@ class ObjectCounts(Struct):
         with_findings: the number of objects with a finding.
         unread_with_findings: the number of objects with a finding and with unread pods.
         incomplete: the number of objects with a rule that could not be evaluated.
+        is_open: whether a rule was not evaluated.
         is_undecided: whether a rule that may deny was not evaluated.
         is_denied: whether an object is denied, also by an error.
         not_evaluated: the reasons, in the order of their first objects.
@@ -57,6 +58,7 @@ class ObjectCounts(Struct):
     with_findings: int = 0
     unread_with_findings: int = 0
     incomplete: int = 0
+    is_open: bool = False
     is_undecided: bool = False
     is_denied: bool = False
     not_evaluated: dict[tuple[str, str], NotEvaluated] = field(default_factory=dict)
@@ -67,6 +69,7 @@ class ObjectCounts(Struct):
 
     def add_finding(self, finding: Finding) -> None:
         """Count a finding. The findings of one object must follow each other."""
+        self.is_open |= finding.is_open
         self.is_undecided |= finding.is_undecided
         self.is_denied |= finding.denies and not finding.is_advice
         if not finding.is_advice:
@@ -81,6 +84,7 @@ class ObjectCounts(Struct):
         self.with_findings += other.with_findings
         self.unread_with_findings += other.unread_with_findings
         self.incomplete += other.incomplete
+        self.is_open |= other.is_open
         self.is_undecided |= other.is_undecided
         self.is_denied |= other.is_denied
         for key, each in other.not_evaluated.items():

@@ -107,10 +107,15 @@ class Finding(Struct, kw_only=True):
         return self.decision.is_advice
 
     @property
+    def is_open(self) -> bool:
+        """Return whether a rule, advice aside, was not evaluated, so the object passed."""
+        is_without_result = self.result in (Result.ERROR, Result.SKIP) and not self.denies
+        return is_without_result and not self.exception_reason and not self.is_advice
+
+    @property
     def is_undecided(self) -> bool:
         """Return whether a policy that may deny was not evaluated, so the object passed."""
-        is_open = self.result in (Result.ERROR, Result.SKIP) and not self.denies
-        return is_open and self.decision.is_enforced and not self.exception_reason
+        return self.is_open and self.decision.is_enforced
 
     @property
     def denies(self) -> bool:

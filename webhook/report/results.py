@@ -76,6 +76,11 @@ class Answer(Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def is_open(self) -> bool:
+        """Return whether a rule, advice aside, could not be evaluated."""
+        return any(not each.is_advice for each in self._unevaluated_admitted_decisions())
+
+    @property
     def is_undecided(self) -> bool:
         """Return whether a rule that may deny could not be evaluated."""
         return any(each.is_enforced for each in self._unevaluated_admitted_decisions())
