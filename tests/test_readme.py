@@ -140,9 +140,9 @@ def output_formats():
 
 
 def metrics():
-    """Return a table with a row for each metric of a running server, without those of Python and of the process."""
+    """Return a table with a row for each metric of a running server, without the metrics of Python and of the process."""
     declared = [each.metadata[METRIC] for each in dataclasses.fields(Counters)]
-    labels = {f"claimgate_{each.name}": each.labels for each in declared}
+    labels = {"claimgate_build_info": ("version",)} | {f"claimgate_{each.name}": each.labels for each in declared}
     with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as server, server.client() as client:
         server.wait("ready")
         families = list(text_string_to_metric_families(client.get("/metrics").text))

@@ -26,10 +26,10 @@ def test_a_rule_is_explained_with_both_examples(capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("rule", "moment"),
     [
-        ("gpu-portable/all", "kinds of Kubernetes are refused at once; other kinds are accepted, but their pods"),
+        ("gpu-portable/all", "built-in kinds are refused at once; other kinds are accepted, but their pods"),
         (
             "pod-template/host-users",
-            "kinds of Kubernetes are refused at once; other kinds are accepted, but their pods",
+            "built-in kinds are refused at once; other kinds are accepted, but their pods",
         ),
         ("training-job/container-name-required", "accepted, but the controller fails, or its pods are refused"),
     ],
@@ -39,7 +39,7 @@ def test_the_moment_of_a_failure_depends_on_the_kind(
 ) -> None:
     assert run_command_line(["explain", rule]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert f"- Without claimgate: {moment}" in shown, "an API server validates the templates of its own kinds"
+    assert f"- Without claimgate: {moment}" in shown, "an API server validates the pod templates of built-in kinds"
 
 
 def test_every_rule_of_checks_is_explained(capsys: pytest.CaptureFixture[str]) -> None:

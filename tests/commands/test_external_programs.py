@@ -328,7 +328,7 @@ OUTSIDE = {"kustomization.yaml": "resources: [pod.yaml]\n", "pod.yaml": POD.form
         "a file outside": ("resources: [../../outside/pod.yaml]\n", "outside"),
         "a file beside the folder": (
             "resources: [../beside.yaml]\n",
-            "uses the file `../beside.yaml`, which is outside of the folder, so kustomize refuses it",
+            "uses the file `../beside.yaml`, which is outside of the folder, so kustomize refuses the file",
         ),
         "a patch outside": ("resources: [p.yaml]\npatches: [{path: ../../outside/pod.yaml}]\n", "failed: "),
         "a map of files outside": ("configMapGenerator: [{name: x, files: [../../outside/pod.yaml]}]\n", "failed: "),

@@ -54,7 +54,10 @@ def test_a_new_policy_says_that_it_is_an_example(flags, tmp_path, capsys):
     assert text.startswith("# An example. "), "an author expects a policy for the name: say what to change"
     out = capsys.readouterr().out
     assert "next: edit the example in " in out
-    assert "hint: `claimgate policies init gpu-maximum` writes this policy: A pod has at most eight GPUs" in out
+    assert (
+        "hint: `claimgate policies init gpu-maximum` writes another policy of this name: A pod has at most eight GPUs"
+        in out
+    )
 
 
 @pytest.mark.parametrize("name", ["Team", "a/b", "..", "", "a b"])

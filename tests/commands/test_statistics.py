@@ -1,4 +1,4 @@
-"""`claimgate audit --statistics` prints how often each rule is broken, instead of findings."""
+"""`claimgate audit --statistics` prints the number of findings of each rule, not the findings."""
 
 from __future__ import annotations
 

@@ -377,7 +377,9 @@ def test_each_format_names_the_other_places(format_, overlays, capsys):
 def test_text_says_how_many_files_there_are(overlays, capsys):
     _, told = audit(capsys, ".")
     assert "    also in 2 places: prod.yaml:9:26, stage.yaml:10:26\n" in told.out
-    assert "3 objects in 3 files: 0 without findings, 3 with findings (1 fail; repeats count once)" in told.out
+    assert (
+        "3 objects in 3 files: 0 without findings, 3 with findings (1 fail; a repeated mistake counts once)" in told.out
+    )
 
 
 def test_a_result_of_sarif_has_its_copies_as_related_locations(overlays, capsys):

@@ -346,7 +346,7 @@ def notes_on_context(files: FileTree, settings: Settings) -> Iterator[str]:
     """Yield notes about the context files. Call this function after the review of all objects."""
     if settings.context_is_whole and not files.is_whole:
         yield (
-            "--context-is-whole is ignored: a file cannot be read, or kustomizations leave the name or namespace of an "
-            "object open, or add objects from elsewhere; render the files, and give the result to --context"
+            "--context-is-whole is ignored: a file cannot be read, or the files do not show all names, namespaces and "
+            "objects of a kustomization; render the files, and pass the result to --context"
         )
     yield from files.notes_on_differing_objects()

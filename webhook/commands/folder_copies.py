@@ -182,8 +182,8 @@ def _folders_of_kustomization(
                 yield target
             elif os.path.isfile(target) and not Path(path).is_relative_to(folder):  # noqa: PTH113 - as above
                 raise ProgramError(
-                    f"`{folder}` uses the file `{entry}`, which is outside of the folder, so kustomize refuses it; "
-                    "move the file into the folder, or list a folder with a kustomization"
+                    f"`{folder}` uses the file `{entry}`, which is outside of the folder, so kustomize refuses the "
+                    "file; move the file into the folder, or list a folder with a kustomization"
                 )
             elif not (os.path.lexists(path) or with_remote or (field in _PLUGINS and _is_object_text(entry))):
                 raise ProgramError(

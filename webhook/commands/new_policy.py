@@ -229,8 +229,9 @@ def command(
 ) -> int:
     """Write a folder with a new policy, its binding and a suite that passes.
 
-    NAME is only a name. The policy is an example that requires the label `team` on Pods, or sets it with --mutate.
-    Edit the policy and its cases. `claimgate policies init` writes policies for other purposes.
+    NAME does not choose what the policy does. The policy is an example that requires the label `team` on Pods, or
+    sets the label with --mutate. Edit the policy and its cases. `claimgate policies init` writes policies for other
+    purposes.
 
     With --case, each new case expects the current answer of the policies in the folder. Check these answers.
     """
@@ -257,10 +258,12 @@ def command(
     write_new_folder(folder, written)
     lines = [*(f"wrote {folder / each}" for each in written), *_add_cases(folder, case or (), settings)]
     example = "sets" if mutate else "requires"
-    lines.append(f"next: edit the example in {folder / 'policy.yaml'}, which {example} the label team of Pods")
+    lines.append(f"next: edit the example in {folder / 'policy.yaml'}, which {example} the label team on Pods")
     lines += [f"      claimgate policies check {folder}", f"      claimgate test {folder}"]
     if name in names_of_policies():
-        lines.append(f"hint: `claimgate policies init {name}` writes this policy: {description_of_policy(name)}")
+        lines.append(
+            f"hint: `claimgate policies init {name}` writes another policy of this name: {description_of_policy(name)}"
+        )
     sys.stdout.write(terminal.lines(lines))
     return 0
 

@@ -63,7 +63,7 @@ WriteBaseline: TypeAlias = Annotated[
 Statistics: TypeAlias = Annotated[
     bool,
     typer.Option(
-        "--statistics", help="Count the findings of each rule, in place of the findings. Formats: text and json."
+        "--statistics", help="Show the number of findings of each rule, not the findings. Formats: text and json."
     ),
 ]
 RequireInput: TypeAlias = Annotated[

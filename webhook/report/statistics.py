@@ -1,4 +1,4 @@
-"""Writes how often each rule is broken, instead of findings: `claimgate audit --statistics`."""
+"""Writes the number of findings of each rule, not the findings: `claimgate audit --statistics`."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ class Totals(Struct, frozen=True, kw_only=True):
         by_result = {each: self.counts.results[each] for each in Result if each in FINDINGS}
         parts = ", ".join(f"{count} {each}" for each, count in by_result.items() if count)
         if parts and sum(by_result.values()) < self.counts.with_findings:
-            parts += "; repeats count once"
+            parts += "; a repeated mistake counts once"
         text = f"{self.without_findings} without findings, {self.counts.with_findings} with findings"
         unread = f", {self.unread_objects} not read" if self.unread_objects else ""
         left_out = f", {self.configured.objects} left out" if self.configured.objects else ""

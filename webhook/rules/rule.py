@@ -36,10 +36,8 @@ _ID: Final = re.compile(rf"{NAME.pattern}/{NAME.pattern}")
 _REPORT: Final = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull)/([0-9]+)", re.ASCII)
 
 
-BY_POD_VALIDATION: Final = (
-    "the API server, at once in kinds of Kubernetes, and in other kinds when their pods are created"
-)
-"""What refuses an invalid pod. The API server also validates the pod templates of its own kinds, such as Deployment."""
+BY_POD_VALIDATION: Final = "the API server, at once in built-in kinds, and in other kinds when their pods are created"
+"""Who refuses an invalid pod, and when. The API server also validates the pod templates of built-in kinds."""
 
 
 class Rule(Struct, frozen=True, kw_only=True):
@@ -98,11 +96,11 @@ class Rule(Struct, frozen=True, kw_only=True):
 
     @property
     def moment(self) -> str:
-        """Return the moment at which an object that breaks the rule fails without claimgate, as text for users; "" if
-        the rule has no moment.
+        """Return when an object that breaks the rule fails without claimgate, as text for users; "" if the rule does
+        not say when.
         """
         if self.refused_by == BY_POD_VALIDATION and self.fails == "controller":
-            return "Kinds of Kubernetes are refused at once; other kinds are accepted, but their pods are refused"
+            return "Built-in kinds are refused at once; other kinds are accepted, but their pods are refused"
         return MOMENTS.get(self.fails, "")
 
     @property

@@ -74,7 +74,9 @@ class Exposition:
 
     def collect(self) -> Iterable[metrics_core.Metric]:
         """Yield all metrics of the last copy, for prometheus_client."""
-        yield metrics_core.InfoMetricFamily("claimgate_build", "What runs here.", value={"version": self._version})
+        yield metrics_core.InfoMetricFamily(
+            "claimgate_build", "The version of claimgate.", value={"version": self._version}
+        )
         for each in fields(Counters):
             metric, counts = each.metadata[METRIC], self._counts[each.name]
             if metric.kind == "histogram":

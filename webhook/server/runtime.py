@@ -289,7 +289,7 @@ class ReloadWatcher:
                 lambda: len(self._live_policies().objects),
             ),
             "live_policies_failing": (
-                "Policies and bindings with errors, of those that the cluster stores: see their condition Compiled.",
+                "Stored policies and bindings with errors. The condition Compiled of these objects has the errors.",
                 lambda: len(self._live_policies().failing_object_names()),
             ),
             **gauges_of_view(self._state.watched),
@@ -371,7 +371,7 @@ def gauges_of_view(watched: WatchedCluster | None) -> Gauges:
     cluster = watched.cluster if watched else None
     return {
         "cluster_view_age_seconds": (
-            "Seconds since the API server was heard, for the watch that has waited longest; up to 65 is healthy.",
+            "Seconds since the last answer of the API server, for the oldest watch; up to 65 is healthy.",
             lambda: cluster.age_s if cluster else 0.0,
         ),
         "watch_failures": (

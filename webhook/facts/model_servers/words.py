@@ -72,7 +72,7 @@ UNKNOWN_FLAG: Final = MODEL_SERVER.rule(
 SWITCH_WITH_VALUE: Final = MODEL_SERVER.rule(
     "model-server/switch-with-value",
     title="A flag that accepts no value has a value",
-    why="The parser of the server refuses every value of such a flag, also true and false.",
+    why="The server's parser refuses any value of this flag, also true and false.",
     refused_by="the server, when it starts",
     source="https://docs.python.org/3/library/argparse.html#action; vllm-project/vllm vllm/engine/arg_utils.py",
 )

@@ -342,7 +342,7 @@ def _validate_ports_of_node(pod: PodSpec, rule: Rule) -> Iterator[Problem]:
     for container in pod.all_containers():
         for port in container.ports:
             if port.host_port and port.container_port and port.host_port != port.container_port:
-                message = f"must be the containerPort {port.container_port} because hostNetwork is true"
+                message = f"must equal containerPort {port.container_port} because hostNetwork is true"
                 yield rule.problem(port.path("hostPort"), message, "remove hostPort", port.host_port)
 
 
@@ -359,8 +359,13 @@ def _validate_probes(container: Container, rule: Rule) -> Iterator[Problem]:
         handlers = [name for name in _HANDLERS if probe.has(name)]
         is_misspelt = not handlers and not probe.json.keys() <= fields  # rules for unknown fields report the cause
         if len(handlers) != 1 and not is_misspelt:
-            message = f"has {' and '.join(handlers)}, but may have one handler" if handlers else "has no handler"
-            yield rule.problem(probe.at, message, f"set one of {', '.join(_HANDLERS)}")
+            message, fix = "has no handler", f"set one of {', '.join(_HANDLERS)}"
+            if handlers:
+                message, fix = (
+                    f"has {' and '.join(handlers)}, but may have only one handler",
+                    "remove all handlers but one",
+                )
+            yield rule.problem(probe.at, message, fix)
         threshold = probe.json.get("successThreshold")
         if field != "readinessProbe" and isinstance(threshold, int) and threshold not in (0, 1):
             message, fix = f"must be 1 in a {field}", "remove the field, or set 1"
@@ -386,12 +391,12 @@ def _validate_choices(container: Container, rule: Rule) -> Iterator[Problem]:
     policy = container.image_pull_policy
     if policy and policy not in _PULL_POLICIES and not is_placeholder_for_name(policy):
         message = f"must be one of {', '.join(_PULL_POLICIES)}"
-        fix = did_you_mean(nearest_name(policy, _PULL_POLICIES), "use one of these")
+        fix = did_you_mean(nearest_name(policy, _PULL_POLICIES), "set one of these policies")
         yield rule.problem(container.path("imagePullPolicy"), message, fix, policy)
     for port in container.ports:
         if port.protocol and port.protocol not in _PROTOCOLS and not is_placeholder_for_name(port.protocol):
             message = f"must be one of {', '.join(_PROTOCOLS)}, in capital letters"
-            yield rule.problem(port.path("protocol"), message, "use one of these", port.protocol)
+            yield rule.problem(port.path("protocol"), message, "set one of these protocols", port.protocol)
 
 
 def _validate_references(container: Container, rule: Rule) -> Iterator[Problem]:
@@ -431,5 +436,5 @@ def _validate_one_source(volume: Volume, rule: Rule) -> Iterator[Problem]:
     """Report a volume with several sources (validateVolumeSource)."""
     sources = [field for field in sorted(_fields_of("core.v1.Volume")) if field != "name" and volume.has(field)]
     if len(sources) > 1:
-        message = f"has {' and '.join(sources)}, but a volume has one source"
+        message = f"has {' and '.join(sources)}, but a volume has only one source"
         yield rule.problem(volume.at, message, "remove all sources but one")

@@ -95,8 +95,8 @@ SECRET_DATA: Final = MANIFEST_SHAPE.rule(
 )
 NAME: Final = MANIFEST_SHAPE.rule(
     "manifest-shape/name",
-    title="The API server refuses the object's name or a label",
-    why="Names, labels and selectors have few characters and a limited length. The API server refuses all others.",
+    title="The API server refuses a name, label, annotation or selector",
+    why="The API server limits the characters and the length of names, labels, annotation keys and selectors.",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go and pkg/apis/batch/validation/validation.go",
     function="ValidateObjectMeta, ValidateService, ValidateCronJobCreate",
     level="warn",

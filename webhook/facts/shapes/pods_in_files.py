@@ -175,8 +175,8 @@ POD_VALUE: Final = MANIFEST_SHAPE.rule(
     "manifest-shape/pod-value",
     title="The API server refuses a value of the pod or of its template",
     why=(
-        "The API server checks the names, ports, labels, probes, mounts, affinity and tolerations of Pods, and of the "
-        "pod templates of Deployments, Jobs and other kinds of Kubernetes."
+        "The API server checks names, ports, labels, probes, mounts, affinity and tolerations. These checks are for "
+        "Pods and for the pod templates of Deployments, Jobs and other built-in kinds."
     ),
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     function="ValidatePodTemplateSpec",
