@@ -337,9 +337,9 @@ def _validate_names_of_ports(container: Container, rule: Rule) -> Iterator[Probl
 
 def _validate_ports_of_node(pod: PodSpec, rule: Rule) -> Iterator[Problem]:
     """Report host ports that differ from the port of the container although the pod uses the node's network
-    (validateHostNetwork).
+    (validatePodHostNetworkDeps, which does not read init containers).
     """
-    for container in pod.all_containers():
+    for container in pod.containers:
         for port in container.ports:
             if port.host_port and port.container_port and port.host_port != port.container_port:
                 message = f"must equal containerPort {port.container_port} because hostNetwork is true"
