@@ -118,7 +118,7 @@ _MARKS_TO_REPLACE: Final = re.compile(r"ENC\[|[{}#]")
 """Matches a text that SOPS decrypts, or marks around a word such as `{job_id}` and `###NAME###`."""
 _LABELS_OF_TEMPLATE: Final = ("spec", "template", "metadata", "labels")
 _IGNORED_NAME: Final = re.compile(
-    r"(?i:not?_|ignor|unused|irrelevant|any|your|replace|change|placeholder|example)|^_+$"
+    r"(?i:ignor|unused|irrelevant|replace|placeholder|example)|(?<![A-Za-z])(?i:not?_|any|your|change)|Your|Change|^_+$"
 )
 """Matches the name in a patch of kustomize that has another target, and a name that a person replaces."""
 SECRET: Final = frozenset((("", "Secret"),))
