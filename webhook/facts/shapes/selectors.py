@@ -170,8 +170,6 @@ def check_labels_of_template(subject: Subject) -> Iterator[Problem]:
     is_empty = not selector.match_labels and not selector.match_expressions
     if is_empty and not _SELECTOR_FIELDS.issuperset(selector.json):
         return  # manifest-shape/unknown-field reports the cause
-    if is_empty and not selector.json and not spec.template.metadata.labels:
-        return  # a patch has neither a selector nor labels
     if is_empty and subject.group_kind != JOB and subject.attributes.kind.version == "v1":
         message = f"has no label, so the API server refuses the {subject.attributes.kind.kind}"
         fix = "set spec.selector.matchLabels to labels of the pod template"
@@ -332,10 +330,9 @@ def _is_patch(spec: SelectingSpec) -> bool:
     """Return whether a file has only a part of a workload, for `kubectl patch` or an assertion: no container, a
     container without an image, or neither a selector nor labels of the pods.
     """
-    containers, selector = spec.template.spec.containers, spec.selector
+    containers = spec.template.spec.containers
     lacks_image = any(not container.has("image") for container in containers)
-    has_labels = bool(spec.template.metadata.labels or selector.match_labels or selector.match_expressions)
-    return not containers or lacks_image or not has_labels
+    return not containers or lacks_image or not (spec.template.metadata.labels or spec.has("selector"))
 
 
 def _has_open_labels(spec: SelectingSpec) -> bool:
