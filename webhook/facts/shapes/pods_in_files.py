@@ -247,6 +247,8 @@ _ONE_PROGRAM: Final = re.compile(r"(?:/usr/bin/)?([a-z0-9]+) [^|;&\n]*(?:\|\| ?e
 _PROGRAM_FOLDERS: Final = ("/bin", "/sbin", "/usr/bin", "/usr/local/bin", "/usr/local/sbin", "/usr/local", "/usr")
 _EMPTY_DIR: Final = "emptyDir"
 _HUGE_PAGES: Final = "HugePages"
+_APPS: Final = "apps"
+"""The group of the kinds whose pods need labels, such as Deployment."""
 _RAY_GROUP: Final = "ray.io"
 """The group of kinds with containers that run a login shell, which sets PATH."""
 WORKLOADS: Final = frozenset(
@@ -676,11 +678,13 @@ def _mounts_at_one_path(subject: Subject) -> Iterator[Problem]:
 
 def _values_that_kubernetes_refuses(subject: Subject, pod: PodSpec) -> Iterator[Problem]:
     """Yield a problem for each value that the API server refuses. A pod with a container without an image is a patch,
-    in which only repeated names and paths are reported.
+    and so is a template without labels of the group apps. In patches, only repeated names and paths are reported.
     """
     repeated = [*_containers_with_one_name(pod), *_mounts_at_one_path(subject)]
     yield from repeated
-    if pod.containers and all(container.image for container in pod.all_containers()):
+    needs_labels = subject.template_of is not None and subject.template_of.group == _APPS
+    is_patch = needs_labels and not subject.typed(Pod).metadata.labels
+    if pod.containers and all(container.image for container in pod.all_containers()) and not is_patch:
         reported = {problem.path for problem in repeated}
         for problem in (*template_problems(subject), *problems_in_files(pod, POD_VALUE)):
             if problem.path not in reported and not is_to_replace(problem.found):
