@@ -263,7 +263,7 @@ def assembly_with_files(
         loaded: the policies.
         objects: what the command is about, or what policies look up, each object with its file.
         files: all files with objects, if `objects` lacks some.
-        patches: files that are only patches of rendered kustomizations.
+        patches: files with the name of a patch, beside a rendered kustomization that does not list the files.
         is_complete: whether all files could be read.
 
     Raises:

@@ -396,7 +396,7 @@ def test_a_patch_that_no_rendered_kustomization_lists_is_no_object(folder, tmp_p
     listed = ["my-plain", *(["b"] if folder != "base/patches" else [])]
     assert sorted(denied(capsys, tmp_path, "--render")) == sorted(listed)
     assert run_command_line(["audit", *POLICIES, str(tmp_path), "--render"]) == 1
-    assert "not applied" in "".join(capsys.readouterr()), "a file that is not audited must be counted"
+    assert "not applied" in "".join(capsys.readouterr()), "count a patch that is not audited"
 
 
 PROGRAM = """#!/bin/sh
@@ -516,8 +516,8 @@ def test_a_chart_that_checks_for_an_api_version_finds_the_version(tmp_path, caps
 
 
 @pytest.mark.skipif(not shutil.which("helm"), reason="needs helm")
-def test_a_chart_that_checks_for_a_version_that_helm_does_not_know_finds_it(tmp_path, capsys):
-    """helm alone knows no version of APIService; every cluster serves apiregistration.k8s.io/v1."""
+def test_a_chart_finds_an_api_version_that_helm_alone_does_not_know(tmp_path, capsys):
+    """helm alone knows no API version of APIService. Every cluster serves apiregistration.k8s.io/v1."""
     group = "apiregistration.k8s.io"
     version = f'{group}/{{{{ if .Capabilities.APIVersions.Has "{group}/v1" }}}}v1{{{{ else }}}}v1beta1{{{{ end }}}}'
     service = f"apiVersion: {version}\nkind: APIService\nmetadata: {{name: v1.a.example}}\nspec: {{group: a.example}}\n"
@@ -668,8 +668,8 @@ def test_ports_of_servers_in_other_files_are_compared_with_services(name, is_tol
     assert ("Deployment team/helper" in capsys.readouterr().out) is is_told, "keep the ports of servers in the index"
 
 
-@pytest.mark.parametrize(("name", "is_told"), [("https", False), ("grpc", True)])
-def test_a_service_may_select_the_pods_of_a_deployment_that_lack_its_port(name, is_told, tmp_path, capsys):
+@pytest.mark.parametrize(("name", "is_reported"), [("https", False), ("grpc", True)])
+def test_a_named_port_is_reported_only_if_no_selected_pod_has_the_port(name, is_reported, tmp_path, capsys):
     """A webhook and a scheduler have the same labels. The Service of the webhook is in the file of the webhook."""
     deployment = """apiVersion: apps/v1
 kind: Deployment
@@ -688,7 +688,9 @@ spec:
     }
     written(tmp_path, files)
     run_command_line(["audit", str(tmp_path), "--rule", "manifest-shape/target-port"])
-    assert ("Deployment team/scheduler" in capsys.readouterr().out) is is_told, "keep workloads beside named ports"
+    assert ("Deployment team/scheduler" in capsys.readouterr().out) is is_reported, (
+        "the index lacks a workload beside a Service"
+    )
 
 
 AUTOSCALER = """apiVersion: apps/v1

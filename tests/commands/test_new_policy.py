@@ -51,7 +51,9 @@ def test_init_does_not_overwrite_existing_files(tmp_path, capsys):
 def test_a_new_policy_says_that_it_is_an_example(flags, tmp_path, capsys):
     assert run_command_line(["policies", "new", "gpu-maximum", *flags, "--in", str(tmp_path)]) == 0
     text = (tmp_path / "gpu-maximum" / "policy.yaml").read_text()
-    assert text.startswith("# An example. "), "an author expects a policy for the name: say what to change"
+    assert text.startswith("# An example. "), (
+        "an author expects that the name chooses the policy: say that the policy is an example"
+    )
     out = capsys.readouterr().out
     assert "next: edit the example in " in out
     assert (

@@ -493,7 +493,7 @@ def test_an_unserved_version_is_one_finding_for_each_kind(tmp_path, monkeypatch,
     assert (report["summary"]["objects"], report["summary"]["withFindings"]) == (8, 8)
 
 
-def test_a_runtime_without_the_mount_of_its_job_is_a_place_of_the_denial(tmp_path, capsys):
+def test_a_runtime_without_the_mount_of_its_job_is_in_also_in_of_the_denial(tmp_path, capsys):
     step = """      - name: {name}
         template:
           metadata: {{labels: {{trainer.kubeflow.org/trainjob-ancestor-step: {step}}}}}
@@ -514,7 +514,7 @@ def test_a_runtime_without_the_mount_of_its_job_is_a_place_of_the_denial(tmp_pat
     told = findings_in(capsys, str(tmp_path))["findings"]
     assert [(each["rule"], [other["object"]["name"] for other in each["alsoIn"]]) for each in told] == [
         ("train-job/initializer-step", ["r", "r"])
-    ], "the runtime is the place of the mistake that the denial names"
+    ], "the runtime has the mistake that the denial of the TrainJob names"
 
 
 def test_pods_with_claims_of_an_old_release_are_places_of_one_finding(tmp_path, monkeypatch, capsys):

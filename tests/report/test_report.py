@@ -274,7 +274,7 @@ def test_text_has_a_line_for_each_finding_and_the_totals():
 
 
 @pytest.mark.parametrize("is_finding_first", [True, False])
-def test_a_mistake_that_is_a_finding_is_no_reason_why_rules_were_not_evaluated(is_finding_first):
+def test_a_mistake_is_not_both_a_finding_and_not_evaluated(is_finding_first):
     text = "spec.x: must be a string"
     mistake, skipped = made(
         decided(message=text), decided("quiet", evaluation="unknown", message=f"not evaluated: {text}")
@@ -431,7 +431,7 @@ def test_the_json_of_an_audit_fits_its_schema():
         (True, "create the missing objects, or correct their names"),
     ],
 )
-def test_the_fix_of_a_missing_object_depends_on_whether_the_files_are_whole(is_whole, fix):
+def test_the_fix_of_a_missing_object_depends_on_context_is_whole(is_whole, fix):
     missing = (MissingObject(kind="Queue", name="q"),)
     skipped = decided(evaluation="unknown", message="not evaluated: Queue q not found", missing=missing)
     assert f"fix: {fix}\n" in written("text", made(skipped), entries=1, files=1, is_whole=is_whole)

@@ -210,7 +210,7 @@ def test_a_review_of_a_request_that_starts_no_pods_is_not_simulated(request_part
     assert reason in capsys.readouterr().err
 
 
-def test_nodes_that_were_not_compared_are_not_called_fine(tmp_path, capsys):
+def test_the_line_about_nodes_says_that_no_node_was_compared(tmp_path, capsys):
     job = yamlfile.read(EXAMPLES / "good" / "pytorchjob.yaml")[0].value
     (tmp_path / "job.yaml").write_text(json.dumps(job))
     (tmp_path / "node.yaml").write_text("apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n")

@@ -101,7 +101,7 @@ class FileTree:
         context: the objects of --context, with their files.
         is_whole: the cluster has no other objects.
         files: all files with objects, if `objects` has only the objects that are looked up.
-        patches: files that are only patches of rendered kustomizations.
+        patches: files with the name of a patch, beside a rendered kustomization that does not list the files.
     """
 
     def __init__(

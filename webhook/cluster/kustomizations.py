@@ -123,7 +123,8 @@ class Kustomization(Struct, frozen=True, kw_only=True):
         labels: labels for pod templates.
         images: changes of the images of containers.
         generated: group and kind, and name, of each object of a configMapGenerator or secretGenerator.
-        is_component: whether other kustomizations include this one, and give its objects their namespace.
+        is_component: whether the kustomization is a Component. The kustomization that includes a Component may set the
+            namespace of its objects.
         is_read: whether no object comes from another repository, a chart, or a plugin of kustomize.
         additions: the parts that may add fields to objects. A file with a patch is not read yet.
     """
@@ -361,7 +362,10 @@ def _text_or_empty(value: JSON) -> str:
 
 
 def is_named_as_patch(file: str, folders: Container[str]) -> bool:
-    """Return whether a file has the name of a patch and is beside a kustomization. `folders` have kustomizations."""
+    """Return whether a file has the name of a patch, or is in a folder `patches`, beside a kustomization.
+
+    `folders` are the folders with a kustomization.
+    """
     folder, name = posixpath.split(file)
     above, last = posixpath.split(folder)
     if last == "patches" and above in folders:
@@ -487,10 +491,10 @@ class Kustomizations:
         return folders[0] if len(folders) == 1 else None
 
     def _naming_above(self, root: str) -> NameChanges:
-        """Return UNKNOWN if a kustomization above the folder changes names, otherwise AS_WRITTEN.
+        """Return UNKNOWN if a kustomization above the folder may change names or namespaces, otherwise AS_WRITTEN.
 
-        The kustomization that includes a component may be in none of the files. If the component has no namespace, this
-        kustomization, or the object of Flux that applies it, sets the namespace.
+        A component without a namespace gets its namespace from the kustomization that includes the component, or from
+        an object of Flux. If no file includes the component, the namespace is not known.
         """
         above, own = [*self._kustomizations_above(root)], self._by_folder[root]
         is_alone = own.is_component and not above and not own.naming.namespace

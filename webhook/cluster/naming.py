@@ -82,10 +82,10 @@ def group_kind(obj: Mapping[str, JSON]) -> tuple[str, str]:
 
 
 Kind: TypeAlias = tuple[str, str]
-_OF_SERVERS: Final = ("metadata", "spec")
-"""The fields with a release in objects that have metadata. Other files of this list have no name."""
+_FIELDS_OF_OBJECTS: Final = ("metadata", "spec")
+"""Where the path to a release begins in objects of an API server. The other kinds with a release have no metadata."""
 NAMELESS: Final = frozenset(
-    (kind.group, kind.kind) for kind, at in RELEASE_FIELDS.items() if at[0] not in _OF_SERVERS
+    (kind.group, kind.kind) for kind, at in RELEASE_FIELDS.items() if at[0] not in _FIELDS_OF_OBJECTS
 ) | {("config.kueue.x-k8s.io", "Configuration")}
 """Kinds of configuration files, which no API server serves. Objects of these kinds need no name."""
 IN_OTHER_FILES: Final = frozenset(

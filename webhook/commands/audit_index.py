@@ -6,7 +6,7 @@ kind. Memory grows only with the objects of these kinds. Long or frequent kinds 
 - A CustomResourceDefinition, if it may serve a version that current releases no longer serve.
 - Charts and most Deployments, if they may state the release of a controller.
 - Deployments of controllers that facts read, such as Cluster Autoscaler.
-- Deployments and StatefulSets that name a device, or that have a Service for a named port in their file. The index
+- Deployments and StatefulSets that name a device, or that are in a file with a Service for a named port. The index
   keeps only the fields that rules compare with budgets, autoscalers and Services.
 """
 
@@ -62,7 +62,7 @@ _IS_SCALED: Final = re.compile(r"""kind["']?\s*:\s*["']?(?:Deployment|StatefulSe
 _DEVICE: Final = re.compile("gpu|tpu|neuron|gaudi|[Aa]scend|mlu|dcu|gcu|xpu|iluvatar|vastai|claims")
 """Matches the name of a device, or `claims` of a container."""
 _NAMED_PORT: Final = re.compile(r"""targetPort["']?\s*:\s*["']?[A-Za-z]""")
-"""Matches the named port of a Service, which only some of the pods that the Service selects may have."""
+"""Matches the named port of a Service. Some pods that the Service selects may lack this port."""
 _HIDDEN: Final = re.compile(r"""\\(?:x|u00|U000000)6[bBeE49]|\?\s+["']?kind""")
 """Matches `kind` as an explicit key (`? kind`) or with a letter as an escape, which the other patterns miss."""
 
@@ -162,7 +162,7 @@ def indexer_of(looked_up: frozenset[tuple[str, str]], *, is_whole: bool) -> Inde
 
 def _documents_that_may_match(text: str, looks: re.Pattern[str], *, with_workloads: bool) -> str:
     """Return the documents that may have an object to keep. Return the whole text if only a parser can separate
-    documents.
+    documents. `with_workloads` also keeps each Deployment and StatefulSet.
     """
     if not _may_have_object(text, looks, with_workloads=with_workloads):
         return ""

@@ -47,8 +47,8 @@ class AuditTotals:
         requires_input: bool = False,
         is_whole: bool = False,
     ) -> None:
-        """`fail_on` are the results for exit code 1 or 3. `requires_input` requires at least one object. `is_whole`:
-        the files have all objects of the cluster.
+        """`fail_on` are the results for exit code 1 or 3. `requires_input` requires at least one object.
+        `is_whole` says that the files have all objects of the cluster.
         """
         self._is_whole = is_whole
         self.entries = 0

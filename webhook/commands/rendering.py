@@ -87,8 +87,8 @@ class RenderableFolder(Struct, frozen=True):
         path = PurePath(posixpath.normpath(source))
         return any(str(each) in self.parts for each in (path, *path.parents))
 
-    def has_unlisted_patch(self, source: str) -> bool:
-        """Return whether a file is named as a patch, and no kustomization of the folder lists it."""
+    def is_unlisted_patch(self, source: str) -> bool:
+        """Return whether a file has the name of a patch, and no kustomization of the folder lists the file."""
         path = posixpath.normpath(source)
         return kustomizations.is_named_as_patch(path, self.folders) and not self.is_rendered_from(path)
 
@@ -228,7 +228,7 @@ def replace_by_rendered_objects(
             try:
                 data = _render_folder(each, programs, copies, release, with_remote=with_remote)
                 left -= len(data)
-                stream.replace_with_rendered(each.folder, data, each.is_rendered_from, each.has_unlisted_patch)
+                stream.replace_with_rendered(each.folder, data, each.is_rendered_from, each.is_unlisted_patch)
                 texts[each.folder] = RenderedText(
                     each.affixes, _templates_of_chart(data) if each.kind == "chart" else ()
                 )

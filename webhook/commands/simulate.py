@@ -174,7 +174,9 @@ def _cluster_of_simulation(
 def _requests_of_documents(
     inputs: Iterable[documents.InputDocument], submissions: fixtures.Submissions
 ) -> tuple[list[tuple[documents.InputDocument, fixtures.SubmittedObject]], list[InputProblem]]:
-    """Documents without a Kubernetes object, and reviews of requests that start no pods, become problems."""
+    """Return the objects to simulate, and a problem for each other document: a document without a Kubernetes object,
+    or a review of a request that starts no pods.
+    """
     requests, problems = [], []
     for each in inputs:
         try:
@@ -190,7 +192,7 @@ def _requests_of_documents(
 
 
 def _why_nothing_starts(attributes: Attributes) -> str:
-    """Return why a request starts no pods, whatever its object; "" for a request that creates or changes an object."""
+    """Return why a request cannot start pods; "" for a request that creates or changes an object."""
     if attributes.sub_resource:
         return f"a request for the subresource {attributes.sub_resource} starts no pods"
     return "" if attributes.operation in ("CREATE", "UPDATE") else f"a {attributes.operation} starts no pods"

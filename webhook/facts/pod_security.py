@@ -135,8 +135,8 @@ def _is_part(spec: PodSpec) -> bool:
 
 
 def _with_demanded_fields(template: PodTemplate) -> PodTemplate:
-    """Return a template in which the fields that the level `restricted` demands are set, as restricted-v2 sets them,
-    unless the template sets other values.
+    """Return the template with the fields that the level `restricted` demands. Fields that the template sets keep
+    their values. The other fields have the values of restricted-v2.
     """
     spec = template.spec
     of_pod = {"seccompProfile": {"type": "RuntimeDefault"}, "runAsNonRoot": True} | _set_fields(spec.security_context)

@@ -109,8 +109,9 @@ def file_for_new_releases(file: str, kind: GroupVersionKind) -> str:
 
 
 def replacements_in_kubernetes() -> Sequence[str]:
-    """Return what replaces the removed versions of Kubernetes, as helm writes capabilities: each version, such as
-    `policy/v1`, and each kind with its version, such as `policy/v1/PodDisruptionBudget`.
+    """Return the API versions and kinds that replace removed ones of Kubernetes, as helm writes capabilities.
+
+    Examples are `policy/v1` and `policy/v1/PodDisruptionBudget`.
     """
     kinds = {
         f"{version}/{other or kind}"

@@ -191,7 +191,7 @@ class DocumentStream:
         excluded: how many files are left out.
         ignored: how many files a `.claimgateignore` leaves out.
         not_read: entries of folders that are not regular files or lead out of their folder.
-        patches: files that are only patches of rendered kustomizations.
+        patches: files with the name of a patch, beside a rendered kustomization that does not list the files.
     """
 
     def __init__(
@@ -221,7 +221,7 @@ class DocumentStream:
             folder: the rendered folder.
             data: the rendered objects.
             replaced: returns whether the text was rendered from a file.
-            is_patch: returns whether a file is only a patch, although the text was not rendered from the file.
+            is_patch: returns whether a file has the name of a patch, and no kustomization of the folder lists the file.
         """
         self.patches |= {each for each in self.sources if is_patch(each)}
         gone = {each for each in self.sources if replaced(each)}

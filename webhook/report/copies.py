@@ -92,7 +92,7 @@ class CopiedProject(Struct, frozen=True):
 
 class CopiedFolders:
     """The folders with copies of other projects: folders with a name such as `vendor`, folders that kfctl writes,
-    repositories of Kubernetes, and the folders of kubeflow/manifests.
+    copies of repositories of Kubernetes, and the folders of kubeflow/manifests.
     """
 
     def __init__(self, named: Sequence[str] = ()) -> None:
@@ -420,7 +420,8 @@ def _digest_of_series(finding: Finding) -> bytes:
 def _digest_of_habit(finding: Finding) -> bytes:
     """Return a digest that is equal for all objects of a kind with the mistake; b"" if authors do not copy the mistake.
 
-    The position in a list does not matter. For a pod, the kind that makes the pod does not matter either.
+    A mistake in the Configuration of a controller has one digest for all kinds. The position in a list does not
+    matter. For a pod, the kind that makes the pod does not matter either.
     """
     problem, decision = finding.problem, finding.decision
     if finding.rule.id in _OF_CONTROLLERS:

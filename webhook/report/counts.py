@@ -63,7 +63,7 @@ class ObjectCounts(Struct):
     is_denied: bool = False
     not_evaluated: dict[tuple[str, str], NotEvaluated] = field(default_factory=dict)
     _found: Subject | None = None
-    _told: set[str] = field(default_factory=set)
+    _reported: set[str] = field(default_factory=set)
     _open: Subject | None = None
     _open_reasons: set[tuple[str, str]] = field(default_factory=set)
 
@@ -112,16 +112,16 @@ class ObjectCounts(Struct):
     def _add_object_with_finding(self, finding: Finding) -> None:
         if self._found is not finding.subject:
             self._found = finding.subject
-            self._told.clear()
+            self._reported.clear()
             self.with_findings += 1
             self.unread_with_findings += finding.subject.has_unread_pods
         message = " ".join(finding.message_and_fix()[0].split())
-        self._told.add(message)
+        self._reported.add(message)
         if self._open is finding.subject and (message, "") in self._open_reasons:
             self._withdraw_reason((message, ""))
 
     def _withdraw_reason(self, key: tuple[str, str]) -> None:
-        """Remove a reason of the last object, because a finding of the object is the same mistake."""
+        """Remove a reason of the last object, because a finding of the object reports the same mistake."""
         self._open_reasons.remove(key)
         self.incomplete -= not self._open_reasons
         self.not_evaluated[key].objects -= 1
@@ -129,11 +129,11 @@ class ObjectCounts(Struct):
             del self.not_evaluated[key]
 
     def _add_not_evaluated(self, finding: Finding) -> None:
-        """Count why a rule was not evaluated, except a mistake that a finding of the object names."""
+        """Count the reasons why a rule was not evaluated, except a mistake that a finding of the object reports."""
         subject = finding.subject
         for missing in finding.missing or (None,):
             why = " ".join((_describe_missing(missing) if missing else _reason_of_message(finding.message)).split())
-            if self._found is subject and why in self._told:
+            if self._found is subject and why in self._reported:
                 continue
             if self._open is not subject:
                 self._open = subject

@@ -214,7 +214,7 @@ class Totals(Struct, frozen=True, kw_only=True):
 
     @property
     def unread_objects(self) -> int:
-        """Return the number of objects without findings that no policy is about, or whose pods are not read."""
+        """Return the number of unread objects without findings: no policy is about them, or their pods are not read."""
         unread_pods = sum(self.pods_not_read.values()) - self.counts.unread_with_findings
         return unread_pods + sum(self.unasked.values())
 
@@ -227,7 +227,7 @@ class Totals(Struct, frozen=True, kw_only=True):
     def objects_in_words(self) -> str:
         """Return a text such as `8 without findings, 3 with findings (2 fail, 1 warn), 1 not read`.
 
-        If there are fewer findings than objects with findings, the text says why: copies of a mistake are one finding.
+        If there are fewer findings than objects with findings, the text says why: a repeated mistake is one finding.
         """
         by_result = {each: self.counts.results[each] for each in Result if each in FINDINGS}
         parts = ", ".join(f"{count} {each}" for each, count in by_result.items() if count)

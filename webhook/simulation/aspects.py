@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias, get_args
 from webhook.rules.problem import Problem
 
 NOT_COMPARED: Final = "not compared:"
-"""The first words of an open question, if nodes were not compared at all."""
+"""The first words of an open question if no node was compared."""
 Aspect: TypeAlias = Literal["admission", "queue", "quota", "claims", "nodes", "storage", "launcher"]
 ASPECTS: Final[tuple[Aspect, ...]] = get_args(Aspect)
 

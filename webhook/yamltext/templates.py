@@ -37,8 +37,9 @@ _TOKEN: Final = re.compile(
     r"[ \t]*(?:#[^\n]*)?\r?$",
     re.MULTILINE,
 )
-"""Matches a key or an item of a list with only a token, such as `port: #{PORT}#` for Azure Pipelines or `port: #{Port}`
-for Octopus Deploy, and a line with only a token such as `#{VOLUMES}#`. A line with only `#{note}` may be a comment.
+"""Matches a key or an item of a list with only a token, and a line with only a token between two `#`. Examples are
+`port: #{PORT}#` for Azure Pipelines, `port: #{Port}` for Octopus Deploy and `#{VOLUMES}#`. A line with only `#{note}`
+may be a comment.
 """
 
 

@@ -82,7 +82,7 @@ _OTHER_LIBRARIES: Final = re.compile(r"(?i)nixl|nvshmem|mooncake|deepep|lmcache|
 """Parts of the names of libraries that use RDMA devices without NCCL, and of their variables."""
 _UCX: Final = re.compile(r"(?i)ucx")
 _TLS_OF_RDMA: Final = ("rc", "ud", "dc", "ib", "all", "^")
-"""How transports of UCX that may be RDMA begin. `^` begins a list of transports that UCX leaves out."""
+"""The prefixes of UCX transports that may use RDMA. `^` begins a list of transports that UCX does not use."""
 
 
 def advise_nccl(subject: Subject) -> Iterator[Problem]:
@@ -127,8 +127,10 @@ def _check_nccl_ib_disable(pods: DevicePods, container: Container, variable: Var
 
 
 def _may_other_library_use_rdma(container: Container) -> bool:
-    """Return whether a library other than NCCL may use RDMA devices. UCX uses none if UCX_TLS names only other
-    transports, or UCX_NET_DEVICES only interfaces such as eth0: an RDMA device has a port there, as in mlx5_0:1.
+    """Return whether a library other than NCCL may use RDMA devices.
+
+    UCX uses no RDMA device if UCX_TLS has `tcp` and no transport of RDMA, or if UCX_NET_DEVICES has only interfaces
+    such as eth0. The name of an RDMA device has a port, such as mlx5_0:1.
     """
     texts = ("\n".join((container.command_line, *container.environment.names)),)
     if container.is_found_in(_OTHER_LIBRARIES, texts):

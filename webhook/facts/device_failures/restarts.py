@@ -218,8 +218,10 @@ def advise_containers_that_end(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_template_of_program(pod: Pod) -> bool:
-    """Return whether a Pod is a template to which a program such as Jenkins, Spark or Airflow adds a command. An API
-    server refuses a Pod without a name, so such a Pod is a template.
+    """Return whether a Pod is a template to which a program such as Jenkins, Spark or Airflow adds a command.
+
+    An API server refuses a Pod without a name, so a file with this Pod is a template. In a template of Airflow, the
+    name of the first container is `base`.
     """
     first = next(iter(pod.spec.containers), None)
     return not pod.metadata.longest_name or (first is not None and first.name == _OF_AIRFLOW)

@@ -1,4 +1,4 @@
-"""The group of rules of this package, what shows that a workload is a trial, and the policies of Volcano Jobs."""
+"""The group of rules of this package, functions that recognize trials, and the policies of Volcano Jobs."""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ class VolcanoJobOrTask(Typed):
 
 
 def is_named_as_trial(metadata: Metadata) -> bool:
-    """Return whether the name of an object says that a person starts the object as a trial: a test or a benchmark. The
-    person starts it again after a failure, and no client needs it.
+    """Return whether the name of an object says that a person starts the object as a trial: a test or a benchmark.
+
+    After a failure, the person starts the object again. No client needs the object.
     """
     return metadata.is_found_in(_NAMES_TRIAL, (metadata.name,))
 

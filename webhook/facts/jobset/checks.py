@@ -65,8 +65,10 @@ def check_job_set_of_runtime(subject: Subject) -> Iterator[Problem]:
 
 
 def _without_targets_of_patch(problems: Iterator[Problem], job_set: JobSetSpec, subject: Subject) -> Iterator[Problem]:
-    """Yield problems. In a file, a JobSet without replicatedJobs is a patch, and the patched JobSet has the targets. An
-    API server sends whole JobSets.
+    """Yield the problems, except missing targets in a patch.
+
+    In a file, a JobSet without replicatedJobs is a patch, and the patched JobSet has the targets. An API server sends
+    whole JobSets.
     """
     is_patch = subject.attributes.is_plain and not job_set.has("replicatedJobs")
     return (each for each in problems if not is_patch or each.code not in (TARGET_EXISTS.id, COORDINATOR_EXISTS.id))

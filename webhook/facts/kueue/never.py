@@ -128,7 +128,7 @@ class JobInClusterQueue:
     def _is_probably_transformed(self, name: str) -> bool:
         """Return whether Kueue probably counts an amount of a device, such as nvidia.com/gpucores, under another name.
 
-        Then the queue covers a resource of the same domain that no device plugin offers, such as
+        The sign is that the queue covers a resource of the same domain that no device plugin offers, such as
         nvidia.com/total-gpucores. Only a transformation in Kueue's Configuration makes this resource.
         """
         if device_of_resource_name(name).kind != "amount" or self.subject.once(read_kueue_configuration).is_known:

@@ -43,7 +43,7 @@ _NUMBERS: Final = frozenset(
     )
 )
 """The meanings of the flags with a whole number."""
-_TRUTHS: Final = ("true", "false")
+_BOOLEANS: Final = ("true", "false")
 _WHOLE: Final = re.compile(r"\+?[0-9]{1,6}", re.ASCII)
 _ATTACHED: Final = re.compile(r"(-[a-z])([0-9]+)", re.ASCII)
 """A short flag of one letter with its number attached, such as `-p8080`. Every parser splits such a word."""
@@ -154,7 +154,8 @@ class Arguments:
         repeated: known flags that are given more than once, as written.
         mistaken: flags that the server does not know, with the fix.
         removed: flags that some release of the server no longer has, by their names.
-        valued_switches: flags without values that have one, such as `--enforce-eager=true` or `--enforce-eager true`.
+        valued_switches: flags that accept no value and have a value, such as `--enforce-eager=true` and
+            `--enforce-eager true`.
         undashed: positional words with the name of a flag, after another positional word, such as `port=8000`.
         is_open: whether a running shell or another object may add more arguments.
     """
@@ -261,20 +262,22 @@ class _ArgumentReader:
         self._mistaken: dict[str, str] = {}
         self._removed: dict[str, RemovedFlag] = {}
         self._valued_switches: list[str] = []
-        self._truths: list[str] = []
+        self._booleans: list[str] = []
         self._undashed: list[str] = []
         self._may_have_more_values = False
         self._is_open = False
         self._has_ended = False
 
     def arguments(self) -> Arguments:
-        """Return the arguments that were read. The parser takes true or false after a switch for a positional word, and
-        refuses the word if it expects no further positional word.
+        """Return the arguments that were read.
+
+        The server's parser reads true or false after a switch as a positional word. The parser refuses the word if the
+        command has all its positional words.
         """
         if len(self._positional) >= self._table.positional_words:
-            self._valued_switches += self._truths
+            self._valued_switches += self._booleans
         else:
-            self._positional += [word.partition(" ")[2] for word in self._truths]
+            self._positional += [word.partition(" ")[2] for word in self._booleans]
         return Arguments(
             values=self._values,
             spellings=self._spellings,
@@ -314,9 +317,9 @@ class _ArgumentReader:
             if equals and self._table.refuses_value(name):
                 self._valued_switches.append(word)
             self._note(flags, written, value)
-            has_truth = not equals and words[at + 1 : at + 2] and words[at + 1].lower() in _TRUTHS
-            if has_truth and self._table.refuses_value(name):
-                self._truths.append(f"{word} {words[at + 1]}")
+            has_boolean = not equals and words[at + 1 : at + 2] and words[at + 1].lower() in _BOOLEANS
+            if has_boolean and self._table.refuses_value(name):
+                self._booleans.append(f"{word} {words[at + 1]}")
                 return at + 2
             return at + 1
         follows = words[at + 1] if at + 1 < len(words) else _END

@@ -388,8 +388,8 @@ def check_vendor_of_image(member: ServerContainer) -> Iterator[Problem]:
 def check_missing_gpu(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
     """Report a server with an image that needs a GPU, if the container requests no GPU and gets none in another way.
 
-    A request of 0 GPUs requests none. NVIDIA's runtime may show all GPUs to a container without a request, and AMD's
-    runtime shows none unless AMD_VISIBLE_DEVICES is set.
+    A request of 0 GPUs counts as no request. NVIDIA's runtime may show all GPUs to a container without a request. AMD's
+    runtime shows no GPU unless AMD_VISIBLE_DEVICES is set.
     """
     container, server, zero = member.container, member.server, member.gpus.requested_zero
     image = container.image.removeprefix("docker.io/")

@@ -178,7 +178,7 @@ def check_words_of_command(
 
 
 def _check_valued_switches(server: StartedServer, path: FieldPath) -> Iterator[Problem]:
-    """Report all switches with values in one problem. Dynamo may drop words that its parser does not know."""
+    """Report all switches with values in one problem. Dynamo may ignore words that its parser does not know."""
     switches = server.arguments.valued_switches
     words = [word for word in switches if " " not in word] if server.is_of_dynamo else switches
     if not words:

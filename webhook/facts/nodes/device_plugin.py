@@ -205,8 +205,8 @@ def plugin_configuration(offer: NodeOffer, view: ClusterView) -> PluginConfigura
 
 
 def shares_of_device(resource: str, view: ClusterView) -> int:
-    """Return as how many devices the plugin may offer one device of a resource, by the configurations in files; 1 if no
-    configuration shares the resource.
+    """Return how many devices the plugin may offer for each device of a resource; 1 if no configuration shares the
+    resource. The source is the plugin's configurations in files.
     """
     texts = (text for each in all_config_maps(view) for text in each.data.values())
     known = (parse_configuration(text, view) for text in texts if "sharing:" in text and not is_placeholder(text))

@@ -284,16 +284,16 @@ def validate_scheduling_gates(pod: PodSpec) -> Iterator[Problem]:
 
 
 def problems_in_files(pod: PodSpec, rule: Rule) -> Iterator[Problem]:
-    """Yield what Kubernetes refuses in a Pod or in a template of its own kinds, beyond the rules for all templates.
+    """Yield what the API server refuses in a Pod or in the pod template of a built-in kind.
 
-    Every release of Kubernetes refuses these values. Texts that a program or a person replaces are not reported. `rule`
-    is the rule of all problems.
+    The rules for the templates of all kinds report other values. Every release of Kubernetes refuses the values here.
+    Texts that a program or a person replaces are not reported. All problems are problems of `rule`.
     """
     for container in pod.all_containers():
         yield from _validate_names_of_ports(container, rule)
         yield from _validate_probes(container, rule)
         yield from _validate_escalation(container, rule)
-        yield from _validate_choices(container, rule)
+        yield from _validate_policies_and_protocols(container, rule)
         yield from _validate_references(container, rule)
         for mount in container.volume_mounts:
             yield from _validate_paths_of_mount(mount, rule)
@@ -362,7 +362,7 @@ def _validate_probes(container: Container, rule: Rule) -> Iterator[Problem]:
             message, fix = "has no handler", f"set one of {', '.join(_HANDLERS)}"
             if handlers:
                 message, fix = (
-                    f"has {' and '.join(handlers)}, but may have only one handler",
+                    f"has {' and '.join(handlers)}, but a probe has only one handler",
                     "remove all handlers but one",
                 )
             yield rule.problem(probe.at, message, fix)
@@ -373,7 +373,7 @@ def _validate_probes(container: Container, rule: Rule) -> Iterator[Problem]:
 
 
 def _validate_escalation(container: Container, rule: Rule) -> Iterator[Problem]:
-    """Report a container that must not gain privileges, and has them (ValidateSecurityContext)."""
+    """Report allowPrivilegeEscalation false in a container with privileges (ValidateSecurityContext)."""
     context = container.security_context
     if context.allow_privilege_escalation is not False:
         return
@@ -386,8 +386,8 @@ def _validate_escalation(container: Container, rule: Rule) -> Iterator[Problem]:
         yield rule.problem(path, message, fix)
 
 
-def _validate_choices(container: Container, rule: Rule) -> Iterator[Problem]:
-    """Report values that a list of Kubernetes does not have (validatePullPolicy, validateContainerPorts)."""
+def _validate_policies_and_protocols(container: Container, rule: Rule) -> Iterator[Problem]:
+    """Report pull policies and protocols that do not exist (validatePullPolicy, validateContainerPorts)."""
     policy = container.image_pull_policy
     if policy and policy not in _PULL_POLICIES and not is_placeholder_for_name(policy):
         message = f"must be one of {', '.join(_PULL_POLICIES)}"

@@ -153,7 +153,9 @@ class RayGpus:
 def who_writes_ray_start(group: Group, metadata: Metadata) -> Literal["kuberay", "group", "group with rayStartParams"]:
     """Return who writes the command `ray start` of a group (common/pod.go).
 
-    A group with its own command passes rayStartParams only if the command contains the variable with KubeRay's command.
+    A group that starts Ray itself uses rayStartParams only if its command contains the variable with KubeRay's command.
+    Then the answer is "group with rayStartParams".
+
     metadata: the metadata of the object, whose annotations KubeRay copies to the pods.
     """
     container = next(iter(group.template.spec.containers), None)

@@ -155,8 +155,9 @@ def problems_of_wrong_types(subject: Subject, rule: Rule) -> Iterator[Problem]:
 
 
 def _place_of_similar_values(value: Mismatch) -> tuple[str | int | None, ...]:
-    """Return the path of a value without the key of a map. Return the path of a value with a fix without the index in
-    the list that is nearest to its end.
+    """Return what the paths of similar values have in common, as a key.
+
+    For a value of a map, the key has no key of the map. For other values with a fix, the key has no last index.
     """
     at = value.at
     if len(at) > 1 and at[-2] in _MAP_FIELDS:

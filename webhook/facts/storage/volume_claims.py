@@ -469,8 +469,8 @@ def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
 
 
 def _may_two_pods_share_devices(subject: Subject, view: ClusterView) -> bool:
-    """Return whether one device of a node may be enough for the old and the new pod, because NVIDIA's device plugin
-    offers the device several times. Other pods may use the other shares, so this does not show that the pod starts.
+    """Return whether the old and the new pod may use the same devices, because NVIDIA's device plugin offers each
+    device several times. Other pods may use these shares, so the new pod may still wait.
     """
     devices = [pair for pods in subject.once(read_device_workload).device_pods for pair in pods.devices.items()]
     return bool(devices) and all(shares_of_device(name, view) >= 2 * count for name, count in devices)

@@ -28,7 +28,7 @@ _NUMBER: Final = re.compile(r"[-+]?([0-9][0-9_]*|0[xXoObB][0-9a-fA-F_]+)")
 class ParsedFlags(Struct):
     """The parsed flags. `error` says why parsing ended early, at argument `at`; later flags keep their defaults.
 
-    `fix` says what to write instead of this argument. `unknown` is the name of the option, if the plugin lacks it.
+    `fix` says what to write instead of this argument. `unknown` is the name of an option that the plugin lacks.
     """
 
     values: dict[str, str] = field(default_factory=dict)
