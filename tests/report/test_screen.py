@@ -102,7 +102,7 @@ def _read(terminal):
 def test_an_audit_on_a_terminal_is_in_colours():
     text = shown(width=60, TERM="xterm")
     assert "\x1b[1mPod team/bad\x1b[0m\n  \x1b[31m✖\x1b[0m" in text
-    assert "7 objects in 3 files: 2 without findings, 5 with findings (3\n  fail, 1 warn, 1 error);" in text
+    assert "7 objects in 3 files: 1 without findings, 5 with findings (3\n  fail, 1 warn, 1 error), 1 not read" in text
 
 
 def test_an_audit_on_a_dumb_terminal_has_no_colours():
