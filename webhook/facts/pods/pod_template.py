@@ -122,7 +122,7 @@ _HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc")
 _ADMIN: Final = "CAP_SYS_ADMIN"
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 _PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
-_CONSTANT: Final = re.compile(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)*(?![A-Za-z0-9])")
+_CONSTANT: Final = re.compile(r"(?<![A-Za-z0-9_])[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)*(?![A-Za-z0-9_])")
 """Matches a word of capital letters in a name, such as `NODE_NAME` in `job-NODE_NAME`."""
 _SHARED: Final = ("hostNetwork", "hostPID", "hostIPC")
 _SECONDS: Final = range(1, 2**31)

@@ -114,9 +114,7 @@ _NAMED_BY_LABELS: Final = frozenset((("", "Service"), STATEFUL_SET))
 """Kinds with names that have no dots."""
 _LONGEST_CRON_JOB: Final = 52
 """The API server leaves 11 characters for the names of the Jobs."""
-_MARKS_TO_REPLACE: Final = re.compile(
-    r"ENC\[|[{}#]|@[A-Za-z][\w-]*@|(?<![A-Za-z0-9])__[A-Za-z][\w-]{0,62}__(?![A-Za-z0-9])|\[[A-Z][A-Z0-9_-]+\]"
-)
+_MARKS_TO_REPLACE: Final = re.compile(r"ENC\[|[{}#]|@[A-Za-z][\w-]*@|^__[A-Za-z][\w-]{0,62}__$|\[[A-Z][A-Z0-9_-]+\]")
 """Matches a text that SOPS decrypts, or marks around a word such as `{job_id}`, `###NAME###` and `__app-name__`."""
 _LABELS_OF_TEMPLATE: Final = ("spec", "template", "metadata", "labels")
 _IGNORED_NAME: Final = re.compile(
