@@ -63,7 +63,7 @@ def test_a_policy_that_needs_an_ambiguous_namespace_is_not_evaluated(
     run_command_line(["audit", "--only", str(policies), str(objects)])
     out, err = capsys.readouterr()
     assert "○ Namespace ml is defined differently in" in out
-    assert "0 with findings; 1 object not evaluated in full" in out
+    assert "0 with findings, 2 not read (-v names the kinds); 1 object not evaluated in full" in out
     assert "choose the file with --context" in err
     run_command_line(
         ["audit", "--only", str(policies), "--context", str(objects / "b.yaml"), str(objects / "pod.yaml")]

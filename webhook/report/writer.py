@@ -236,7 +236,7 @@ class Totals(Struct, frozen=True, kw_only=True):
         text = f"{self.without_findings} without findings, {self.counts.with_findings} with findings"
         unread = f", {self.unread_objects} not read" if self.unread_objects else ""
         left_out = f", {self.configured.objects} left out" if self.configured.objects else ""
-        return f"{text}{f' ({parts})' if parts else ''}{unread}{left_out}"
+        return f"{text}{f' ({parts})' if parts else ''}{left_out}{unread}"
 
     @property
     def files_not_read_in_words(self) -> str:

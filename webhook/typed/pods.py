@@ -170,6 +170,7 @@ class Probe(Typed):
     failure_threshold = OptionalNumber()
     initial_delay_seconds = OptionalNumber()
     period_seconds = OptionalNumber()
+    success_threshold = OptionalNumber()
 
     @property
     def connections(self) -> Sequence[TcpSocketAction | GrpcAction]:

@@ -366,8 +366,8 @@ def _validate_probes(container: Container, rule: Rule) -> Iterator[Problem]:
                     "remove all handlers but one",
                 )
             yield rule.problem(probe.at, message, fix)
-        threshold = probe.json.get("successThreshold")
-        if field != "readinessProbe" and isinstance(threshold, int) and threshold not in (0, 1):
+        threshold = probe.success_threshold
+        if field != "readinessProbe" and threshold not in (None, 0, 1):
             message, fix = f"must be 1 in a {field}", "remove the field, or set 1"
             yield rule.problem(probe.path("successThreshold"), message, fix, threshold)
 

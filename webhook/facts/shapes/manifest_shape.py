@@ -113,14 +113,14 @@ NAMED_KINDS: Final = frozenset(
 _NAMED_BY_LABELS: Final = frozenset((("", "Service"), STATEFUL_SET))
 """Kinds with names that have no dots."""
 _LONGEST_CRON_JOB: Final = 52
-"""The API server leaves 11 characters for the names of the Jobs."""
+"""The controller of CronJobs adds 11 characters for the name of a Job, which has at most 63."""
 _MARKS_TO_REPLACE: Final = re.compile(r"ENC\[|[{}#]|@[A-Za-z][\w-]*@|^__[A-Za-z][\w-]{0,62}__$|\[[A-Z][A-Z0-9_-]+\]")
 """Matches a text that SOPS decrypts, or marks around a word such as `{job_id}`, `###NAME###` and `__app-name__`."""
 _LABELS_OF_TEMPLATE: Final = ("spec", "template", "metadata", "labels")
 _IGNORED_NAME: Final = re.compile(
     r"(?i:ignor|unused|irrelevant|replace|placeholder|example)|(?<![A-Za-z])(?i:not?_|any|your|change)|Your|Change|^_+$"
 )
-"""Matches the name in a patch of kustomize that has another target, and a name that a person replaces."""
+"""Matches a name that a person replaces, and the name of a patch with a target, such as `not_used`."""
 SECRET: Final = frozenset((("", "Secret"),))
 _BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _LINE_ENDS: Final = str.maketrans("", "", "\r\n")
@@ -131,8 +131,8 @@ _TO_FILL_IN: Final = re.compile(
     r"(?i:your|replace|change|base_?-?64|encode|example|placeholder|todo|insert|enter|redacted|dummy|fill|secret|here)"
     r"|[A-Z]{2}[_-][A-Z]|^[.*xX=-]+$|[<>(){}\[\]]|^[A-Za-z0-9+/=]*(?:\.{3,}|…)[A-Za-z0-9+/=]*$"
 )
-"""Matches a text that a person or a script replaces, or base64 that its author cut with dots. A password may match,
-too. Then its mistake is not reported.
+"""Matches a text that a person or a script replaces, or base64 that an author shortened with dots. A password may
+match, too. Then the mistake is not reported.
 """
 _KUBERNETES: Final = "Kubernetes 1.36"
 """The release of the types in the package `schema`."""
@@ -237,9 +237,10 @@ class _Selecting(Object):
 
 
 def check_names_of_object(subject: Subject) -> Iterator[Problem]:
-    """Report a name that no object of the kind can have, and labels of the object or of a Service's selector.
+    """Report invalid names, labels and annotation keys of an object, and invalid labels in the selector of a Service.
 
-    Every release refuses these names. Names in patches are not reported, because kustomize does not compare them.
+    Every release refuses these names. A name such as `not_used` is not reported, because kustomize ignores the name in
+    a patch with a target.
     """
     if not subject.attributes.is_plain or subject.mismatches or subject.template_of is not None:
         return

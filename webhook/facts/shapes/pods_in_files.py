@@ -581,8 +581,10 @@ def _problems_of_missing_programs(pod: PodSpec) -> Iterator[Problem]:
 def _needed_program(
     container: Container, words: Sequence[str], program_of_script: Callable[[str], str]
 ) -> tuple[str, int]:
-    """Return the program that must exist, and the index of its word in the command; the program is "" if unknown. A
-    command without a shell needs its first word.
+    """Return the program that must exist, and the index of its word in the command; the program is "" if unknown.
+
+    A command without a shell needs its first word. `program_of_script` returns the program that a script of a shell
+    needs, or "".
     """
     call = read_shell_call(words)
     if call is None or call.is_file:
@@ -592,7 +594,7 @@ def _needed_program(
 
 
 def _awaited_program(script: str) -> str:
-    """Return the program that an endless loop of a script waits for."""
+    """Return the program that an endless loop of a script waits for; "" without this loop."""
     match = _WAITS_FOR.search(script)
     return "" if match is None or _GETS_PROGRAM.search(script) or _ENDS_LOOP.search(script) else match[1]
 
