@@ -263,7 +263,7 @@ def test_a_mistake_with_other_names_in_several_files_is_one_finding(rule, tmp_pa
     assert [copy["object"]["name"] for copy in finding["alsoIn"]] == ["two"]
 
 
-def test_jobs_of_kinds_that_one_configuration_leaves_out_are_one_finding(tmp_path, capsys):
+def test_jobs_of_kinds_that_one_configuration_leaves_out_are_a_finding_for_each_kind(tmp_path, capsys):
     text = (
         "apiVersion: kubeflow.org/v1\nkind: %s\nmetadata: {name: %s, labels: {kueue.x-k8s.io/queue-name: q}}\n"
         "spec: {%s: {Worker: {template: {spec: {containers: [{name: %s, image: x}]}}}}}\n"
@@ -277,8 +277,8 @@ def test_jobs_of_kinds_that_one_configuration_leaves_out_are_one_finding(tmp_pat
         "image: 'registry.k8s.io/kueue/kueue:v0.19.0'}]}}}\n",
     )
     run_command_line(["audit", "-o", "json", "--rule", "kueue-unmanaged/integration-off", str(tmp_path)])
-    (finding,) = json.loads(capsys.readouterr().out)["findings"]
-    assert [each["object"]["kind"] for each in finding["alsoIn"]] == ["XGBoostJob"]
+    kinds = [each["object"]["kind"] for each in json.loads(capsys.readouterr().out)["findings"]]
+    assert kinds == ["JAXJob", "XGBoostJob"], "the Configuration needs an entry for each kind, so both must be named"
 
 
 def test_a_wrong_indentation_that_moves_different_fields_is_one_finding(tmp_path, capsys):

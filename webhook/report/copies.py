@@ -191,8 +191,6 @@ _OF_TYPES: Final = frozenset(("manifest-shape/unknown-field",))
 """Habits that are the same mistake in all kinds, because their messages name the type that lacks the field."""
 _OF_VALUES: Final = frozenset(("manifest-shape/image-name",))
 """Habits that are the same mistake with other values."""
-_OF_CONTROLLERS: Final = frozenset(("kueue-unmanaged/integration-off",))
-"""Rules about the Configuration of a controller, which all kinds have in common."""
 _NAMING: Final = frozenset(("manifest-shape/target-port",))
 """Rules whose message names another object. Their place is the first line of a container, which a generator changes."""
 _NAMES: Final = re.compile(
@@ -424,8 +422,6 @@ def _digest_of_habit(finding: Finding) -> bytes:
     matter. For a pod, the kind that makes the pod does not matter either.
     """
     problem, decision = finding.problem, finding.decision
-    if finding.rule.id in _OF_CONTROLLERS:
-        return _digest(str(finding.result), finding.rule.id, decision.policy, decision.param)
     if finding.rule.id not in _HABITS or problem is None:
         return b""
     place = _INDEX.sub("[]", finding.path)
