@@ -456,14 +456,14 @@ def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
     if not (_starts_new_pod_first(spec.strategy.rolling_update) and subject.once(read_device_workload).device_pods):
         return
     view = subject.cluster_view()
-    is_shared = _may_two_pods_share_devices(subject, view)
     claims = [
         (name, mode, mounting)
         for name, mounting in subject.once(read_mounts).mounts_of_claims().items()
         if (mode := _mode_for_one_pod(view.find(PersistentVolumeClaim, name).spec, view))
         and not all(mount.volume.is_read_only for mount in mounting)
-        and not (is_shared and mode == "ReadWriteOnce")
     ]
+    if any(mode == "ReadWriteOnce" for _, mode, _ in claims) and _may_two_pods_share_devices(subject, view):
+        claims = [each for each in claims if each[1] != "ReadWriteOnce"]
     if claims:
         yield _rolling_update_problem(claims, has_settings=spec.strategy.has("rollingUpdate"))
 
