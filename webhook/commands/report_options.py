@@ -31,7 +31,8 @@ FailOnText: TypeAlias = Annotated[
         metavar="LIST",
         help=(
             "deny: exit with 1 if a finding denies. warn: also for a warning. never: do not exit with 1. With "
-            "undecided, as in `warn,undecided`: exit with 3 if a rule with such findings was not evaluated."
+            "undecided: exit with 3 if a rule that may deny was not evaluated, and with `warn,undecided` also for "
+            "other rules."
         ),
         show_default=False,
         autocompletion=lambda incomplete: [each for each in get_args(FailOn) if each.startswith(incomplete)],
