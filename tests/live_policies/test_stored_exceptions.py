@@ -274,7 +274,10 @@ def longest_call_of_c(work: Callable[[], object]) -> float:
 
 
 def test_no_call_sorts_all_objects_that_users_store() -> None:
-    """One of 40,000 objects changes each second. Sorting all objects would block the event loop for 0.1 s."""
+    """One of 40,000 objects changes each second. Sorting all objects would block the event loop for 0.1 s.
+
+    The limit is a part of the time that this machine needs to sort all objects.
+    """
     objects = [of_namespace(f"n-{n % 2000 if n % 2 else 0}", f"e-{n}") for n in range(40_000)]
     random.Random(1).shuffle(objects)
 
@@ -282,9 +285,11 @@ def test_no_call_sorts_all_objects_that_users_store() -> None:
         def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Any:
             return objects
 
-    listed: list[Any] = []
-    took = longest_call_of_c(lambda: listed.extend(exceptions._list_first_ones(Stored([]))))
-    assert took < 0.03
+    took = min(longest_call_of_c(lambda: exceptions._list_first_ones(Stored([]))) for _ in range(3))
+    listed = exceptions._list_first_ones(Stored([]))
+    start = thread_time()
+    sorted(objects, key=lambda one: (one["metadata"]["namespace"], one["metadata"]["name"]))
+    assert took < 0.3 * (thread_time() - start)
     by_turn: dict[str, int] = Counter()
     wanted = []
     for each in sorted(objects, key=lambda one: one["metadata"]["name"]):
