@@ -213,7 +213,7 @@ def test_outdated_entries_go_when_all_places_are_made_anew(monkeypatch: pytest.M
         await asyncio.sleep(0)
         now = time.monotonic()
         monkeypatch.setattr("webhook.server.fair_queue.monotonic", lambda: now + 1.0)
-        assert waiting.queue.pop(lambda _: False) is None
+        assert waiting.queue.would_be_next(OTHER)
         assert len(waiting.queue._heap) == len(waiting.queue._turns) == 2
         assert {len(heap) for heap in waiting.queue._namespaces.values()} == {1}
 
@@ -307,7 +307,21 @@ def test_entries_of_light_users_do_not_accumulate(monkeypatch: pytest.MonkeyPatc
                 following = waiting.queue.pop()
                 assert following is not None
                 following[1].set_result(None)
-            assert user not in waiting.queue._turns
+            assert user not in waiting.queue
         assert len(waiting.queue._namespaces["shared"]) < 200
+
+    run(scenario)
+
+
+def test_the_next_tenant_is_known_before_waiting():
+    async def scenario(waiting: Waiting) -> None:
+        assert waiting.queue.would_be_next(LIGHT)
+        await waiting.enter(OTHER)
+        assert waiting.queue.would_be_next(LIGHT)
+        assert not waiting.queue.would_be_next(HEAVY)
+        assert not waiting.queue.would_be_next(OTHER)
+        waiting.queue.charge(LIGHT.namespace, 1.0)
+        assert not waiting.queue.would_be_next(LIGHT)
+        await waiting.serve()
 
     run(scenario)

@@ -76,6 +76,18 @@ class FairQueue:
     def __len__(self) -> int:
         return self._length
 
+    def __contains__(self, tenant: Tenant) -> bool:
+        return bool(self._turns.get(tenant))
+
+    def would_be_next(self, tenant: Tenant) -> bool:
+        """Return whether a tenant that arrives now would be served before all waiting tenants."""
+        if tenant in self:
+            return False
+        self._place_anew_if_due()
+        if self._first() is None:
+            return True
+        return (self._usage.rank(tenant, monotonic()), self._virtual_start_s(tenant.namespace)) <= self._heap[0][:2]
+
     def charge(self, namespace: str, seconds: float) -> None:
         """Charge a namespace for the seconds of its work, whether or not the work waited in the queue."""
         if not self._namespaces:

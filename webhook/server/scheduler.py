@@ -226,9 +226,13 @@ class Scheduler:
         Raises:
             TimeoutError: `until` came first (monotonic clock).
         """
-        if not self.is_free:
+        if not self.is_free and not self._may_skip_queue(tenant):
             self._plan_next_round()
             await self._queue.wait(tenant, until)
+
+    def _may_skip_queue(self, tenant: Tenant) -> bool:
+        # a light tenant may, if the round has time and no waiting tenant goes first
+        return self.has_time and self.usage.is_light(tenant, monotonic()) and self._queue.would_be_next(tenant)
 
     def worked(self, tenant: Tenant, seconds: float) -> None:
         """Charge a tenant for the seconds that it used of the event loop."""
