@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 
 from tests.bench.bounds import crowds
 from tests.bench.bounds.connections import Behaviour, Running
@@ -33,6 +34,15 @@ def measure(server: Server, sampler: Sampler, only: str, report: Report) -> None
 def _row(server: Server, behaviour: Behaviour, sampler: Sampler, report: Report) -> None:
     sampler.doing = behaviour.name
     server.mark(behaviour.name)
+
+    def once(seconds: float) -> tuple[str, list[str]]:
+        return _measured(server, replace(behaviour, seconds=seconds), sampler)
+
+    report.measured_row(behaviour.name, behaviour.seconds, once)
+
+
+def _measured(server: Server, behaviour: Behaviour, sampler: Sampler) -> tuple[str, list[str]]:
+    """Return the text of a row and its missed targets."""
     logged, begun = server.log.stat().st_size, time.monotonic()
     victims = Victims(server.address, questions())
     has_honest = behaviour.name == crowds.LARGE_LANE
@@ -54,7 +64,7 @@ def _row(server: Server, behaviour: Behaviour, sampler: Sampler, report: Report)
         missed += [f"log grew by {written / 1000:.0f} KB/s"] if written > allowed else []
     missed += settle(server, questions(), sampler)
     memory = sampler.peak(behaviour.name)[1].pss / MB
-    report.row(behaviour.name, f"{'':>6} {victims_text(seen)}  {memory:>4.0f} | {text}", missed)
+    return f"{'':>6} {victims_text(seen)}  {memory:>4.0f} | {text}", missed
 
 
 def _honest(seen: Seen) -> list[str]:

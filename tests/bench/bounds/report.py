@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
 from tests.bench.bounds.waiting import Took
 
 VICTIMS_P99_MS, HEALTH_MS, FRESH_MS, MEMORY_MB, GROWTH = 50, 200, 1000, 300, 5.0
+LONGER = 4
+"""A row that misses only a percentile is measured again for this many times as long. In a short row, the start of the
+attack alone decides the p99: four victims ask at the same time, and one wait of all four is more than 1 % of 300 answers.
+"""
 DIRECT_P99_MS = 150
 """The target for victims while attackers connect directly, without the API server (docs/scheduling.md)."""
 
@@ -31,13 +35,14 @@ class Missed(str):
 
     Attributes:
         is_waiting: whether only the wait for a processor caused the miss. Then measure again on a quiet machine.
+        is_percentile: whether few answers decided, so that a longer row is more certain.
     """
 
-    __slots__ = ("is_waiting",)
+    __slots__ = ("is_percentile", "is_waiting")
 
-    def __new__(cls, text: str, *, is_waiting: bool) -> Self:
+    def __new__(cls, text: str, *, is_waiting: bool, is_percentile: bool = False) -> Self:
         made = super().__new__(cls, text)
-        made.is_waiting = is_waiting
+        made.is_waiting, made.is_percentile = is_waiting, is_percentile
         return made
 
 
@@ -51,7 +56,7 @@ def late(what: str, times: Sequence[Took], share: float, most_ms: float) -> list
         return []
     loop_ms = percentile([took.loop_s for took in times], share) * 1000
     text = f"{what} {took_ms:.0f} ms, {work_ms:.0f} ms without waiting for a processor, the loop ran {loop_ms:.0f} ms"
-    return [Missed(text, is_waiting=work_ms < most_ms)]
+    return [Missed(text, is_waiting=work_ms < most_ms, is_percentile=share < 1)]
 
 
 @dataclass
@@ -71,6 +76,16 @@ class Report:
         self.targets += 1
         self.failures += [(self.title, name, one) for one in missed]
         print(f"{name:<46.46} {text} {'FAIL ' + '; '.join(missed) if missed else 'PASS'}", flush=True)
+
+    def measured_row(self, name: str, seconds: float, measure: Callable[[float], tuple[str, list[str]]]) -> None:
+        """Print a row, measured for `seconds`. `measure` returns its text and its missed targets. If only a percentile
+        is missed, the row is measured again for LONGER times as long, and the second row counts.
+        """
+        text, missed = measure(seconds)
+        if missed and all(getattr(one, "is_percentile", False) for one in missed):
+            self.line(f"{name:<46.46} {text} AGAIN {'; '.join(missed)}")
+            text, missed = measure(LONGER * seconds)
+        self.row(name, text, missed)
 
     def summary(self) -> int:
         """Print the missed targets, and return the exit code. Targets that were missed only by waiting for a processor
