@@ -1,6 +1,7 @@
 """Attackers: processes that send hostile bodies as fast as they are answered, and check the answers.
 
-They have a lower priority than the victims (`nice`). A busy client must not look like a slow server.
+They have a lower priority than the victims and than the server's workers (`nice`). A busy client must not look like a
+slow server: an attacker runs on another machine.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tests.bench.bounds.slow_expressions import EVALUATED
 from tests.bench.bounds.victims import FORK, mixed_generations
 from tests.bench.bounds.waiting import Stopwatch, Took
 
-ATTACKERS, NICE = 4, 5
+ATTACKERS, NICE = 4, 12
 GRACE_S = 2.0
 """How long the client waits beyond the deadline of an answer, to measure the delay"""
 
