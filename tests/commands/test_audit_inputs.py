@@ -262,6 +262,31 @@ def test_in_a_folder_of_tests_wrong_types_are_advice(path, options, results, tmp
     assert code == int("fail" in results)
 
 
+@pytest.mark.parametrize("kind", ["Deploymet", "Widget"])
+@pytest.mark.parametrize(
+    ("path", "named", "code"),
+    [
+        pytest.param("deploy/a.yaml", ".", 1, id="an object to apply"),
+        pytest.param("tests/a.yaml", ".", 0, id="a broken object of a test"),
+        pytest.param("tests/a.yaml", "{}", 0, id="a test below an absolute path"),
+        pytest.param("deploy/a.yaml", "{}", 1, id="a folder with a name of tests above an absolute path"),
+        pytest.param("a.yaml", "{}/a.yaml", 1, id="a file that a user names"),
+    ],
+)
+def test_an_unknown_kind_in_a_folder_of_tests_is_not_reported(kind, path, named, code, tmp_path, monkeypatch):
+    top = tmp_path / "tests" / "project"
+    top.mkdir(parents=True)
+    written(top, {path: f"apiVersion: apps/v1\nkind: {kind}\nmetadata: {{name: a}}\n"})
+    monkeypatch.chdir(top)
+    assert run_command_line(["audit", named.format(top)]) == code
+
+
+def test_a_folder_of_tests_below_an_absolute_path_has_milder_levels(tmp_path, capsys):
+    written(tmp_path / "tests", {"llm.yaml": MODEL_SERVER.replace("GPUS", "1")})
+    run_command_line(["audit", str(tmp_path), "--rule", "device-failures/readiness-probe"])
+    assert "readiness-probe" not in capsys.readouterr().out
+
+
 def test_a_service_that_is_defined_twice_does_not_hide_what_is_wrong_with_another(tmp_path, monkeypatch, capsys):
     service = "apiVersion: v1\nkind: Service\nmetadata: {{name: {0}}}\nspec: {{selector: {{app: {1}}}, ports: [{{port: {2}}}]}}\n"
     server = MODEL_SERVER.replace("GPUS", "1")

@@ -285,8 +285,8 @@ class Submissions:
         self._fills_defaults = fills_defaults
         self._views: tuple[str, dict[str, Cluster]] = ("", {})
 
-    def of(self, document: documents.InputDocument) -> SubmittedObject:
-        """Return the submitted object of a plain object or a recorded review.
+    def of(self, document: documents.InputDocument, root: str = "") -> SubmittedObject:
+        """Return the submitted object of a plain object or a recorded review. `root` is the folder that a user named.
 
         Raises:
             CallError: the document is neither a plain object nor a review, or cannot be decoded.
@@ -305,7 +305,7 @@ class Submissions:
         )
         newer = file_for_new_releases(file, attributes.kind)
         is_for_old = is_for_old_release(file, attributes.kind) or (newer != "" and self._files.has_file(newer))
-        if is_in_folder_of_tests(file) or is_for_old:
+        if is_in_folder_of_tests(file, root) or is_for_old:
             attributes = replace(attributes, is_of_tests=True)
         if patches := self._files.unmerged_patches(file, value):
             attributes = replace(attributes, unmerged_patches=patches)

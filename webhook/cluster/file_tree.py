@@ -61,9 +61,13 @@ _ARCHIVED_STEPS: Final = frozenset(("archived", "_disabled"))
 _ARCHIVED: Final = "a file in a folder of archived files"
 
 
-def is_in_folder_of_tests(file: str) -> bool:
-    """Return whether a file is in a folder of tests below the working directory."""
-    return not posixpath.isabs(file) and not _FOLDERS.isdisjoint(file.split("/")[:-1])
+def is_in_folder_of_tests(file: str, root: str = "") -> bool:
+    """Return whether a file is in a folder of tests below the working directory.
+
+    Below an absolute `root`, which is the folder that a user named, only the folders below `root` count.
+    """
+    below = posixpath.relpath(file, root) if posixpath.isabs(file) and root else file
+    return not posixpath.isabs(below) and not _FOLDERS.isdisjoint(below.split("/")[:-1])
 
 
 def is_assertion(file: str) -> bool:
@@ -80,9 +84,9 @@ def reason_not_applied(file: str, root: str = "") -> str:
     """
     if is_assertion(file):
         return _ASSERTION
-    if is_in_folder_of_tests(file) and any(step.startswith("expected") for step in file.split("/")):
-        return _EXPECTED
     below = posixpath.relpath(file, root) if root else file
+    if is_in_folder_of_tests(file, root) and any(step.startswith("expected") for step in below.split("/")):
+        return _EXPECTED
     return _ARCHIVED if _is_archived(below) and not _is_archived(f"{root}/") else ""
 
 

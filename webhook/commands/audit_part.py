@@ -202,11 +202,10 @@ class PartAudit:
         result.size_bytes = part.part.size_bytes
         keys = RepeatedKeys(inputs, self._is_object)
         self._add_messages(inputs, keys, result)
-        reason = "" if part.file.is_named else reason_not_applied(part.source, part.file.root)
         for each in inputs.documents:
             if stop is not None and stop.is_set:
                 break
-            yield from self._findings_of_document(each, keys, result, reason)
+            yield from self._findings_of_document(each, keys, result, part.file.root)
         result.skipped[:0] = map(_skipped_document_of_problem, inputs.others)
         if self._changes is not None:
             result.not_compared = self._changes.pop_files_not_compared()
@@ -230,11 +229,11 @@ class PartAudit:
         result.notes = noted
 
     def _findings_of_document(
-        self, each: documents.InputDocument, keys: RepeatedKeys, result: PartResult, not_applied: str
+        self, each: documents.InputDocument, keys: RepeatedKeys, result: PartResult, root: str
     ) -> Iterator[Finding]:
         """Evaluate an object once and yield its findings.
 
-        `not_applied` says why the object is never applied; "" if it may be applied. An object that is never applied is
+        `root` is the folder that a user named; "" if the user named the file. An object that is never applied is
         skipped, but its repeated keys are reported.
         """
         if self._changes is not None and not self._changes.is_changed(each):
@@ -244,7 +243,7 @@ class PartAudit:
             result.skipped.append(SkippedDocument(place=each.place(), why=_PATCH, is_half=False, is_unapplied=True))
             return
         try:
-            sent = self._submissions.of(each)
+            sent = self._submissions.of(each, root)
         except CallError as error:
             # the text after the semicolon is about reviews, not about files
             why, is_half = error.message.partition(";")[0], _has_part_of_object(each.value)
@@ -253,7 +252,7 @@ class PartAudit:
             result.skipped.append(SkippedDocument(place=each.place(), why=why, is_half=is_half))
             return
         attributes = sent.attributes
-        if not_applied:
+        if not_applied := reason_not_applied(each.source, root) if root else "":
             result.skipped.append(
                 SkippedDocument(place=each.place(), why=not_applied, is_half=False, is_unapplied=True)
             )
@@ -263,7 +262,7 @@ class PartAudit:
         result.entries += 1
         outcome = self._audit.run_policies_on_object(attributes, sent.cluster)
         decisions = decisions_of(outcome)
-        mistake = kind_mistake(each.value, self._table)
+        mistake = None if attributes.is_of_tests else kind_mistake(each.value, self._table)
         if self._contents.queues:
             from webhook.commands.job_demands import add_demand
 
