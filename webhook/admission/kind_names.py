@@ -29,6 +29,27 @@ _OF_PROGRAMS: Final = frozenset(("Config", "EncryptionConfig", "Policy"))
 """Kinds of `v1` for programs: kubectl, and formerly kube-apiserver and kube-scheduler."""
 
 
+_OF_THE_API: Final = frozenset(
+    (
+        *("APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "PodStatusResult", "RangeAllocation"),
+        *("SerializedReference", "Status"),
+    )
+)
+"""Kinds of `v1` that are answers or data of the API server, not objects (k8s.io/apimachinery v0.36 pkg/apis/meta/v1,
+k8s.io/api core/v1). Files with such answers are data of tests or programs.
+"""
+_OF_REQUESTS: Final = frozenset(
+    (*("CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions", "WatchEvent"),)
+)
+"""Kinds that every version of a group has for its requests (metav1.AddToGroupVersion)."""
+_FORMERLY: Final = frozenset(
+    (
+        *(("apps", version, kind) for version in ("v1beta1", "v1beta2") for kind in ("DeploymentRollback", "Scale")),
+        ("batch", "v2alpha1", "ScheduledJob"),
+        ("networking.k8s.io", "v1alpha1", "ClusterCIDR"),
+    )
+)
+"""Kinds, with group and version, that former releases of Kubernetes served."""
 _LIST: Final = "List"
 _OF_OPENSHIFT: Final = frozenset(
     (
@@ -91,6 +112,9 @@ def kind_mistake(value: JSON, table: Table) -> KindMistake | None:
     kinds_of_group = [name for where, name in known if where == group]
     is_core = not group and version == _CORE
     if not kinds_of_group or (is_core and kind in _OF_OPENSHIFT) or kind.removesuffix(_LIST) in kinds_of_group:
+        return None
+    is_former = (group, version.rpartition("/")[2], kind) in _FORMERLY
+    if is_former or kind in _OF_REQUESTS or (is_core and kind in _OF_THE_API):
         return None
     refused = f"`{kind}` is not a kind of `{version}`, so the API server refuses the object"
     sure = [name for name in kinds_of_group if group in COMPLETE_GROUPS or table.row(group, name)]
