@@ -263,6 +263,14 @@ def test_a_mistake_with_other_names_in_several_files_is_one_finding(rule, tmp_pa
     assert [copy["object"]["name"] for copy in finding["alsoIn"]] == ["two"]
 
 
+def test_an_unknown_kind_in_several_files_is_one_finding(tmp_path, capsys):
+    template = "apiVersion: v1\nkind: WorkflowTemplate\nmetadata: {name: %s}\n"
+    write(tmp_path, one=template % "one", two=template % "two")
+    run_command_line(["audit", "-o", "json", str(tmp_path)])
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert [copy["object"]["name"] for copy in finding["alsoIn"]] == ["two"]
+
+
 def test_jobs_of_kinds_that_one_configuration_leaves_out_are_a_finding_for_each_kind(tmp_path, capsys):
     text = (
         "apiVersion: kubeflow.org/v1\nkind: %s\nmetadata: {name: %s, labels: {kueue.x-k8s.io/queue-name: q}}\n"

@@ -165,6 +165,7 @@ _HABITS: Final = frozenset(
         "manifest-shape/unknown-field",
         "manifest-shape/volume-exists",
         "manifest/repeated-key",
+        "manifest/unknown-kind",
         "device-failures/pod-failure-policy",
         "device-failures/ray-job-retries",
         "device-failures/readiness-probe",
