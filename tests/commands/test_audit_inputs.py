@@ -316,6 +316,25 @@ def test_a_removed_version_in_a_test_or_in_a_file_for_old_releases_is_advice(pat
     assert run_command_line(["audit", ".", "--no-config"]) == code
 
 
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        pytest.param("install/v0.5.0/a.yaml", 0, id="the folder of a former release"),
+        pytest.param("install/v0.6.1-rc0/a.yaml", 0, id="a candidate of the newest release"),
+        pytest.param("install/v0.6.1/a.yaml", 1, id="the newest release"),
+        pytest.param("other/v0.5.0/a.yaml", 1, id="releases of another folder"),
+        pytest.param("install/0.2.0/a.yaml", 0, id="a former release without v"),
+        pytest.param("install/0.5/a.yaml", 1, id="a folder that may be a chapter"),
+        pytest.param("versioned_docs/version-0.9.0/a.yaml", 0, id="the pages of a former release"),
+    ],
+)
+def test_a_removed_version_in_the_folder_of_a_former_release_is_advice(path, code, tmp_path, monkeypatch):
+    text = "apiVersion: {}\nkind: CronJob\nmetadata: {{name: a}}\n"
+    written(tmp_path, {path: text.format("batch/v1beta1"), "install/v0.6.1/b.yaml": text.format("batch/v1")})
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["audit", ".", "--no-config", "--rule", "served-version/removed"]) == code
+
+
 @pytest.mark.parametrize(("twin", "code"), [("crd/v1beta1/a.yaml", 0), ("crd/v1beta1/b.yaml", 1), ("crd/v1/a.yaml", 1)])
 def test_a_removed_version_in_its_folder_beside_the_folder_of_its_replacement_is_advice(
     twin, code, tmp_path, monkeypatch

@@ -31,7 +31,7 @@ from webhook.cluster.known_kinds import is_cluster_scoped
 from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.cluster.lookup import describe_lookup
 from webhook.errors import CallError
-from webhook.facts.removed_versions import file_for_new_releases, is_for_old_release
+from webhook.facts.removed_versions import file_for_new_releases, is_for_old_release, is_removed
 from webhook.input import documents
 from webhook.schema.api_defaults import with_api_defaults
 from webhook.schema.sent import as_sent_by_api_server
@@ -303,13 +303,18 @@ class Submissions:
             namespace=self._namespace or DEFAULT_NAMESPACE,
             fills_defaults=self._fills_defaults,
         )
-        newer = file_for_new_releases(file, attributes.kind)
-        is_for_old = is_for_old_release(file, attributes.kind) or (newer != "" and self._files.has_file(newer))
-        if is_in_folder_of_tests(file, root) or is_for_old:
+        if is_in_folder_of_tests(file, root) or self._is_for_old_release(file, attributes.kind):
             attributes = replace(attributes, is_of_tests=True)
         if patches := self._files.unmerged_patches(file, value):
             attributes = replace(attributes, unmerged_patches=patches)
         return SubmittedObject(attributes, self._view(file, self._assumed_namespace(file, written, attributes)))
+
+    def _is_for_old_release(self, file: str, kind: GroupVersionKind) -> bool:
+        if not is_removed(kind):
+            return False
+        newer = file_for_new_releases(file, kind)
+        is_replaced = newer != "" and self._files.has_file(newer)
+        return is_replaced or is_for_old_release(file, kind) or self._files.is_of_older_release(file)
 
     def _assumed_namespace(self, file: str, written: JSON, attributes: Attributes) -> str:
         # "" if the object, its kustomization or --namespace states the namespace

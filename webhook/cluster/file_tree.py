@@ -16,6 +16,7 @@ are also left out.
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -59,6 +60,12 @@ _OF_MANIFESTS: Final = frozenset(
 _ARCHIVED_STEPS: Final = frozenset(("archived", "_disabled"))
 """Names of folders for old files at any depth, and for applications that the owner has switched off."""
 _ARCHIVED: Final = "a file in a folder of archived files"
+_FOLDER_OF_RELEASE: Final = re.compile(r"(v|version-|release-)?([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})(-[a-z0-9.-]{1,40})?")
+"""Matches the name of a folder for one release: `v0.5.0`, `v1.20`, `0.2.1`, `version-0.6.0`, `v0.6.0-rc1`."""
+_VERSIONED_PAGES: Final = "versioned_docs"
+"""The folder in which Docusaurus keeps the pages of former releases."""
+_FolderRelease: TypeAlias = tuple[tuple[int, ...], bool]
+"""The numbers of a release, and whether it is final."""
 
 
 def is_in_folder_of_tests(file: str, root: str = "") -> bool:
@@ -94,6 +101,18 @@ def _is_archived(file: str) -> bool:
     steps = file.split("/")[:-1]
     top = next((step for step in steps if step not in _OF_MANIFESTS), "")
     return top in _ARCHIVES or not _ARCHIVED_STEPS.isdisjoint(steps)
+
+
+def _releases_above(file: str) -> Iterator[tuple[str, _FolderRelease]]:
+    """Yield each folder above a file that is named after a release, as the folder above and the release.
+
+    A folder such as `1.2` may be a chapter, so only `v1.2` and `1.2.0` are releases.
+    """
+    steps = file.split("/")[:-1]
+    for number, step in enumerate(steps):
+        match = _FOLDER_OF_RELEASE.fullmatch(step)
+        if match and (match[1] or match[2].count(".") > 1):
+            yield "/".join(steps[:number]), (tuple(map(int, match[2].split("."))), match[3] is None)
 
 
 class FileTree:
@@ -139,6 +158,7 @@ class FileTree:
         self._recorded: Final = set[str]()
         self._of_units: Final[dict[Unit, FileObjects]] = {}
         self._of_all: FileObjects | None = None
+        self._newest_releases: dict[str, _FolderRelease] | None = None
         of_context_folders = kustomizations_of_documents(of_context)
         self._without_object: Final = self._units.names_without_final_object() | of_context_folders.generated
         # an object that seems to be absent may exist under a name that is not known, or come from elsewhere
@@ -161,6 +181,21 @@ class FileTree:
     def has_file(self, file: str) -> bool:
         """Return whether the tree has a file with objects."""
         return normalize_path(file) in self._documents
+
+    def is_of_older_release(self, file: str) -> bool:
+        """Return whether a folder above a file is named after a release, and another folder beside it after a newer
+        release: `install/v0.5.0` beside `install/v0.6.1`. Nobody changes the files of a former release.
+        """
+        if self._newest_releases is None:
+            self._newest_releases = {}
+            for name in self._documents:
+                for top, release in _releases_above(name):
+                    self._newest_releases[top] = max(release, self._newest_releases.get(top, release))
+        path = normalize_path(file)
+        is_of_old_pages = _VERSIONED_PAGES in path.split("/")
+        return is_of_old_pages or any(
+            release < self._newest_releases.get(top, release) for top, release in _releases_above(path)
+        )
 
     def unmerged_patches(self, file: str, obj: JSON) -> tuple[UnmergedPatch, ...]:
         """Return what kustomizations may add to an object of a file."""

@@ -83,6 +83,11 @@ def read_removed_versions() -> Mapping[tuple[str, str, str], RemovedVersion]:
     }
 
 
+def is_removed(kind: GroupVersionKind) -> bool:
+    """Return whether current releases do not serve a version of a kind."""
+    return (kind.group, kind.version, kind.kind) in read_removed_versions()
+
+
 def is_for_old_release(file: str, kind: GroupVersionKind) -> bool:
     """Return whether the name of a file says that the file is for old releases. Examples are
     `extensions-v1beta1-plugin.yml` and `crd-v1beta1.yaml`.
@@ -92,7 +97,7 @@ def is_for_old_release(file: str, kind: GroupVersionKind) -> bool:
     name = posixpath.splitext(posixpath.basename(file))[0]
     named = f"-{kind.group.partition('.')[0]}-{kind.version}-"
     is_named = named in f"-{name}-" or name.endswith(f"-{kind.version}")
-    return is_named and (kind.group, kind.version, kind.kind) in read_removed_versions()
+    return is_named and is_removed(kind)
 
 
 def file_for_new_releases(file: str, kind: GroupVersionKind) -> str:
