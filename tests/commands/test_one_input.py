@@ -92,6 +92,13 @@ def _with(file: Path, text: str) -> Path:
     return file
 
 
+def test_kubectl_does_not_read_the_repeated_key_of_a_configuration(tmp_path: Path, capsys):
+    write = "apiVersion: kubeadm.k8s.io/v1beta3\nkind: ClusterConfiguration\nscheduler: {extraArgs: {v: '2'}}\nscheduler: {}\n"
+    (tmp_path / "kubeadm.yaml").write_text(write)
+    assert run_command_line(["audit", str(tmp_path)]) == 1
+    assert "twice in one mapping, and most programs use only the last value\n" in capsys.readouterr().out
+
+
 def test_a_repeated_key_is_a_finding_of_audit(tmp_path: Path, capsys):
     file = tmp_path / "pod.yaml"
     file.write_text(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON, Phase
-from webhook.apimachinery.paths import parse_path, path_as_text
+from webhook.apimachinery.paths import get, parse_path, path_as_text
 from webhook.errors import InputProblem
 from webhook.input import documents
 from webhook.report.finding import Finding, Result, Subject
@@ -36,6 +36,9 @@ _FIX: Final = "keep one of them, or merge their values"
 _FIX_OF_DOCUMENT: Final = "write `---` above this line"
 _AT_BEGIN: Final = "apiVersion"
 """The path of a finding about the beginning of an object."""
+_BY_KUBECTL: Final = "kubectl uses the last value"
+_BY_OTHERS: Final = "most programs use only the last value"
+"""What a message says about files that kubectl does not send. An object that kubectl sends has a name."""
 _KEY: Final = "key `"
 _EXPECTED: Final = "; expected it once"
 _INDEX: Final = re.compile(r"\[[0-9]{1,9}\]")
@@ -104,6 +107,8 @@ def _input_that_holds_key(
 def _finding_for_mapping(same: Sequence[InputProblem], each: documents.InputDocument, subject: Subject) -> Finding:
     problem = same[0]
     message = problem.message.removesuffix(_EXPECTED)
+    if not _has_name(each.value):
+        message = message.replace(_BY_KUBECTL, _BY_OTHERS)
     path = path_as_text(parse_path(problem.path)[len(each.path) :])
     more = [
         f"`{other.message.removeprefix(_KEY).partition('`')[0]}`"
@@ -114,6 +119,10 @@ def _finding_for_mapping(same: Sequence[InputProblem], each: documents.InputDocu
     if others := [*dict.fromkeys(more)]:
         message = f"{message} (likewise {some_of(others, _MOST_KEYS)})"
     return _finding(problem, path, message, _FIX, subject)
+
+
+def _has_name(obj: JSON) -> bool:
+    return any(get(obj, ("metadata", field)) for field in ("name", "generateName"))
 
 
 def _finding(problem: InputProblem, path: str, message: str, fix: str, subject: Subject) -> Finding:
