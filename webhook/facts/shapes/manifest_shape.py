@@ -119,8 +119,11 @@ _MARKS_TO_REPLACE: Final = re.compile(r"ENC\[|[{}#]|@[A-Za-z][\w-]*@|^__[A-Za-z]
 _LABELS_OF_TEMPLATE: Final = ("spec", "template", "metadata", "labels")
 _IGNORED_NAME: Final = re.compile(
     r"(?i:ignor|unused|irrelevant|replace|placeholder|example)|(?<![A-Za-z])(?i:not?_|any|your|change)|Your|Change|^_+$"
+    r"|_(?i:name)$"
 )
 """Matches a name that a person replaces, and the name of a patch with a target, such as `not_used`."""
+_OF_PROGRAMS: Final = "substitution.aigw.run/"
+"""The beginning of annotations that the command `aigw run` of Envoy AI Gateway reads in a file and never sends."""
 SECRET: Final = frozenset((("", "Secret"),))
 _BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _LINE_ENDS: Final = str.maketrans("", "", "\r\n")
@@ -265,7 +268,11 @@ def check_names_of_object(subject: Subject) -> Iterator[Problem]:
 
 
 def _problems_of_labels(problems: Iterable[Problem]) -> Iterator[Problem]:
-    return (structs.replace(problem, code=NAME.id) for problem in problems if not is_to_replace(problem.found))
+    return (
+        structs.replace(problem, code=NAME.id)
+        for problem in problems
+        if not is_to_replace(problem.found) and _OF_PROGRAMS not in problem.found
+    )
 
 
 def is_to_replace(value: str) -> bool:
