@@ -402,6 +402,8 @@ def _validate_policies_and_protocols(container: Container, rule: Rule) -> Iterat
 def _validate_references(container: Container, rule: Rule) -> Iterator[Problem]:
     """Report names of ConfigMaps and Secrets that no ConfigMap or Secret can have (validateConfigMapKeySelector,
     validateSecretKeySelector, validateConfigMapEnvSource and validateSecretEnvSource).
+
+    In `envFrom`, the API server also accepts a name with a dash at the end, as if Kubernetes added more to the name.
     """
     references: list[KeySelector | EnvironmentReference] = []
     for variable in container.env if has_source(container.json.get("env"), container.reading.deadline) else ():
@@ -411,12 +413,18 @@ def _validate_references(container: Container, rule: Rule) -> Iterator[Problem]:
     problems: dict[str, list[FieldPath]] = {}
     for reference in references:
         name = reference.name
-        if name and not is_name_to_fill_in(name, reference) and dns1123_subdomain_errors(name):
+        checked = _without_last_dash(name) if isinstance(reference, EnvironmentReference) else name
+        if name and not is_name_to_fill_in(name, reference) and dns1123_subdomain_errors(checked):
             problems.setdefault(name, []).append(reference.path("name"))
     for name, (first, *others) in problems.items():
         message = f"cannot be the name of a ConfigMap or Secret because {subdomain_fault(name)}"
         problem = rule.problem(first, message, subdomain_fix(name), name)
         yield replace(problem, also=tuple(map(path_as_text, others)))
+
+
+def _without_last_dash(name: str) -> str:
+    """Return a name with a letter for a dash at the end and the character before the dash (maskTrailingDash)."""
+    return f"{name[:-2]}a" if len(name) > 1 and name.endswith("-") else name
 
 
 def _validate_paths_of_mount(mount: VolumeMount, rule: Rule) -> Iterator[Problem]:
