@@ -850,6 +850,61 @@ def test_feature_gates_in_values_of_charts_in_other_folders_are_known(release, g
     assert [each["rule"] for each in rows if "rule" in each] == rules
 
 
+GANGS = """apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {name: gang, namespace: team}
+spec: {minMember: 4}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train, namespace: team}
+spec:
+  completionMode: Indexed
+  parallelism: 3
+  completions: 3
+  template:
+    metadata: {annotations: {scheduling.k8s.io/group-name: gang}}
+    spec: {schedulerName: volcano, restartPolicy: Never, containers: [{name: main, image: x}]}
+"""
+POD_OF_GANG = """apiVersion: v1
+kind: Pod
+metadata:
+  name: NAME
+  namespace: team
+  labels: {kueue.x-k8s.io/queue-name: main, kueue.x-k8s.io/pod-group-name: pair}
+  annotations: {kueue.x-k8s.io/pod-group-total-count: "2"}
+spec: {containers: [{name: main, image: x, resources: {limits: {nvidia.com/gpu: 1}}}]}
+"""
+QUEUE_OF_GANG = """apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: main, namespace: team}
+spec: {clusterQueue: gpus}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: gpus}
+spec:
+  namespaceSelector: {}
+  resourceGroups:
+  - {coveredResources: [nvidia.com/gpu], flavors: [{name: a, resources: [{name: nvidia.com/gpu, nominalQuota: 8}]}]}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: a}
+"""
+
+
+def test_pods_of_a_gang_in_other_files_are_counted(tmp_path, capsys):
+    """The Job of a gang of Volcano has too few pods. A gang of Kueue has all of its pods, in two files."""
+    group, job = GANGS.split("---\n")
+    files = {"group.yaml": group, "job.yaml": job, "queue.yaml": QUEUE_OF_GANG}
+    files |= {f"{name}.yaml": POD_OF_GANG.replace("NAME", name) for name in ("first", "second")}
+    written(tmp_path, files)
+    run_command_line(["audit", str(tmp_path), "--context-is-whole", "-o", "ndjson"])
+    rules = {json.loads(row).get("rule", "") for row in capsys.readouterr().out.splitlines()}
+    assert {each for each in rules if "pod-group" in each} == {"volcano-pod-group/members"}
+
+
 def test_only_compared_fields_of_servers_are_kept(tmp_path):
     stream = DocumentStream([str(written(tmp_path, SERVER) / "server.yaml")])
     [(_, kept)] = Indexer(frozenset(), is_whole=False).index_parts(stream.parts()).objects

@@ -8,10 +8,12 @@ kind. Memory grows only with the objects of these kinds. Long or frequent kinds 
 - Deployments of controllers that facts read, such as Cluster Autoscaler.
 - Deployments and StatefulSets that name a device, or that are in a file with a Service for a named port. The index
   keeps only the fields that rules compare with budgets, autoscalers and Services.
+- Objects of any kind with pods of a gang. Rules count the pods of a gang.
 """
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
@@ -63,6 +65,8 @@ _DEVICE: Final = re.compile("gpu|tpu|neuron|gaudi|[Aa]scend|mlu|dcu|gcu|xpu|iluv
 """Matches the name of a device, or `claims` of a container."""
 _NAMED_PORT: Final = re.compile(r"""targetPort["']?\s*:\s*["']?[A-Za-z]""")
 """Matches the named port of a Service. Some pods that the Service selects may lack this port."""
+_GANG: Final = re.compile(r"scheduling\.k8s\.io/group-name|kueue\.x-k8s\.io/pod-group-name")
+"""Matches the annotation and the label by which pods name their gang, of Volcano and of Kueue."""
 _HIDDEN: Final = re.compile(r"""\\(?:x|u00|U000000)6[bBeE49]|\?\s+["']?kind""")
 """Matches `kind` as an explicit key (`? kind`) or with a letter as an escape, which the other patterns miss."""
 
@@ -114,6 +118,7 @@ class Indexer(Struct, frozen=True):
             has_definition = CRD.kind in text and any(group in text for group in groups)
             is_read = self.is_whole or is_kustomization or has_definition or may_state_release(text)
             has_named_port = _NAMED_PORT.search(text) is not None
+            has_gang = _GANG.search(text) is not None
             some = text if is_read else _documents_that_may_match(text, looks, with_workloads=has_named_port)
             if some != text:
                 looked_up.files[yamlfile.shown(part.source)] = None
@@ -127,6 +132,7 @@ class Indexer(Struct, frozen=True):
                     kind = _group_kind_or_empty(each.value)
                     is_looked_up = is_kustomization or kind in kinds
                     is_looked_up |= kind in _FREQUENT and _runs_controller(each.value, text)
+                    is_looked_up |= has_gang and _GANG.search(json.dumps(each.value, default=str)) is not None
                     looked_up.objects += _documents_of_patches(part.file, each.value) if is_kustomization else ()
                     if is_looked_up or next(find_releases_in_document(each.source, each.value), None) is not None:
                         looked_up.objects.append((each.source, each.value))
@@ -175,6 +181,7 @@ def _may_have_object(text: str, looks: re.Pattern[str], *, with_workloads: bool)
     return (
         "operation" in text
         or looks.search(text) is not None
+        or _GANG.search(text) is not None
         or (
             (with_workloads or (_DEVICE.search(text) or _CONTROLLER.search(text)) is not None)
             and _IS_SCALED.search(text) is not None
