@@ -850,6 +850,33 @@ def test_feature_gates_in_values_of_charts_in_other_folders_are_known(release, g
     assert [each["rule"] for each in rows if "rule" in each] == rules
 
 
+NODES_AND_VARIABLES = {
+    "pool.yaml": """apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: gpu}
+spec: {template: {spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: large}}}}
+""",
+    "class.yaml": "{apiVersion: karpenter.k8s.aws/v1, kind: EC2NodeClass, metadata: {name: large}}\n",
+    "secret.yaml": "{apiVersion: v1, kind: Secret, metadata: {name: hub, namespace: team}, stringData: {token: a}}\n",
+    "server.yaml": SERVER["server.yaml"].replace(
+        "args: [a],", "args: [a], env: [{name: A, valueFrom: {secretKeyRef: {name: hub, key: token}}}],"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("left_out", "rules"),
+    [("", set()), ("class", {"node-pool/node-class"}), ("secret", {"pod-prerequisites/configuration"})],
+)
+def test_objects_that_only_files_show_are_kept(left_out, rules, tmp_path, capsys):
+    """A live view has neither node classes nor Secrets, so no look-up of a server names these kinds."""
+    files = {name: text for name, text in NODES_AND_VARIABLES.items() if name != f"{left_out}.yaml"}
+    written(tmp_path, files)
+    run_command_line(["audit", str(tmp_path), "--context-is-whole", "-o", "ndjson"])
+    rows = map(json.loads, capsys.readouterr().out.splitlines())
+    assert {"node-pool/node-class", "pod-prerequisites/configuration"} & {each.get("rule") for each in rows} == rules
+
+
 GANGS = """apiVersion: scheduling.volcano.sh/v1beta1
 kind: PodGroup
 metadata: {name: gang, namespace: team}

@@ -132,6 +132,7 @@ _MAKERS: Final = (
 """Kinds with controllers that create Secrets or ConfigMaps. The created object may have any name that an object of
 these kinds contains.
 """
+_KINDS_IN_FILES: Final = frozenset((("", "Secret"), ("", "ConfigMap"), ("nvidia.com", "ClusterPolicy"), *_MAKERS))
 _LOOKUPS: Final = (interest_in_fields(RUNTIME_CLASS), interest_in_fields(_SERVICE_ACCOUNT), NAMESPACES)
 
 
@@ -378,5 +379,12 @@ def _check_keys(wanted: ConfigurationReference, view: ClusterView) -> Iterator[P
 
 
 CHECKS: Final = (
-    Check(group="pod-prerequisites", run=check_prerequisites, kinds=PLACED, lookups=_LOOKUPS, of_made_objects=False),
+    Check(
+        group="pod-prerequisites",
+        run=check_prerequisites,
+        kinds=PLACED,
+        lookups=_LOOKUPS,
+        kinds_in_files=_KINDS_IN_FILES,
+        of_made_objects=False,
+    ),
 )

@@ -98,6 +98,8 @@ class Check(CheckScope, frozen=True, kw_only=True):
             from which Trainer creates the pods.
         lookups_of_audits: the kinds that the check looks up for advice that only audits show. A server does not have
             objects of these kinds.
+        kinds_in_files: the groups and kinds that the check looks up only in files. A live view does not have objects of
+            these kinds: reading them needs too many rights, or there are too many objects.
         concerns: returns whether the check may concern an object, given as plain JSON of any shape. If no check
             concerns an object, an audit does not report that the object cannot be read. None if the check concerns all
             objects of its kinds.
@@ -107,6 +109,7 @@ class Check(CheckScope, frozen=True, kw_only=True):
     run: Callable[[Subject], Iterable[Problem]]
     lookups: tuple[Interest, ...] = ()
     lookups_of_audits: tuple[Interest, ...] = ()
+    kinds_in_files: frozenset[tuple[str, str]] = frozenset()
     of_made_objects: bool = True
     when: Callable[[Subject], bool] | None = None
     concerns: Callable[[JSON], bool] | None = None
@@ -167,7 +170,11 @@ class FactRegistry:
         declared = self.declared().groups.get(group)
         if declared is not None:
             return declared.lookups
-        return (each.kind for check in self.checks(group) for each in (*check.lookups, *check.lookups_of_audits))
+        return (
+            kind
+            for check in self.checks(group)
+            for kind in (*(each.kind for each in (*check.lookups, *check.lookups_of_audits)), *check.kinds_in_files)
+        )
 
     def kinds_looked_up_by_fact(self, name: str) -> Iterable[GroupKind]:
         """Return the kinds that a fact looks up, without an import if the kinds are declared."""

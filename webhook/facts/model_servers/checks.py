@@ -16,10 +16,11 @@ from webhook.facts.model_servers import services
 from webhook.facts.model_servers.server_candidates import may_start_server_in_entrypoint, server_candidates
 from webhook.facts.nodes.node_offers import CLASS_LOOKUPS, NODE_LOOKUPS
 from webhook.facts.pods.pod_sets import RUNTIME_LOOKUPS
-from webhook.facts.subject import Check, Subject
+from webhook.facts.subject import Check, Subject, group_kinds_of_types
 from webhook.facts.view import NAMESPACES
 from webhook.rules.problem import Problem
-from webhook.typed.cluster_objects import LimitRange
+from webhook.typed.cluster_objects import Deployment, LimitRange, StatefulSet
+from webhook.typed.objects import ConfigMap
 from webhook.typed.pod_parts import CLAIMS, DEVICES
 
 KINDS: Final = PLACED | frozenset(
@@ -108,6 +109,7 @@ CHECKS: Final = (
             interest_in_fields(LimitRange.gvk, "spec.limits"),
             NAMESPACES,
         ),
+        kinds_in_files=group_kinds_of_types(ConfigMap, Deployment, StatefulSet),
         of_made_objects=False,
         of_pods_with=frozenset((CLAIMS, DEVICES)),
     ),

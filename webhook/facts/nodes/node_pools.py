@@ -91,6 +91,10 @@ CLASS: Final = NODE_POOL.rule(
 )
 
 NODE_POOL_LOOKUPS: Final = (interest_in_fields(NodePool.gvk, "spec"), interest_in_fields(NodeOverlay.gvk))
+NODE_CLASSES: Final = frozenset(((AWS, "EC2NodeClass"), ("karpenter.azure.com", "AKSNodeClass")))
+"""The node classes of Karpenter's providers. Classes of other kinds are not looked up, so whether they exist is not
+known.
+"""
 _NODE_POOL: Final = "karpenter.sh/nodepool"
 _WELL_KNOWN: Final = frozenset(
     (
@@ -209,7 +213,7 @@ def exclusion_of_pod(needs: PodNeeds, pool: NodePool, view: ClusterView) -> Prob
 
 def _excluded_by_class(pool: NodePool, view: ClusterView) -> Problem | None:
     reference = pool.spec.template.spec.node_class_ref
-    if not reference.name or not view.is_whole():
+    if not reference.name or (reference.group, reference.kind) not in NODE_CLASSES or not view.is_whole():
         return None
     kind = GroupVersionKind(reference.group, "v1", reference.kind)
     try:

@@ -7,9 +7,10 @@ from typing import Final
 
 from webhook.facts.gpu.device_pods import PLACED, WORKLOADS, check_advice_without_repetitions
 from webhook.facts.storage import checkpoints, mounts, shared_memory, volume_claims
-from webhook.facts.subject import Check, Subject
+from webhook.facts.subject import Check, Subject, group_kinds_of_types
 from webhook.facts.view import NAMESPACES
 from webhook.rules.problem import Problem
+from webhook.typed.objects import ConfigMap
 
 _ADVICE: Final = (
     volume_claims.validate_claims,
@@ -46,6 +47,7 @@ CHECKS: Final = (
         kinds=WORKLOADS,
         lookups=(*volume_claims.CLAIM_LOOKUPS, NAMESPACES),
         lookups_of_audits=volume_claims.VOLUME_LOOKUPS,
+        kinds_in_files=group_kinds_of_types(ConfigMap),
         of_made_objects=False,
     ),
     Check(
