@@ -45,8 +45,8 @@ def train_job(**amounts: Any) -> dict[str, Any]:
     return named("TrainJob", "trainer.kubeflow.org/v1alpha1", runtimeRef={"name": "torch"}, trainer=trainer)
 
 
-def validated(obj: dict[str, Any]) -> Verdict:
-    cluster = ClusterWithAssumedNamespaces(FilesCluster([RUNTIME]))
+def validated(obj: dict[str, Any], *others: dict[str, Any]) -> Verdict:
+    cluster = ClusterWithAssumedNamespaces(FilesCluster([RUNTIME, *others], is_whole=bool(others)))
     return answer_request(attributes_of_object(obj, TABLE.row), shipped_policies(), cluster, phase=Phase.VALIDATE)
 
 
@@ -73,6 +73,24 @@ def test_a_mistake_in_one_field_is_reported_once(obj: dict[str, Any], code: int,
     assert verdict.status.code == code
     assert [each.rule for each in denied] == rules
     assert not [each for each in verdict.warnings if "object-shape/unknown-field" in each]
+
+
+def test_a_missing_claim_template_of_a_job_in_a_queue_is_one_warning() -> None:
+    """Kueue cannot count the devices, and the pods would stay Pending. Both have one cause."""
+    container = {"name": "a", "image": "i", "resources": {"claims": [{"name": "gpu"}]}}
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "absent"}]
+    pods = {"restartPolicy": "Never", "resourceClaims": claims, "containers": [container]}
+    job = named("Job", "batch/v1", template={"spec": pods})
+    job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "main"}
+    queue = named("LocalQueue", "kueue.x-k8s.io/v1beta2", clusterQueue="gpus")
+    queue["metadata"]["name"] = "main"
+    groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "a", "resources": []}]}]
+    gpus = named("ClusterQueue", "kueue.x-k8s.io/v1beta2", namespaceSelector={}, resourceGroups=groups)
+    gpus["metadata"] = {"name": "gpus"}
+    flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "a"}}
+    verdict = validated(job, queue, gpus, flavor)
+    (warning,) = (each for each in verdict.warnings if "`absent`" in each)
+    assert warning.endswith("(device-claims/claim-exists)")
 
 
 def test_advice_about_several_roles_is_one_warning() -> None:

@@ -9,6 +9,7 @@ from webhook.rules.decisions import Verdict
 
 DIFFERENT = {
     "kueue/jobset/portable-gpu": "never, and denied besides because the API server refuses its pods",
+    "kueue/dra/template-missing": "not now, told by device-claims/claim-exists, to which the rule of Kueue yields",
     "kueue/deployment/labelled": "unmanaged only because no controller created its pods in the test; Kueue queues each pod",
 }
 FIELD = re.compile(r"(?:spec|metadata)(?:[.][a-zA-Z]+|\[[^\]]+\])*")

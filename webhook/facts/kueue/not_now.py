@@ -25,6 +25,7 @@ from webhook.apimachinery.quantity import read_count
 from webhook.apimachinery.releases import release_as_text
 from webhook.facts.check import is_made_by_controller
 from webhook.facts.dra.pod_claims import TEMPLATE, is_promised_by_compute_domain
+from webhook.facts.dra.types import DEVICE_CLAIMS
 from webhook.facts.kueue.admission_checks import (
     InactivityCause,
     may_run_in_other_cluster,
@@ -139,6 +140,7 @@ CLAIM_TEMPLATE_MISSING: Final = KUEUE_NOT_NOW.rule(
     why="Kueue cannot count the devices of a missing template. Kueue tries again until the template exists.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
     issues=("https://github.com/opendatahub-io/architecture-decision-records/pull/158",),
+    yields_to=(f"{DEVICE_CLAIMS.name}/claim-exists",),
 )
 POD_GROUP_INCOMPLETE: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/pod-group-incomplete",
