@@ -362,6 +362,25 @@ def test_pod_templates_get_the_labels_of_kustomizations(more, given):
     assert template.get("metadata", {}).get("labels", {}) == given
 
 
+@pytest.mark.parametrize("users", [("a",), ("a", "b")])
+def test_kustomize_writes_the_annotations_of_a_listed_object_as_texts(users):
+    """The expected annotations are those of `kubectl kustomize` v5.5.0. Labels and pod templates stay as written."""
+    metadata = {"name": "d", "labels": {"a": True}, "annotations": {"a": True, "b": 1, "c": 1.5, "e": "x"}}
+    template = {"metadata": {"annotations": {"b": 1}}}
+    written = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"template": template}}
+    of = tree(
+        *((f"{user}/kustomization.yaml", kustomization("../base/d.yaml")) for user in users),
+        ("base/d.yaml", written),
+        ("base/other.yaml", written),
+    )
+    texts = {"a": "true", "b": "1", "c": "1.5", "e": "x"}
+    assert of.apply_kustomizations("base/d.yaml", written) == {
+        **written,
+        "metadata": {**metadata, "annotations": texts},
+    }
+    assert of.apply_kustomizations("base/other.yaml", written) is written
+
+
 @pytest.mark.parametrize(
     ("images", "given"),
     [

@@ -119,6 +119,10 @@ class FilesAppliedTogether:
             self._pod_labels[file] = self._kustomizations.pod_labels_of_file(file)
         return self._pod_labels[file]
 
+    def is_listed(self, file: str) -> bool:
+        """Return whether a kustomization lists a file among its resources."""
+        return self._kustomizations.is_listed(file)
+
     def image_changes_of_file(self, file: str) -> tuple[ImageChange, ...]:
         """Return the changes that kustomizations make to the images of a file."""
         return self._kustomizations.image_changes_of_file(file)

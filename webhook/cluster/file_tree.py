@@ -31,7 +31,12 @@ from webhook.cluster.controllers import (
     is_test_or_vendored_file,
 )
 from webhook.cluster.interest import Index
-from webhook.cluster.kustomizations import kustomizations_of_documents, object_with_images, object_with_pod_labels
+from webhook.cluster.kustomizations import (
+    kustomizations_of_documents,
+    object_with_images,
+    object_with_pod_labels,
+    object_with_texts_as_annotations,
+)
 from webhook.cluster.lookup import describe_lookup
 from webhook.cluster.naming import (
     IN_OTHER_FILES,
@@ -170,10 +175,12 @@ class FileTree:
         )
 
     def apply_kustomizations(self, file: str, obj: JSON) -> JSON:
-        """Return an object with the names, images and pod labels that kustomizations give it."""
+        """Return an object with the names, images, pod labels and annotations that kustomizations give it."""
         path = normalize_path(file)
         if path not in self._documents:
             return obj
+        if self._units.is_listed(path):
+            obj = object_with_texts_as_annotations(obj)
         named = self._units.name_changes_of_file(path).apply_to_object(obj)
         labelled = object_with_pod_labels(named, self._units.pod_labels_of_file(path))
         return object_with_images(labelled, self._units.image_changes_of_file(path))

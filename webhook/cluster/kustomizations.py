@@ -10,6 +10,7 @@ A PolicyGenerator of Open Cluster Management lists folders with objects that pol
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
@@ -477,6 +478,10 @@ class Kustomizations:
         """Return whether a folder has its own kustomization."""
         return folder in self._by_folder
 
+    def is_listed(self, file: str) -> bool:
+        """Return whether a kustomization lists a file among its resources."""
+        return file in self._folders_by_used_path
+
     def is_patch(self, file: str) -> bool:
         """Return whether a file is only merged into objects of other files.
 
@@ -543,6 +548,20 @@ def object_with_images(obj: JSON, changes: Sequence[ImageChange], depth: int = 0
         elif (new := object_with_images(value, changes, depth + 1)) is not value:
             changed[name] = new
     return {**obj, **changed} if changed else obj
+
+
+def object_with_texts_as_annotations(obj: JSON) -> JSON:
+    """Return an object with numbers and booleans in its annotations as texts. If nothing changes, return the same
+    object.
+
+    kustomize writes all annotations of an object as texts, but no labels and no annotations of a pod template (kyaml
+    v0.20 yaml/rnode.go, SetAnnotations).
+    """
+    annotations = _map_or_empty(get(obj, ("metadata", "annotations")))
+    texts = {key: json.dumps(value) for key, value in annotations.items() if isinstance(value, bool | int | float)}
+    if not texts:
+        return obj
+    return {**obj, "metadata": {**obj["metadata"], "annotations": {**annotations, **texts}}}
 
 
 def _container_with_image(container: JSON, changes: Sequence[ImageChange]) -> JSON:
