@@ -362,6 +362,22 @@ def test_pod_templates_get_the_labels_of_kustomizations(more, given):
     assert template.get("metadata", {}).get("labels", {}) == given
 
 
+@pytest.mark.parametrize("listed", [(), ("other.yaml",)])
+def test_a_file_that_its_kustomization_does_not_list_gets_its_labels(listed):
+    spec = {"selector": {"matchLabels": {"app": "web"}}, "template": {"spec": {}}}
+    written = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec}
+    above = {**kustomization("../a"), "labels": [{"pairs": {"team": "b"}, "includeTemplates": True}]}
+    of = tree(
+        ("a/kustomization.yaml", {**kustomization(*listed), "commonLabels": {"app": "web"}}),
+        ("a/d.yaml", written),
+        ("a/deeper/d.yaml", written),
+        ("o/kustomization.yaml", above),
+    )
+    given = of.apply_kustomizations("a/d.yaml", written)["spec"]["template"]["metadata"]["labels"]
+    assert given == {"app": "web", "team": "b"}
+    assert of.apply_kustomizations("a/deeper/d.yaml", written) is written
+
+
 @pytest.mark.parametrize("users", [("a",), ("a", "b")])
 def test_kustomize_writes_the_annotations_of_a_listed_object_as_texts(users):
     """The expected annotations are those of `kubectl kustomize` v5.5.0. Labels and pod templates stay as written."""

@@ -427,9 +427,13 @@ class Kustomizations:
         )
 
     def pod_labels_of_file(self, file: str) -> PodLabels:
-        """Return the labels that the kustomizations above a file give to its pod templates."""
+        """Return the labels that the kustomizations above a file give to its pod templates.
+
+        A file that no kustomization lists gets the labels of the kustomization of its folder, because the author may
+        have taken the file from the list.
+        """
         labels = _NO_LABELS
-        for folder in self._kustomizations_above(file):
+        for folder in self._kustomizations_for(file):
             user = self._by_folder[folder]
             for each in (user, *(self._by_folder[path] for path in user.components if path in self._by_folder)):
                 labels = labels.joined_with(each.labels)
@@ -494,6 +498,14 @@ class Kustomizations:
     def _only_kustomization_using(self, path: str) -> str | None:
         folders = self._folders_by_used_path.get(path, ())
         return folders[0] if len(folders) == 1 else None
+
+    def _kustomizations_for(self, file: str) -> Iterator[str]:
+        """Yield the kustomizations above a file; for an unlisted file, those of its folder."""
+        folder = posixpath.dirname(file)
+        is_beside = file not in self._folders_by_used_path and folder in self._by_folder
+        if is_beside:
+            yield folder
+        yield from self._kustomizations_above(folder if is_beside else file)
 
     def _naming_above(self, root: str) -> NameChanges:
         """Return UNKNOWN if a kustomization above the folder may change names or namespaces, otherwise AS_WRITTEN.
