@@ -24,6 +24,7 @@ from webhook.cluster.known_kinds import is_built_in
 from webhook.facts.gpu.device_pods import PLACED, located_templates, without_repeated_problems
 from webhook.facts.kinds import RUNTIME_CLASS
 from webhook.facts.pod_security import Breach, Enforced, breaches_of_pods, enforced_level
+from webhook.facts.pods.pod_sets import is_part_of_template
 from webhook.facts.subject import Check, Subject
 from webhook.facts.view import NAMESPACES, ClusterView
 from webhook.rules.problem import Problem
@@ -177,7 +178,7 @@ def _check_service_account(spec: PodSpec, podset: PodSet, view: ClusterView) -> 
 def _check_pod_security(
     template: PodTemplate, podset: PodSet, enforced: Enforced, subject: Subject
 ) -> Iterator[Problem]:
-    breaches = breaches_of_pods(template, enforced)
+    breaches = breaches_of_pods(template, enforced, is_part=is_part_of_template(template, subject))
     if breaches:
         which = f"Pod Security `{enforced.level}` of namespace {subject.namespace}"
         message = f"{which} refuses the pods, because {_demands_as_text(breaches)}"

@@ -7,8 +7,8 @@ newest supported release have the demand.
 OpenShift sets fields of each pod by a SecurityContextConstraints before Pod Security reads the pod. The default,
 restricted-v2, sets the fields that the level `restricted` demands.
 
-A template in which a container lacks an image is only a part of a template. Other parts may set more fields, so only
-the fields of this part are reported.
+A file may have only a part of a template. Another file, or a controller, may set more fields, so only the fields of the
+part are reported.
 
 Source: k8s.io/pod-security-admission v0.36 policy/check_*.go, policy/registry.go and api/helpers.go;
 openshift/cluster-kube-apiserver-operator bindata/bootkube/scc-manifests for restricted-v2.
@@ -119,19 +119,15 @@ def enforced_level(subject: Subject) -> Enforced | None:
     return Enforced(level, (min(int(match[1]), _NEWEST),), on_openshift) if match else None
 
 
-def breaches_of_pods(template: PodTemplate, enforced: Enforced) -> list[Breach]:
-    """Return the demands that the pods do not meet and that all releases of `enforced` have, without repetitions."""
-    if enforced.on_openshift or _is_part(template.spec):
+def breaches_of_pods(template: PodTemplate, enforced: Enforced, *, is_part: bool = False) -> list[Breach]:
+    """Return the demands that the pods do not meet and that all releases of `enforced` have, without repetitions.
+
+    `is_part` says that the template is only a part of a template, so fields that the part lacks are not reported.
+    """
+    if enforced.on_openshift or is_part:
         template = _with_demanded_fields(template)
     first, *others = (dict.fromkeys(_breaches(template, enforced.level, each)) for each in enforced.releases)
     return [breach for breach in first if all(breach in other for other in others)]
-
-
-def _is_part(spec: PodSpec) -> bool:
-    """Return whether a container lacks an image. Then the template is a patch, or a controller completes the template,
-    so fields that the template lacks may be set elsewhere.
-    """
-    return any(not container.has("image") for container in _all_containers(spec))
 
 
 def _with_demanded_fields(template: PodTemplate) -> PodTemplate:

@@ -48,7 +48,7 @@ from webhook.facts.other_schedulers.kai import check_kai_fractions
 from webhook.facts.pod_prerequisites import POD_SECURITY, check_prerequisites, configuration_in_no_file
 from webhook.facts.pod_security import breaches_of_pods, enforced_level
 from webhook.facts.pods.node_sources import first_node_without_amounts, source_of_new_nodes
-from webhook.facts.pods.pod_sets import pod_sets, template_of
+from webhook.facts.pods.pod_sets import is_part_of_template, pod_sets, template_of
 from webhook.facts.pods.unread_pods import unread_parts
 from webhook.facts.resource_units import parse_amount_in_kueue_units
 from webhook.facts.storage.mounts import read_mounts
@@ -168,7 +168,9 @@ def _pod_security_questions(subject: Subject, reported_rules: Collection[str]) -
     if enforced is None or POD_SECURITY.id in reported_rules:
         return
     templates = (template_of(each, subject) for each in subject.once(pod_sets).all)
-    if subject.group_kind not in WORKLOADS or any(breaches_of_pods(each, enforced) for each in templates):
+    if subject.group_kind not in WORKLOADS or any(
+        breaches_of_pods(each, enforced, is_part=is_part_of_template(each, subject)) for each in templates
+    ):
         sentence = f"Pod Security `{enforced.level}` of namespace {subject.namespace} is not compared with the pods"
         yield OpenQuestion(aspects=("admission",), what=sentence)
 

@@ -282,6 +282,11 @@ class Container(Typed):
             paths.add(mount.mount_path)
 
     @property
+    def is_part(self) -> bool:
+        """Return whether a file has only a part of the container: the field `image` is not set, as in most patches."""
+        return not self.has("image")
+
+    @property
     def is_init(self) -> bool:
         """Return whether the container is an init container; a sidecar is also an init container."""
         return "initContainers" in self.at
@@ -483,6 +488,11 @@ class PodSpec(Typed):
     def running_containers(self) -> Iterable[Container]:
         """Return the containers and sidecars, which run as long as the pod does, for one iteration."""
         return self.reading.deadline.charge_for_items(self._running_containers)
+
+    @property
+    def is_part(self) -> bool:
+        """Return whether a file has only a part of the pod: no container, or only a part of a container."""
+        return not self.containers or any(container.is_part for container in self.all_containers())
 
     @cached_property
     def _running_containers(self) -> Sequence[Container]:

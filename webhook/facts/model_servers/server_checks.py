@@ -38,7 +38,7 @@ from webhook.facts.model_servers.services import BY_TARGET
 from webhook.facts.model_servers.started_servers import LLAMA, SGLANG, TRITON, VLLM, release_of_vllm
 from webhook.facts.model_servers.vllm import wants_no_gpu
 from webhook.facts.nodes.node_offers import NodeOffer, pods_and_nodes
-from webhook.facts.pods.pod_sets import template_of
+from webhook.facts.pods.pod_sets import is_part_of_template, template_of
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
@@ -434,9 +434,8 @@ def _may_get_gpu(member: ServerContainer, subject: Subject) -> bool:
     spec, container = member.spec, member.container
     template = template_of(member.pod_set, subject)
     keys = (*template.metadata.annotations, *template.metadata.labels, *subject.metadata.annotations)
-    if subject.group_kind[0] == "apps" and not template.metadata.labels:
-        # without labels no selector selects the pod, so the manifest is incomplete; its other part may request the GPU
-        return True
+    if is_part_of_template(template, subject):
+        return True  # another part may request the GPU
     if spec.resource_claims or spec.runtime_class_name or spec.has("resources") or spec.is_omitted("resources"):
         return True
     if spec.node_name or _HOST_NAME in spec.node_selector or container.is_found_in(_GIVES_GPUS, keys):

@@ -34,6 +34,9 @@ from webhook.workloads.embedded import embedded_objects, holds_objects
 from webhook.workloads.podsets import PodSet, group_kind, pod_templates
 from webhook.workloads.table import Table
 
+_APPS: Final = "apps"
+"""The group of the kinds with pods that need labels, such as Deployment."""
+_SELECTOR: Final[FieldPath] = ("spec", "selector")
 _RUNTIME: Final[FieldPath] = ("spec", "runtimeRef")
 POD_SET: Final = declare_structure(
     "PodSet",
@@ -88,6 +91,19 @@ def pod_sets(subject: Subject) -> PodSets:
     listed_sets = (*own, *(podset for made in inside for podset in made.all))
     missing = dict.fromkeys(missing for made in inside for missing in made.missing)
     return PodSets(Items(listed_sets, subject.deadline), tuple(missing))
+
+
+def is_part_of_template(template: PodTemplate, subject: Subject) -> bool:
+    """Return whether a file has only a part of a pod template, as a patch of a workload does. Another file, or a
+    controller, may have the rest, so a field that the template lacks is not known to be missing.
+
+    A part has no container, or a container without the field `image`. In the group apps, a template without labels is a
+    part as well, because no selector selects its pods. But if the workload has a selector, only the labels are missing.
+    From a virtual Pod, the selector of the workload is not known. An API server sends only whole workloads.
+    """
+    group = subject.group_kind[0] if subject.template_of is None else subject.template_of.group
+    may_lack_labels = group != _APPS or paths.get(subject.object, _SELECTOR) is not None
+    return template.spec.is_part or not (template.metadata.labels or may_lack_labels)
 
 
 def template_of(podset: PodSet, subject: Subject) -> PodTemplate:

@@ -19,6 +19,7 @@ from webhook.facts.command_lines.shell import read_shell_call
 from webhook.facts.kinds import CRON_JOB, JOB, STATEFUL_SET
 from webhook.facts.pods.checks import template_problems
 from webhook.facts.pods.node_selection import is_selected
+from webhook.facts.pods.pod_sets import is_part_of_template
 from webhook.facts.pods.pod_template import problems_in_files
 from webhook.facts.shapes.manifest_shape import MANIFEST_SHAPE, is_to_replace, names_in_text
 from webhook.facts.subject import Subject
@@ -247,8 +248,6 @@ _ONE_PROGRAM: Final = re.compile(r"(?:/usr/bin/)?([a-z0-9]+) [^|;&\n]*(?:\|\| ?e
 _PROGRAM_FOLDERS: Final = ("/bin", "/sbin", "/usr/bin", "/usr/local/bin", "/usr/local/sbin", "/usr/local", "/usr")
 _EMPTY_DIR: Final = "emptyDir"
 _HUGE_PAGES: Final = "HugePages"
-_APPS: Final = "apps"
-"""The group of the kinds whose pods need labels, such as Deployment."""
 _RAY_GROUP: Final = "ray.io"
 """The group of kinds with containers that run a login shell, which sets PATH."""
 WORKLOADS: Final = frozenset(
@@ -323,7 +322,7 @@ def _problems_of_mounts_in_file(subject: Subject, pod: PodSpec) -> Iterator[Prob
     if template_of is None or is_builtin(template_of):
         yield from _volumes_without_writer(subject)
     if template_of is None:
-        yield from _problems_of_mounts(pod, _OF_JENKINS)
+        yield from _problems_of_mounts(subject.typed(Pod), _OF_JENKINS, subject)
 
 
 def check_pods_of_workload(subject: Subject) -> Iterator[Problem]:
@@ -334,34 +333,37 @@ def check_pods_of_workload(subject: Subject) -> Iterator[Problem]:
         spec_of_cron_job = subject.typed(CronJob).spec
         job = spec_of_cron_job.job_template.spec
         pod = job.template.spec
-        yield from (*_problems_of_mounts(pod, ()), *_problems_of_restart_policy(subject, pod))
-        yield from _problems_of_completion_index(job)
+        yield from (
+            *_problems_of_mounts(job.template, (), subject),
+            *_problems_of_restart_policy(subject, job.template),
+        )
+        yield from _problems_of_completion_index(job, subject)
         yield from _containers_without_image(subject, pod, is_whole=spec_of_cron_job.has("schedule"))
         return
     spec = subject.typed(_Workload).spec
     pod = spec.template.spec
-    problems = _problems_of_mounts(pod, {each.name for each in spec.volume_claim_templates})
+    problems = _problems_of_mounts(spec.template, {each.name for each in spec.volume_claim_templates}, subject)
     yield from _consider_webhooks(problems, spec.template, subject) if subject.group_kind == STATEFUL_SET else problems
-    yield from _problems_of_restart_policy(subject, pod)
+    yield from _problems_of_restart_policy(subject, spec.template)
     if subject.group_kind == JOB:
-        yield from _problems_of_completion_index(subject.typed(Job).spec)
+        yield from _problems_of_completion_index(subject.typed(Job).spec, subject)
         yield from _containers_without_image(subject, pod, is_whole=pod.restart_policy in _POLICIES_OF_JOBS)
     else:
         yield from _containers_without_image(subject, pod, is_whole=spec.has("selector"))
 
 
-def _problems_of_mounts(pod: PodSpec, claims: Collection[str]) -> Iterator[Problem]:
+def _problems_of_mounts(template: PodTemplate, claims: Collection[str], subject: Subject) -> Iterator[Problem]:
     """Yield a problem for each mount with a misspelt volume name, and one problem for all other missing volumes.
 
-    If a container has no image, the file has only a patch, and nothing is reported. `claims` are the names of volumes
-    that a controller adds.
+    Nothing is reported if the file has only a part of the template. `claims` are the names of volumes that a controller
+    adds.
     """
-    containers = [*pod.all_containers()]
-    mounts = [mount for container in containers for mount in container.volume_mounts]
+    pod = template.spec
+    mounts = [mount for container in pod.all_containers() for mount in container.volume_mounts]
     if not mounts:
         return
     names = {*claims, *(volume.name for volume in pod.volumes)}
-    if not all(container.image for container in containers) or any(map(is_placeholder, names)):
+    if is_part_of_template(template, subject) or any(map(is_placeholder, names)):
         return
     missing: dict[str, VolumeMount] = {}
     for mount in mounts:
@@ -407,19 +409,16 @@ def _webhooks_for_pods(template: PodTemplate, subject: Subject) -> str:
     return ""
 
 
-def _problems_of_completion_index(job: JobSpec) -> Iterator[Problem]:
+def _problems_of_completion_index(job: JobSpec, subject: Subject) -> Iterator[Problem]:
     """Yield a problem for each container that reads the index of its pod, if the Job is not Indexed.
 
-    If a container has no image, the file has only a patch, and nothing is reported.
+    Nothing is reported if the file has only a part of the template.
     """
-    containers = [*job.template.spec.all_containers()]
-    if (
-        job.completion_mode not in _WITHOUT_INDEX
-        or job.is_omitted("completionMode")
-        or not all(each.image for each in containers)
-    ):
+    if job.completion_mode not in _WITHOUT_INDEX or job.is_omitted("completionMode"):
         return
-    for container in containers:
+    if is_part_of_template(job.template, subject):
+        return
+    for container in job.template.spec.all_containers():
         if container.env_from or _INDEX in container.environment.names:
             continue
         words = [
@@ -437,16 +436,20 @@ def _problems_of_completion_index(job: JobSpec) -> Iterator[Problem]:
             yield COMPLETION_INDEX.problem(read[0], message, fix, read[1][0], needs="completionMode")
 
 
-def _problems_of_restart_policy(subject: Subject, pod: PodSpec) -> Iterator[Problem]:
-    """Yield a problem for a restartPolicy that the kind does not allow. If a container has no image, the file has only
-    a patch, and nothing is reported.
+def _problems_of_restart_policy(subject: Subject, template: PodTemplate) -> Iterator[Problem]:
+    """Yield a problem for a restartPolicy that the kind does not allow. Nothing is reported if the file has only a part
+    of the template.
     """
-    policy, containers = pod.restart_policy, [*pod.containers]
+    pod = template.spec
+    policy = pod.restart_policy
     is_ending = subject.group_kind in _KINDS_OF_ENDING_PODS
     is_allowed = (policy or _ALWAYS) != _ALWAYS if is_ending else policy in ("", _ALWAYS)
-    if is_allowed or is_placeholder(policy) or pod.is_omitted("restartPolicy") or not containers:
-        return
-    if not all(container.image for container in containers):
+    if (
+        is_allowed
+        or is_placeholder(policy)
+        or pod.is_omitted("restartPolicy")
+        or is_part_of_template(template, subject)
+    ):
         return
     kind, path = subject.attributes.kind.kind, pod.path("restartPolicy")
     if is_ending:
@@ -508,11 +511,9 @@ def _problems_of_path_variables(pod: PodSpec) -> Iterator[Problem]:
 
 
 def _problems_of_variable_sources(pod: PodSpec) -> Iterator[Problem]:
-    """Yield variables with a source that validateEnvVarValueFrom refuses. A container without an image is a patch, and
-    is not checked.
-    """
+    """Yield variables with a source that validateEnvVarValueFrom refuses. A part of a container is not checked."""
     for container in pod.all_containers():
-        if container.image and has_source(container.json.get("env"), pod.reading.deadline):
+        if not container.is_part and has_source(container.json.get("env"), pod.reading.deadline):
             for variable in container.env:
                 if variable.has("valueFrom"):
                     yield from _problems_of_source(variable)
@@ -647,13 +648,16 @@ def _mounts_below_home(pod: PodSpec) -> Iterator[Problem]:
 
 def _volumes_without_writer(subject: Subject) -> Iterator[Problem]:
     """Yield a problem for each emptyDir with only readOnly mounts. A volume that an annotation names is left out,
-    because a controller may add a container that writes. A container without an image is a patch, and may get more
-    mounts.
+    because a controller may add a container that writes. In a part of a template, a container may get more mounts.
     """
     pod = subject.typed(Pod).spec
     volumes = [each for each in pod.volumes if each.source == _EMPTY_DIR]
     containers = [*pod.all_containers()]
-    if not volumes or not all(each.image and not each.is_omitted("volumeMounts") for each in containers):
+    if (
+        not volumes
+        or is_part_of_template(subject.typed(Pod), subject)
+        or any(each.is_omitted("volumeMounts") for each in containers)
+    ):
         return
     mounts = [mount for container in containers for mount in container.volume_mounts]
     if any(is_placeholder(mount.name) for mount in mounts):
@@ -679,14 +683,12 @@ def _mounts_at_one_path(subject: Subject) -> Iterator[Problem]:
 
 
 def _values_that_kubernetes_refuses(subject: Subject, pod: PodSpec) -> Iterator[Problem]:
-    """Yield a problem for each value that the API server refuses. A pod with a container without an image is a patch,
-    and so is a template without labels of the group apps. In patches, only repeated names and paths are reported.
+    """Yield a problem for each value that the API server refuses. If the file has only a part of the template, only
+    repeated names and paths are reported.
     """
     repeated = [*_containers_with_one_name(pod), *_mounts_at_one_path(subject)]
     yield from repeated
-    needs_labels = subject.template_of is not None and subject.template_of.group == _APPS
-    is_patch = needs_labels and not subject.typed(Pod).metadata.labels
-    if pod.containers and all(container.image for container in pod.all_containers()) and not is_patch:
+    if not is_part_of_template(subject.typed(Pod), subject):
         reported = {problem.path for problem in repeated}
         for problem in (*template_problems(subject), *problems_in_files(pod, POD_VALUE)):
             if problem.path not in reported and not is_to_replace(problem.found):
@@ -694,15 +696,13 @@ def _values_that_kubernetes_refuses(subject: Subject, pod: PodSpec) -> Iterator[
 
 
 def _containers_with_one_name(pod: PodSpec) -> Iterator[Problem]:
-    """Yield a problem for each container with the name of a container before. Two containers without an image are a
-    patch, and are not reported.
-    """
+    """Yield a problem for each container with the name of a container before, unless both are parts of a container."""
     first_of_name: dict[str, Container] = {}
     for container in pod.all_containers():
         if not container.name or is_placeholder(container.name):
             continue
         first = first_of_name.setdefault(container.name, container)
-        if first is not container and (first.image or container.image):
+        if first is not container and not (first.is_part and container.is_part):
             message = "is already the name of another container of the pod, so the API server refuses the object"
             fix = "give each container its own name, or remove one of the two containers"
             yield CONTAINER_NAME.problem(container.path("name"), message, fix, container.name)

@@ -19,6 +19,7 @@ from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.cluster.interest import Index, interest_in_fields
 from webhook.facts.kinds import CRON_JOB, JOB
 from webhook.facts.pods.node_selection import labels_meet_requirement
+from webhook.facts.pods.pod_sets import is_part_of_template
 from webhook.facts.shapes.manifest_shape import MANIFEST_SHAPE
 from webhook.facts.shapes.object_shape import OBJECT_SHAPE
 from webhook.facts.subject import Subject
@@ -164,7 +165,11 @@ def check_labels_of_template(subject: Subject) -> Iterator[Problem]:
     if subject.mismatches:
         return
     spec = subject.typed(_Workload).spec
-    if (subject.group_kind == JOB and not spec.manual_selector) or _has_open_labels(spec) or _is_patch(spec):
+    if (
+        (subject.group_kind == JOB and not spec.manual_selector)
+        or _has_open_labels(spec)
+        or is_part_of_template(spec.template, subject)
+    ):
         return
     selector = spec.selector
     is_empty = not selector.match_labels and not selector.match_expressions
@@ -206,7 +211,9 @@ def check_ports_of_services(subject: Subject) -> Iterator[Problem]:
         return
     spec = subject.typed(_Workload).spec
     pod, metadata, own = spec.template.spec, spec.template.metadata, spec.selector.match_labels
-    if not own or _has_open_labels(spec) or _is_patch(spec) or any(map(is_placeholder, (*own, *own.values()))):
+    if not own or _has_open_labels(spec) or is_part_of_template(spec.template, subject):
+        return
+    if any(map(is_placeholder, (*own, *own.values()))):
         return
     containers = [*pod.running_containers()]
     ports = [port for container in containers for port in container.ports]
@@ -324,15 +331,6 @@ def _unmet_requirements(
         if is_known and not labels_meet_requirement(labels, requirement):
             unmet.append(f"`{requirement.key} {requirement.operator}`")
     return unmet
-
-
-def _is_patch(spec: SelectingSpec) -> bool:
-    """Return whether a file has only a part of a workload, for `kubectl patch` or an assertion: no container, a
-    container without an image, or neither a selector nor labels of the pods.
-    """
-    containers = spec.template.spec.containers
-    lacks_image = any(not container.has("image") for container in containers)
-    return not containers or lacks_image or not (spec.template.metadata.labels or spec.has("selector"))
 
 
 def _has_open_labels(spec: SelectingSpec) -> bool:
