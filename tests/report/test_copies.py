@@ -661,6 +661,13 @@ def test_a_folder_of_a_copy_is_never_an_option_of_the_printed_command():
     assert "run `claimgate audit ./--config=a/vendor` to see" in project.fix("", 2)
 
 
+def test_copies_of_repositories_are_known_without_a_look_at_files():
+    """The folder does not exist: the listing of the audited files has already found its file."""
+    copied = copies.CopiedFolders(["."])
+    copied.add_repositories(["./kubespray"])
+    assert copied.copy_of("kubespray/jobs/b.yaml").folders == ("kubespray",)
+
+
 def test_each_of_many_distributions_is_a_copy():
     files = [f"{number}/common/kubeflow-roles/a.yaml" for number in range(20_000)]
     copied = copies.CopiedFolders(["."])

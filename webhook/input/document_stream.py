@@ -191,6 +191,7 @@ class DocumentStream:
         excluded: how many files are left out.
         ignored: how many files a `.claimgateignore` leaves out.
         not_read: entries of folders that are not regular files or lead out of their folder.
+        repositories: folders with a file that a repository of Kubernetes has at its top.
         patches: files with the name of a patch, beside a rendered kustomization that does not list the files.
     """
 
@@ -205,7 +206,7 @@ class DocumentStream:
     ) -> None:
         sources = documents.list_sources(named, exclude, include, listing=listing, patterns=patterns)
         self.problems, self.excluded, self.not_read = sources.problems, sources.excluded, sources.not_read
-        self.ignored = sources.ignored
+        self.ignored, self.repositories = sources.ignored, sources.repositories
         self.patches: frozenset[str] = frozenset()
         self._named, self._exclude, self._include, self._patterns = named, exclude, include, patterns
         self._inputs = {each.name: each for each in sources.sources}

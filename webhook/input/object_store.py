@@ -60,6 +60,7 @@ def _list_files(
     files: dict[str, InputFile] = {}
     problems: list[InputProblem] = []
     not_read: list[FoundFile] = []
+    repositories: list[str] = []
     for place in map(str, places):
         if _is_of_this_machine(place):
             message = "is an address of this machine, and reading it would follow links: write the path alone"
@@ -83,7 +84,13 @@ def _list_files(
             files.update((each.name, each) for each in local_files.files)
             problems += local_files.problems
             not_read += local_files.not_read
-    return Listed(files=tuple(files.values()), problems=tuple(problems), not_read=tuple(not_read))
+            repositories += local_files.repositories
+    return Listed(
+        files=tuple(files.values()),
+        problems=tuple(problems),
+        not_read=tuple(not_read),
+        repositories=tuple(repositories),
+    )
 
 
 def _is_of_this_machine(address: str) -> bool:

@@ -25,7 +25,6 @@ import shlex
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -99,6 +98,7 @@ class CopiedFolders:
         """`named` are the paths that a user named. Such a folder is not a copy, because its user wants all findings."""
         self._named = frozenset(map(posixpath.normpath, named))
         self._known: dict[str, CopiedProject] = {}
+        self._repositories: frozenset[str] = frozenset()
 
     def add_output_of_kfctl(self, file: str) -> None:
         """Add the folder that kfctl writes for a configuration in this file."""
@@ -118,6 +118,10 @@ class CopiedFolders:
             folders = tuple(f"{top}/{name}"[1:] for name in _FOLDERS_OF_DISTRIBUTION if name in names)
             self._known.update(dict.fromkeys(folders, CopiedProject(folders, _DISTRIBUTION)))
 
+    def add_repositories(self, folders: Collection[str]) -> None:
+        """Add the folders of copies of repositories of Kubernetes."""
+        self._repositories |= frozenset(map(posixpath.normpath, folders))
+
     def copy_of(self, file: str) -> CopiedProject | None:
         """Return the outermost copy that contains the file; None for other files."""
         folders = _folders_above(posixpath.normpath(file))
@@ -127,7 +131,7 @@ class CopiedFolders:
         for folder in folders[own:]:
             if folder in self._known:
                 return self._known[folder]
-            if posixpath.basename(folder) in _FOLDERS_OF_COPIES or Path(folder, _FILE_OF_REPOSITORY).is_file():
+            if posixpath.basename(folder) in _FOLDERS_OF_COPIES or folder in self._repositories:
                 return CopiedProject((folder,))
         return None
 
@@ -141,8 +145,6 @@ RenderedTexts: TypeAlias = Mapping[str, RenderedText]
 """How folders were rendered, by the paths of the folders."""
 _AS_WRITTEN: Final = RenderedText()
 _FOLDERS_OF_COPIES: Final = frozenset(("third-party", "third_party", "upstream", "vendor"))
-_FILE_OF_REPOSITORY: Final = "SECURITY_CONTACTS"
-"""A file at the top of each repository of the organizations of Kubernetes (kubernetes/kubernetes-template-project)."""
 _OUTPUT_OF_KFCTL: Final = "kustomize"
 """The folder that kfctl writes beside its configuration (kubeflow/kfctl v1.2 pkg/kfapp/kustomize/kustomize.go)."""
 _DISTRIBUTION: Final = "kubeflow/manifests"

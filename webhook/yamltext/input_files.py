@@ -150,11 +150,13 @@ class Listed(Struct, frozen=True, kw_only=True):
     Attributes:
         problems: messages about places that do not exist or cannot be listed.
         not_read: files and links in folders that are not read, because they are not regular or lead out of the folder.
+        repositories: folders with a file that a repository of Kubernetes has at its top.
     """
 
     files: tuple[InputFile, ...] = ()
     problems: tuple[InputProblem, ...] = ()
     not_read: tuple[FoundFile, ...] = ()
+    repositories: tuple[str, ...] = ()
 
 
 def walk_folder(
@@ -164,6 +166,7 @@ def walk_folder(
     *,
     root: str = "",
     on_error: Callable[[OSError], None] | None = None,
+    on_folder: Callable[[str, Sequence[str]], None] | None = None,
 ) -> Iterator[FoundFile]:
     """Yield the files below a folder, and links that lead out of the folder.
 
@@ -175,9 +178,12 @@ def walk_folder(
         enters: returns whether the files of a folder with a name are wanted.
         root: the folder that links must not leave; "" for `folder`.
         on_error: is called with the error of a folder that cannot be listed.
+        on_folder: is called with each folder and the names of its files.
     """
     root = root or str(folder)
     for at, folders, names in os.walk(folder, onerror=on_error):
+        if on_folder is not None:
+            on_folder(at, names)
         folders[:] = sorted(name for name in folders if enters(name) and not reason_not_entered(at, name, names))
         for name in folders:
             path = os.path.join(at, name)  # noqa: PTH118 - as os.walk writes its paths
