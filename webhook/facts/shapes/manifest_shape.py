@@ -152,6 +152,10 @@ _DRA_GROUP: Final = "resource.k8s.io"
 _SOPS: Final = "sops"
 _UNCHECKED_FIELDS: Final = ("status", _SOPS)
 """Fields that are not checked. Controllers write the status, and SOPS removes `sops` when it decrypts the object."""
+_HEADINGS_OF_HELM: Final = frozenset(("HOOKS", "MANIFEST", "NOTES"))
+"""The headings that helm prints after an object of a release (helm v3 cmd/helm/status.go). Nobody applies this
+output as it is.
+"""
 _SPEC: Final = ("spec",)
 _POD_TEMPLATE: Final = ("", "PodTemplate")
 _MOST_NAMES: Final = 4
@@ -366,6 +370,8 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str
     moved: dict[FieldPath, list[str]] = {}
     indented: dict[str, list[UndeclaredField]] = {}
     for each in Items(unknown.fields, subject.deadline):
+        if not unknown.at and each.name in _HEADINGS_OF_HELM:
+            continue
         if each.has_fields_of_object:
             fix = f"move the fields inside `{each.name}` to the object itself, and remove `{each.name}`"
             yield UNKNOWN.problem((*unknown.at, each.name), _message(unknown, schema), fix)
