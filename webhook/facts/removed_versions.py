@@ -3,7 +3,8 @@
 An API server refuses these objects before it calls a webhook, so the webhook is not registered for the policy of this
 check. Only audit, replay and test evaluate the policy. A cluster may still run an old release, so the check only warns.
 An object is not reported if a CustomResourceDefinition in the same files serves the version. The object is not reported
-either if another object in the same files creates a cluster of an older release of Kubernetes.
+either if another object in the same files creates a cluster of an older release of Kubernetes. A patch that a
+kustomization merges into an object is not reported, because nobody applies the patch alone.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
 from webhook.typed.cluster_objects import CustomResourceDefinition
 from webhook.typed.collections import Items
+from webhook.typed.pods import PodSpec
 from webhook.yamltext import yamlfile
 
 SERVED_VERSION: Final = RuleGroup(
@@ -50,6 +52,10 @@ REMOVED: Final = SERVED_VERSION.rule(
 
 FILE: Final = Path(__file__).with_name("removed_versions.yaml")
 _KUBERNETES: Final = "Kubernetes "
+_HEAD: Final = frozenset(("apiVersion", "kind", "metadata"))
+"""The fields of a patch that sets labels or annotations, as in kubebuilder's `webhookcainjection_patch.yaml`."""
+_DEFINITION: Final = "CustomResourceDefinition"
+_PODS: Final = ("spec", "template", "spec")
 LOOKUPS_OF_RELEASE: Final = tuple(
     Interest(kind, frozenset((".".join(each for each in path if isinstance(each, str)),)))
     for kind, path in RELEASE_FIELDS.items()
@@ -132,7 +138,9 @@ def check_version_is_still_served(subject: Subject) -> Iterator[Problem]:
     kind = subject.attributes.kind
     known = read_removed_versions().get((kind.group, kind.version, kind.kind))
     if known is not None and not (
-        _is_served_by_given_definition(subject) or _is_release_of_files_older(subject, known.release)
+        _is_patch(subject)
+        or _is_served_by_given_definition(subject)
+        or _is_release_of_files_older(subject, known.release)
     ):
         message = f"is a version of {kind.kind} that {known.release} and later do not serve, so they refuse the object"
         if known.instead:
@@ -142,6 +150,18 @@ def check_version_is_still_served(subject: Subject) -> Iterator[Problem]:
             message, fix = f"{message}; nothing replaces this kind", known.fix
         problem = REMOVED.problem("apiVersion", message, fix, kind.api_version)
         yield structs.replace(problem, release=known.release)
+
+
+def _is_patch(subject: Subject) -> bool:
+    """Return whether an object only sets labels or annotations, lacks the group of a CustomResourceDefinition, or has a
+    container without an image. No API server accepts such a definition or container.
+    """
+    obj = subject.object
+    if obj.keys() <= _HEAD and subject.metadata.json.keys() & {"labels", "annotations"}:
+        return True
+    if subject.attributes.kind.kind == _DEFINITION:
+        return get(obj, ("spec", "group")) is None
+    return any(container.is_part for container in PodSpec.of(get(obj, _PODS)).containers)
 
 
 def _is_served_by_given_definition(subject: Subject) -> bool:
