@@ -637,6 +637,47 @@ def test_copies_of_projects_that_are_too_old_are_one_finding(tmp_path, monkeypat
     assert told["summary"]["findings"]["warn"] == 2
 
 
+TWO_OLD = OLD % "b" + "---\napiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: b}\nspec: {}\n"
+
+
+@pytest.mark.parametrize(
+    ("folder", "file", "fix"),
+    [
+        (
+            "lab/mesh-1.2.2",
+            "a",
+            "take a newer release of mesh, or run `claimgate audit lab/mesh-1.2.2` to see 1 other mistake",
+        ),
+        (
+            "lab",
+            "certs-v0.7.2",
+            "take a newer release of certs, or run `claimgate audit lab/certs-v0.7.2.yaml` to see 1 other mistake",
+        ),
+        ("lab/without-1.2.2", "a", ""),
+        ("lab/mesh-1.2", "a", ""),
+        ("lab/mesh", "job-1.2", ""),
+    ],
+)
+def test_an_unpacked_release_and_a_file_of_a_release_are_copies(folder, file, fix, tmp_path, monkeypatch, capsys):
+    (tmp_path / folder).mkdir(parents=True)
+    write(tmp_path / folder, **{file: TWO_OLD})
+    if "mesh" in folder:
+        (tmp_path / folder / "LICENSE").touch()
+    monkeypatch.chdir(tmp_path)
+    told = findings_in(capsys, ".")["findings"]
+    assert [each["fix"] for each in told][:1] == [fix] if fix else len(told) == 2
+    assert len(findings_in(capsys, f"{folder}/{file}.yaml")["findings"]) == 2, "its user wants each mistake"
+
+
+def test_a_file_of_a_release_of_today_has_its_own_mistakes(tmp_path, monkeypatch, capsys):
+    for name in ("train-1.2.3", "train-1.2.4"):
+        write(tmp_path, **{name: JOB.format(name="a", field="initializer")})
+    monkeypatch.chdir(tmp_path)
+    (told,) = findings_in(capsys, ".")["findings"]
+    assert (told["file"], [each["file"] for each in told["alsoIn"]]) == ("train-1.2.3.yaml", ["train-1.2.4.yaml"])
+    assert "newer release" not in told["fix"]
+
+
 def test_a_generator_may_change_the_line_of_a_container_without_a_port(tmp_path, monkeypatch, capsys):
     service = "apiVersion: v1\nkind: Service\nmetadata: {{name: {}}}\nspec: {{selector: {{app: a}}, ports: [{{port: 1, targetPort: {}}}]}}\n"
     web = (
@@ -664,7 +705,7 @@ def test_a_folder_of_a_copy_is_never_an_option_of_the_printed_command():
 def test_copies_of_repositories_are_known_without_a_look_at_files():
     """The folder does not exist: the listing of the audited files has already found its file."""
     copied = copies.CopiedFolders(["."])
-    copied.add_repositories(["./kubespray"])
+    copied.add_project_files(["./kubespray/SECURITY_CONTACTS"])
     assert copied.copy_of("kubespray/jobs/b.yaml").folders == ("kubespray",)
 
 

@@ -211,7 +211,7 @@ def command(
             for file in looked_up.files_of_kind(KFCTL):
                 copied.add_output_of_kfctl(file)
             copied.add_distributions(looked_up.files)
-            copied.add_repositories(stream.repositories)
+            copied.add_project_files(stream.project_files)
             return looked_up
 
         assembled = assemble_policies_and_files(settings, stream, index_with_copies)

@@ -191,7 +191,7 @@ class DocumentStream:
         excluded: how many files are left out.
         ignored: how many files a `.claimgateignore` leaves out.
         not_read: entries of folders that are not regular files or lead out of their folder.
-        repositories: folders with a file that a repository of Kubernetes has at its top.
+        project_files: files that stand at the top of a project, such as LICENSE.
         patches: files with the name of a patch, beside a rendered kustomization that does not list the files.
     """
 
@@ -206,7 +206,7 @@ class DocumentStream:
     ) -> None:
         sources = documents.list_sources(named, exclude, include, listing=listing, patterns=patterns)
         self.problems, self.excluded, self.not_read = sources.problems, sources.excluded, sources.not_read
-        self.ignored, self.repositories = sources.ignored, sources.repositories
+        self.ignored, self.project_files = sources.ignored, sources.project_files
         self.patches: frozenset[str] = frozenset()
         self._named, self._exclude, self._include, self._patterns = named, exclude, include, patterns
         self._inputs = {each.name: each for each in sources.sources}

@@ -110,7 +110,7 @@ class InputSources(Struct, frozen=True, kw_only=True):
         excluded: how many files were left out.
         ignored: how many files a `.claimgateignore` leaves out.
         not_read: entries of folders that are not regular files or lead out of their folder.
-        repositories: folders with a file that a repository of Kubernetes has at its top.
+        project_files: files that stand at the top of a project, such as LICENSE.
     """
 
     sources: tuple[InputFile, ...]
@@ -118,7 +118,7 @@ class InputSources(Struct, frozen=True, kw_only=True):
     excluded: int
     ignored: int = 0
     not_read: tuple[FoundFile, ...] = ()
-    repositories: tuple[str, ...] = ()
+    project_files: tuple[str, ...] = ()
 
 
 def read_documents(
@@ -171,8 +171,8 @@ def list_sources(
     """
     problems: list[InputProblem] = []
     not_read: list[FoundFile] = []
-    repositories: list[str] = []
-    all_sources = list(_expanded_sources(named, problems, not_read, repositories, listing))
+    project_files: list[str] = []
+    all_sources = list(_expanded_sources(named, problems, not_read, project_files, listing))
     find = patterns or ignore_patterns
     by_folder = {str(Path(name)): find(Path(name)) for name in named if Path(name).is_dir()}
 
@@ -195,7 +195,7 @@ def list_sources(
         excluded=len(all_sources) - len(sources),
         ignored=len(not_excluded) - len(sources) + len(unread) - len(reported),
         not_read=reported,
-        repositories=tuple(repositories),
+        project_files=tuple(project_files),
     )
 
 
@@ -315,7 +315,7 @@ def _expanded_sources(
     named: Sequence[str | Path],
     problems: list[InputProblem],
     not_read: list[FoundFile],
-    repositories: list[str],
+    project_files: list[str],
     listing: Listing,
 ) -> Iterator[InputFile]:
     """Yield files and stdin, each once. A file that the user names counts as named, even if it is in a named folder."""
@@ -324,7 +324,7 @@ def _expanded_sources(
     for name in named:
         files_of_name = listing([name])
         problems += files_of_name.problems
-        repositories += files_of_name.repositories
+        project_files += files_of_name.project_files
         not_read += (each for each in files_of_name.not_read if each.file.name not in itself)
         for file in files_of_name.files:
             if file.name not in seen:

@@ -60,7 +60,7 @@ def _list_files(
     files: dict[str, InputFile] = {}
     problems: list[InputProblem] = []
     not_read: list[FoundFile] = []
-    repositories: list[str] = []
+    project_files: list[str] = []
     for place in map(str, places):
         if _is_of_this_machine(place):
             message = "is an address of this machine, and reading it would follow links: write the path alone"
@@ -84,12 +84,12 @@ def _list_files(
             files.update((each.name, each) for each in local_files.files)
             problems += local_files.problems
             not_read += local_files.not_read
-            repositories += local_files.repositories
+            project_files += local_files.project_files
     return Listed(
         files=tuple(files.values()),
         problems=tuple(problems),
         not_read=tuple(not_read),
-        repositories=tuple(repositories),
+        project_files=tuple(project_files),
     )
 
 

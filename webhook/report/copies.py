@@ -11,7 +11,8 @@ These repetitions are one mistake:
 - copies of a pod template in one object
 
 The warnings about a copy of another project, such as a folder `upstream`, are one finding. The owner of the copy
-updates the whole copy, and does not correct single files. All copies that are too old are one finding.
+updates the whole copy, and does not correct single files. All copies that are too old are one finding. In a file such
+as `cert-manager-v0.7.2.yaml`, the versions that are no longer served are one finding.
 
 All places of a finding are known only at the end. Findings are kept until then, in a file if there are many (spool).
 """
@@ -63,12 +64,14 @@ class CopiedProject(Struct, frozen=True):
     """A copy of another project.
 
     Args:
-        folders: the folders of the copy.
-        name: the project, if its folders show it.
+        folders: the folders, or the file, of the copy.
+        name: the project, if its folders or its file show it.
+        is_file: the copy is one file with the name of a release. Only its removed versions show that it is a copy.
     """
 
     folders: tuple[str, ...]
     name: str = ""
+    is_file: bool = False
 
     def fix(self, fix_of_mistake: str, other_mistakes: int, other_projects: int = 0) -> str:
         """Return the fix of the one finding that reports all warnings about this copy.
@@ -91,14 +94,14 @@ class CopiedProject(Struct, frozen=True):
 
 class CopiedFolders:
     """The folders with copies of other projects: folders with a name such as `vendor`, folders that kfctl writes,
-    copies of repositories of Kubernetes, and the folders of kubeflow/manifests.
+    copies of repositories of Kubernetes, unpacked releases, and the folders of kubeflow/manifests.
     """
 
     def __init__(self, named: Sequence[str] = ()) -> None:
         """`named` are the paths that a user named. Such a folder is not a copy, because its user wants all findings."""
         self._named = frozenset(map(posixpath.normpath, named))
         self._known: dict[str, CopiedProject] = {}
-        self._repositories: frozenset[str] = frozenset()
+        self._project_files: frozenset[str] = frozenset()
 
     def add_output_of_kfctl(self, file: str) -> None:
         """Add the folder that kfctl writes for a configuration in this file."""
@@ -118,22 +121,31 @@ class CopiedFolders:
             folders = tuple(f"{top}/{name}"[1:] for name in _FOLDERS_OF_DISTRIBUTION if name in names)
             self._known.update(dict.fromkeys(folders, CopiedProject(folders, _DISTRIBUTION)))
 
-    def add_repositories(self, folders: Collection[str]) -> None:
-        """Add the folders of copies of repositories of Kubernetes."""
-        self._repositories |= frozenset(map(posixpath.normpath, folders))
+    def add_project_files(self, files: Collection[str]) -> None:
+        """Add files that stand at the top of a project: LICENSE and SECURITY_CONTACTS."""
+        self._project_files |= frozenset(map(posixpath.normpath, files))
 
     def copy_of(self, file: str) -> CopiedProject | None:
-        """Return the outermost copy that contains the file; None for other files."""
-        folders = _folders_above(posixpath.normpath(file))
+        """Return the outermost copy that contains the file, or the file if it has the name of a release; None for other
+        files.
+        """
+        path = posixpath.normpath(file)
+        if path in self._named:
+            return None
+        folders = _folders_above(path)
         own = max((depth for depth, folder in enumerate(folders, 1) if folder in self._named), default=0)
         if not own and "." not in self._named:
             return None
         for folder in folders[own:]:
             if folder in self._known:
                 return self._known[folder]
-            if posixpath.basename(folder) in _FOLDERS_OF_COPIES or folder in self._repositories:
+            name = posixpath.basename(folder)
+            if name in _FOLDERS_OF_COPIES or f"{folder}/{_FILE_OF_REPOSITORY}" in self._project_files:
                 return CopiedProject((folder,))
-        return None
+            if (release := _RELEASE.fullmatch(name)) and f"{folder}/{_LICENSE}" in self._project_files:
+                return CopiedProject((folder,), release[1])
+        release = _RELEASE.fullmatch(posixpath.splitext(posixpath.basename(path))[0])
+        return CopiedProject((path,), release[1], is_file=True) if release else None
 
 
 def _folders_above(path: str) -> Sequence[str]:
@@ -145,6 +157,12 @@ RenderedTexts: TypeAlias = Mapping[str, RenderedText]
 """How folders were rendered, by the paths of the folders."""
 _AS_WRITTEN: Final = RenderedText()
 _FOLDERS_OF_COPIES: Final = frozenset(("third-party", "third_party", "upstream", "vendor"))
+_RELEASE: Final = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,99}?)-v?[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}")
+"""Matches the name of a release, which names its project, such as `istio-1.2.2`."""
+_LICENSE: Final = "LICENSE"
+"""The file that a folder with an unpacked release has."""
+_FILE_OF_REPOSITORY: Final = "SECURITY_CONTACTS"
+"""A file at the top of each repository of the organizations of Kubernetes (kubernetes/kubernetes-template-project)."""
 _OUTPUT_OF_KFCTL: Final = "kustomize"
 """The folder that kfctl writes beside its configuration (kubeflow/kfctl v1.2 pkg/kfapp/kustomize/kustomize.go)."""
 _DISTRIBUTION: Final = "kubeflow/manifests"
@@ -257,6 +275,8 @@ class CopiesWriter:
             self._project = self._projects.copy_of(self._file)
             self._in_file.clear()
         project = self._project if entry.result is Result.WARN and not entry.is_advice else None
+        if project is not None and project.is_file and entry.rule.id != _REMOVED:
+            project = None
         first = self._number_of_first(entry, project)
         number = self._next_number if first is None else first
         if entry.rule.id in _CAUSES.values():

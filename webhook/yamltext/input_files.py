@@ -150,13 +150,13 @@ class Listed(Struct, frozen=True, kw_only=True):
     Attributes:
         problems: messages about places that do not exist or cannot be listed.
         not_read: files and links in folders that are not read, because they are not regular or lead out of the folder.
-        repositories: folders with a file that a repository of Kubernetes has at its top.
+        project_files: files that stand at the top of a project, such as LICENSE.
     """
 
     files: tuple[InputFile, ...] = ()
     problems: tuple[InputProblem, ...] = ()
     not_read: tuple[FoundFile, ...] = ()
-    repositories: tuple[str, ...] = ()
+    project_files: tuple[str, ...] = ()
 
 
 def walk_folder(

@@ -58,8 +58,9 @@ _LINES = (".ndjson", ".jsonl")
 _JSON = (".json", *_LINES)
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """The first two bytes of a file in UTF-16, as PowerShell writes with `>`."""
-_FILE_OF_REPOSITORY = "SECURITY_CONTACTS"
-"""A file at the top of each repository of the organizations of Kubernetes (kubernetes/kubernetes-template-project)."""
+_PROJECT_FILES = frozenset(("LICENSE", "SECURITY_CONTACTS"))
+"""Files at the top of a project; each repository of the organizations of Kubernetes has SECURITY_CONTACTS
+(kubernetes/kubernetes-template-project)."""
 _ENDINGS = (".yaml", ".yml", *_JSON)
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
@@ -269,13 +270,13 @@ def listing(places: Iterable[str | Path], root: str = "") -> Listed:
     files: dict[str, InputFile] = {}
     problems: list[InputProblem] = []
     not_read: list[FoundFile] = []
-    repositories: list[str] = []
+    project_files: list[str] = []
     for place in map(Path, places):
         if not is_unicode(str(place)):
             shown_name = os.fsencode(place).decode(errors="backslashreplace")
             problems.append(InputProblem(message=f"is not read: {NOT_UNICODE}", file=shown_name))
         elif place.is_dir():
-            walked = sorted(_files(place, root, problems, repositories), key=lambda each: each.file.path)
+            walked = sorted(_files(place, root, problems, project_files), key=lambda each: each.file.path)
             not_read += [each for each in walked if each.reason]
             for each in walked:
                 if not each.reason:
@@ -288,7 +289,7 @@ def listing(places: Iterable[str | Path], root: str = "") -> Listed:
         files=tuple(files.values()),
         problems=tuple(problems),
         not_read=tuple(not_read),
-        repositories=tuple(repositories),
+        project_files=tuple(project_files),
     )
 
 
@@ -339,17 +340,16 @@ def problem_of_absent_file(place: str | Path) -> InputProblem:
     return InputProblem(message="no such file or folder", file=str(place))
 
 
-def _files(folder: Path, root: str, problems: list[InputProblem], repositories: list[str]) -> Iterator[FoundFile]:
+def _files(folder: Path, root: str, problems: list[InputProblem], project_files: list[str]) -> Iterator[FoundFile]:
     def unlisted(error: OSError) -> None:
         reason = (error.strerror or "unknown cause").lower()
         problems.append(InputProblem(message=f"cannot be listed: {reason}", file=str(error.filename)))
 
-    def note_repository(at: str, names: Sequence[str]) -> None:
-        if _FILE_OF_REPOSITORY in names:
-            repositories.append(at)
+    def note_project_files(at: str, names: Sequence[str]) -> None:
+        project_files.extend(f"{at}/{name}" for name in names if name in _PROJECT_FILES)
 
     return walk_folder(
-        folder, is_manifest_name, _is_not_hidden, root=root, on_error=unlisted, on_folder=note_repository
+        folder, is_manifest_name, _is_not_hidden, root=root, on_error=unlisted, on_folder=note_project_files
     )
 
 
