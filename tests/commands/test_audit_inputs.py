@@ -346,6 +346,19 @@ def test_a_removed_version_in_its_folder_beside_the_folder_of_its_replacement_is
     assert run_command_line(args) == code, "a chart takes such a file only for old releases"
 
 
+@pytest.mark.parametrize(
+    ("beside", "code"),
+    [("tuner-0.24.0", 0), ("tuner-v0.18.1", 0), ("tuner-0.9.0", 1), ("other-0.24.0", 1), ("tuner", 1)],
+)
+def test_a_removed_version_in_a_former_release_beside_a_newer_release_is_advice(beside, code, tmp_path, monkeypatch):
+    experiment = "apiVersion: kubeflow.org/{}\nkind: Experiment\nmetadata: {{name: a}}\nspec: {{}}\n"
+    former, newer = "base/tuner-0.18.0/install/a.yaml", f"base/{beside}/a.yaml"
+    written(tmp_path, {former: experiment.format("v1alpha3"), newer: experiment.format("v1beta1")})
+    monkeypatch.chdir(tmp_path)
+    args = ["audit", ".", "--no-config", "--rule", "served-version/removed"]
+    assert run_command_line(args) == code, "its owner already has the newer release"
+
+
 @pytest.mark.skipif(not shutil.which("helm"), reason="needs helm")
 def test_charts_are_rendered(tmp_path, capsys):
     written(tmp_path / "chart", CHART)

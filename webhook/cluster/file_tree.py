@@ -65,8 +65,13 @@ _OF_MANIFESTS: Final = frozenset(
 _ARCHIVED_STEPS: Final = frozenset(("archived", "_disabled"))
 """Names of folders for old files at any depth, and for applications that the owner has switched off."""
 _ARCHIVED: Final = "a file in a folder of archived files"
-_FOLDER_OF_RELEASE: Final = re.compile(r"(v|version-|release-)?([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})(-[a-z0-9.-]{1,40})?")
-"""Matches the name of a folder for one release: `v0.5.0`, `v1.20`, `0.2.1`, `version-0.6.0`, `v0.6.0-rc1`."""
+_FOLDER_OF_RELEASE: Final = re.compile(
+    r"([A-Za-z][A-Za-z0-9-]{0,99}?-)?(v)?([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})(-[a-z0-9.-]{1,40})?"
+)
+"""Matches the name of a folder for one release: `v0.5.0`, `v1.20`, `0.2.1`, `version-0.6.0`, `v0.6.0-rc1`,
+`strimzi-0.18.0`.
+"""
+_WORDS_FOR_RELEASE: Final = ("version-", "release-")
 _VERSIONED_PAGES: Final = "versioned_docs"
 """The folder in which Docusaurus keeps the pages of former releases."""
 _FolderRelease: TypeAlias = tuple[tuple[int, ...], bool]
@@ -109,15 +114,17 @@ def _is_archived(file: str) -> bool:
 
 
 def _releases_above(file: str) -> Iterator[tuple[str, _FolderRelease]]:
-    """Yield each folder above a file that is named after a release, as the folder above and the release.
+    """Yield each folder above a file that is named after a release, as its path without the release, and the release.
 
-    A folder such as `1.2` may be a chapter, so only `v1.2` and `1.2.0` are releases.
+    A folder such as `1.2` or `lab-1.2` may be a chapter, so only `v1.2`, `release-1.2` and `1.2.0` are releases.
     """
     steps = file.split("/")[:-1]
     for number, step in enumerate(steps):
         match = _FOLDER_OF_RELEASE.fullmatch(step)
-        if match and (match[1] or match[2].count(".") > 1):
-            yield "/".join(steps[:number]), (tuple(map(int, match[2].split("."))), match[3] is None)
+        if match and (match[2] or match[3].count(".") > 1 or match[1] in _WORDS_FOR_RELEASE):
+            project = match[1] or ""
+            path = "/".join((*steps[:number], project))
+            yield path, (tuple(map(int, match[3].split("."))), match[4] is None)
 
 
 class FileTree:
@@ -191,7 +198,8 @@ class FileTree:
 
     def is_of_older_release(self, file: str) -> bool:
         """Return whether a folder above a file is named after a release, and another folder beside it after a newer
-        release: `install/v0.5.0` beside `install/v0.6.1`. Nobody changes the files of a former release.
+        release: `install/v0.5.0` beside `install/v0.6.1`, `strimzi-0.18.0` beside `strimzi-0.24.0`. Nobody changes the
+        files of a former release.
         """
         if self._newest_releases is None:
             self._newest_releases = {}
