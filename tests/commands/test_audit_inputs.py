@@ -366,6 +366,25 @@ def test_charts_are_rendered(tmp_path, capsys):
 
 
 @pytest.mark.skipif(not shutil.which("helm"), reason="needs helm")
+def test_an_annotation_that_replaces_the_default_of_a_chart_is_not_reported(tmp_path, capsys):
+    written(tmp_path / "chart", CHART)
+    template = (
+        "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n"
+        '  annotations:\n    license: enterprise\n    {{ toYaml .Values.annotations }}\nspec: {sessionAffinity: "%s"}\n'
+    )
+    written(
+        tmp_path / "chart", {"values.yaml": "annotations: {license: basic}\n", "templates/web.yaml": template % "None"}
+    )
+    args = ["audit", str(tmp_path), "--render", "--no-config"]
+    assert run_command_line(args) == 0
+    assert "2 objects" in capsys.readouterr().out
+    twice = template % "None" + "spec: {sessionAffinity: ClientIP}\n"
+    written(tmp_path / "chart", {"templates/web.yaml": twice})
+    assert run_command_line(args) == 1
+    assert "key `spec` appears twice" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not shutil.which("helm"), reason="needs helm")
 @pytest.mark.parametrize(("folder", "name"), [("gatus", "gatus-web"), ("my_chart", "release-web")])
 def test_the_release_of_a_chart_has_the_name_of_its_folder(folder, name, tmp_path, capsys):
     written(tmp_path / folder, CHART)

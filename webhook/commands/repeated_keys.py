@@ -3,6 +3,8 @@
 kubectl sends only the last value, without a warning, so a Pod can lose its GPUs. Policies cannot check this, because
 the decoded object does not have the first value. If the last value contains the first, nothing is lost, and the key
 is not reported. In files that kustomize reads, a repeated key is always reported, because kustomize refuses the file.
+Templates of charts write default labels and annotations above those of the user, which helm prefers. Such a key of a
+rendered chart is not reported.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON, Phase
@@ -42,6 +45,7 @@ _BY_OTHERS: Final = "most programs use only the last value"
 _KEY: Final = "key `"
 _EXPECTED: Final = "; expected it once"
 _INDEX: Final = re.compile(r"\[[0-9]{1,9}\]")
+_OVERRIDDEN: Final = ("metadata.annotations", "metadata.labels")
 _MOST_KEYS: Final = 5
 """The most additional keys, or items of a list, that one message names."""
 
@@ -78,6 +82,8 @@ class RepeatedKeys:
             if problem.message.startswith(NO_SEPARATOR):
                 yield _finding(problem, _AT_BEGIN, problem.message, _FIX_OF_DOCUMENT, subject)
                 continue
+            if problem.path.endswith(_OVERRIDDEN) and Path(problem.file).is_dir():
+                continue  # of a chart, because the objects of a rendered folder have its path
             key, _, rest = problem.message.removeprefix(_KEY).partition("`")
             place = _INDEX.sub("[]", problem.path)
             by_mapping.setdefault((place, rest if key else problem.message), []).append(problem)
