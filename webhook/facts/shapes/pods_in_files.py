@@ -195,6 +195,9 @@ NO_IMAGE: Final = MANIFEST_SHAPE.rule(
 """In other kinds, rules such as `training-job/image-required` report a missing image."""
 _IMAGE_TRIGGERS: Final = "image.openshift.io/triggers"
 """The annotation that lets OpenShift set the images of a workload."""
+_BLANK_IMAGE: Final = "` `"
+"""The image of a template for which OpenShift sets the image. The API server accepts this image in a template, but not
+in a Pod (k8s.io/kubernetes v1.36 validation.go, validateContainerCommon)."""
 _TO_FILL_IN: Final = re.compile(
     r"(?i:your|user|name|example|registry|account|project|image|repo|replace|change)|(^|/)[A-Z]+([_-][A-Z]+)*(/|$)"
     r"|\w \w"
@@ -691,7 +694,8 @@ def _values_that_kubernetes_refuses(subject: Subject, pod: PodSpec) -> Iterator[
     if not is_part_of_template(subject.typed(Pod), subject):
         reported = {problem.path for problem in repeated}
         for problem in (*template_problems(subject), *problems_in_files(pod, POD_VALUE)):
-            if problem.path not in reported and not is_to_replace(problem.found):
+            is_set_later = problem.found == _BLANK_IMAGE and subject.template_of is not None
+            if problem.path not in reported and not is_to_replace(problem.found) and not is_set_later:
                 yield structs.replace(problem, code=POD_VALUE.id)
 
 
