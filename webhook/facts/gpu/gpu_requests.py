@@ -33,6 +33,7 @@ from webhook.facts.subject import Check, Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.typed.cluster_objects import RuntimeClass
+from webhook.typed.objects import ConfigMap
 from webhook.typed.pod_parts import DEVICES, RUNTIME_CLASS, VISIBLE_DEVICES
 from webhook.typed.pods import Container, Pod, PodSpec, SelectorRequirement, Variable
 
@@ -380,7 +381,8 @@ def _hides_gpus(variable: Variable) -> bool:
 def _has_gpu_image_and_work(requesting: DeviceContainer, subject: Subject) -> bool:
     """Return whether a container has an image for GPUs, serves or trains, and has no sign of computing on CPUs."""
     container = requesting.container
-    texts = (subject.metadata.name, container.name, *filter(None, container.environment.by_name().values()))
+    variables = (*container.environment.by_name().values(), *_values_of_config_maps(container, subject))
+    texts = (subject.metadata.name, container.name, *filter(None, variables))
     if any(map(_ON_CPUS.search, texts)) or any(map(_hides_gpus, container.env)) or container.runs(_RUNS_ON_CPUS):
         return False
     if _ALSO_ON_CPUS in container.image or _is_for_person(container, subject):
@@ -391,6 +393,17 @@ def _has_gpu_image_and_work(requesting: DeviceContainer, subject: Subject) -> bo
     if launch.by:
         return bool(container.ports) or launch.by != PYTHON
     return any(port.container_port != _SSH for port in container.ports)
+
+
+def _values_of_config_maps(container: Container, subject: Subject) -> Iterator[str]:
+    """Yield the variables that a container gets from ConfigMaps. A server does not look ConfigMaps up."""
+    sources = [(each.config_map_ref.name, "") for each in container.env_sources]
+    references = (variable.value_from.config_map_key_ref for variable in container.env)
+    for name, key in (*sources, *((each.name, each.key) for each in references)):
+        stored = name and subject.cluster_view().get_without_noting(ConfigMap.gvk, subject.namespace, name)
+        for each, value in ConfigMap.of(stored).data.items() if stored else ():
+            if key in ("", each):
+                yield value
 
 
 def _is_for_person(container: Container, subject: Subject) -> bool:
@@ -546,7 +559,13 @@ _PODS: Final = frozenset((("", "Pod"),))
 _WITH_DEVICES: Final = frozenset((DEVICES,))
 
 CHECKS: Final = (
-    Check(group="gpu-requests", run=check_gpu_requests, kinds=_PODS, when=may_use_gpus),
+    Check(
+        group="gpu-requests",
+        run=check_gpu_requests,
+        kinds=_PODS,
+        lookups_of_audits=(interest_in_fields(ConfigMap.gvk, "data"),),
+        when=may_use_gpus,
+    ),
     Check(group="gpu-requests", run=check_cuda_images, kinds=_PODS, of_pods_with=_WITH_DEVICES),
     Check(group="gpu-requests", run=check_gpus_of_several_vendors, kinds=_PODS, of_pods_with=_WITH_DEVICES),
     Check(group="gpu-requests", run=check_hidden_gpus, kinds=_PODS, of_pods_with=_WITH_DEVICES),
