@@ -389,7 +389,8 @@ def advise_serving_readiness_and_disruption(subject: Subject) -> Iterator[Proble
     if not (is_of_groups or subject.group_kind in _REPLACED):
         return
     for pods in subject.once(read_device_workload).device_pods:
-        if is_of_groups and not _answers_for_group(pods, subject):
+        is_switched_off = pods.podset.pods == 0
+        if is_switched_off or (is_of_groups and not _answers_for_group(pods, subject)):
             continue
         running = [container for container in pods.containers if not container.is_init]
         for container in running:
