@@ -114,8 +114,11 @@ _NAMED_BY_LABELS: Final = frozenset((("", "Service"), STATEFUL_SET))
 """Kinds with names that have no dots."""
 _LONGEST_CRON_JOB: Final = 52
 """The controller of CronJobs adds 11 characters for the name of a Job, which has at most 63."""
-_MARKS_TO_REPLACE: Final = re.compile(r"ENC\[|[{}#]|@[A-Za-z][\w-]*@|^__[A-Za-z][\w-]{0,62}__$|\[[A-Z][A-Z0-9_-]+\]")
-"""Matches a text that SOPS decrypts, or marks around a word such as `{job_id}`, `###NAME###` and `__app-name__`."""
+_MARKS_TO_REPLACE: Final = re.compile(
+    r"ENC\[|[{}#]|@[A-Za-z][\w-]*@|^__[A-Za-z][\w-]{0,62}__$|\[[A-Z][A-Z0-9_-]+\]|^kustomize-\(devel\)$"
+)
+"""Matches a text that SOPS decrypts, marks around a word such as `{job_id}`, `###NAME###` and `__app-name__`, and the
+label `managed-by` of a kustomize that states no release. A released kustomize writes its release."""
 _LABELS_OF_TEMPLATE: Final = ("spec", "template", "metadata", "labels")
 _IGNORED_NAME: Final = re.compile(
     r"(?i:ignor|unused|irrelevant|replace|placeholder|example)|(?<![A-Za-z])(?i:not?_|any|your|change)|Your|Change|^_+$"
@@ -280,8 +283,10 @@ def _problems_of_labels(problems: Iterable[Problem]) -> Iterator[Problem]:
 
 
 def is_to_replace(value: str) -> bool:
-    """Return whether a value that the API server refuses has marks around a word that a program replaces."""
-    return _MARKS_TO_REPLACE.search(value) is not None
+    """Return whether a value that the API server refuses has marks around a word that a program replaces. A message may
+    have the value between backquotes.
+    """
+    return _MARKS_TO_REPLACE.search(value.strip("`")) is not None
 
 
 class _Secret(Object):
