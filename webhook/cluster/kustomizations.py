@@ -502,10 +502,10 @@ class Kustomizations:
     def _kustomizations_for(self, file: str) -> Iterator[str]:
         """Yield the kustomizations above a file; for an unlisted file, those of its folder."""
         folder = posixpath.dirname(file)
-        is_beside = file not in self._folders_by_used_path and folder in self._by_folder
-        if is_beside:
+        is_unlisted = file not in self._folders_by_used_path and folder in self._by_folder
+        if is_unlisted:
             yield folder
-        yield from self._kustomizations_above(folder if is_beside else file)
+        yield from self._kustomizations_above(folder if is_unlisted else file)
 
     def _naming_above(self, root: str) -> NameChanges:
         """Return UNKNOWN if a kustomization above the folder may change names or namespaces, otherwise AS_WRITTEN.
