@@ -156,8 +156,13 @@ def test_a_repeated_key_in_a_list_is_reported_for_its_object(tmp_path: Path, cap
 def test_a_repeated_key_outside_objects_is_reported_on_stderr(tmp_path: Path, capsys):
     (tmp_path / "values.yaml").write_text("image: a\nimage: b\n")
     (tmp_path / "c.yaml").write_text("kind: ConfigMap\napiVersion: v1\nmetadata: {name: c}\n")
+    (tmp_path / "texts.json").write_text('{"reason": "Reason",\n"reason": {"lost": "Lost"}}')
+    (tmp_path / "half.yaml").write_text("kind: ConfigMap\ndata: a\ndata: b\n")
     assert run_command_line(["audit", str(tmp_path)]) == 0
-    assert "values.yaml:2:1: key `image` appears twice in one mapping" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "values.yaml:2:1: key `image` appears twice in one mapping; expected it once\n" in err
+    assert "texts.json:2:1: key `reason` appears twice in one object; expected it once\n" in err
+    assert "half.yaml:3:1: key `data` appears twice in one mapping, and kubectl uses the last value" in err
 
 
 def test_the_keys_that_one_mapping_repeats_are_one_finding(tmp_path, capsys):

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from webhook.apimachinery.attributes import JSON, Phase
 from webhook.apimachinery.paths import get, parse_path, path_as_text
 from webhook.errors import InputProblem
@@ -44,6 +46,7 @@ _BY_OTHERS: Final = "most programs use only the last value"
 """What a message says about files that kubectl does not send. An object that kubectl sends has a name."""
 _KEY: Final = "key `"
 _EXPECTED: Final = "; expected it once"
+_READ_BY_KUBECTL: Final = ", and kubectl uses the last value"
 _INDEX: Final = re.compile(r"\[[0-9]{1,9}\]")
 _OVERRIDDEN: Final = ("metadata.annotations", "metadata.labels")
 _MOST_KEYS: Final = 5
@@ -68,7 +71,7 @@ class RepeatedKeys:
             if holder is not None and is_object(holder.value):
                 self._of.setdefault((holder.source, holder.index), []).append(problem)
             else:
-                self.elsewhere.append(problem)
+                self.elsewhere.append(problem if _is_sent(holder) else _without_reader(problem))
 
     def has_several_objects(self, each: documents.InputDocument) -> bool:
         """Without a line `---`, keys of several objects are in one mapping."""
@@ -108,6 +111,16 @@ def _input_that_holds_key(
     """Return the last input that begins before the key."""
     index = bisect_right(inputs, (problem.line, problem.column), key=lambda each: each[0])
     return inputs[index - 1][1] if index else None
+
+
+def _is_sent(holder: documents.InputDocument | None) -> bool:
+    """Return whether kubectl or kustomize could read the document. They read only documents with a kind."""
+    return holder is not None and isinstance(holder.value, dict) and "kind" in holder.value
+
+
+def _without_reader(problem: InputProblem) -> InputProblem:
+    """Return the problem without the clause about kubectl, which does not read values of charts and texts of programs."""
+    return replace(problem, message=problem.message.replace(_READ_BY_KUBECTL, ""))
 
 
 def _finding_for_mapping(same: Sequence[InputProblem], each: documents.InputDocument, subject: Subject) -> Finding:
