@@ -162,7 +162,7 @@ def test_a_repeated_key_outside_objects_is_reported_on_stderr(tmp_path: Path, ca
     err = capsys.readouterr().err
     assert "values.yaml:2:1: key `image` appears twice in one mapping; expected it once\n" in err
     assert "texts.json:2:1: key `reason` appears twice in one object; expected it once\n" in err
-    assert "half.yaml:3:1: key `data` appears twice in one mapping, and kubectl uses the last value" in err
+    assert "half.yaml:3:1: key `data` appears twice in one mapping, and most programs use only the last value" in err
 
 
 def test_the_keys_that_one_mapping_repeats_are_one_finding(tmp_path, capsys):

@@ -41,12 +41,10 @@ _FIX: Final = "keep one of them, or merge their values"
 _FIX_OF_DOCUMENT: Final = "write `---` above this line"
 _AT_BEGIN: Final = "apiVersion"
 """The path of a finding about the beginning of an object."""
-_BY_KUBECTL: Final = "kubectl uses the last value"
-_BY_OTHERS: Final = "most programs use only the last value"
-"""What a message says about files that kubectl does not send. An object that kubectl sends has a name."""
+_BY_KUBECTL: Final = ", and kubectl uses the last value"
+_BY_OTHERS: Final = ", and most programs use only the last value"
 _KEY: Final = "key `"
 _EXPECTED: Final = "; expected it once"
-_READ_BY_KUBECTL: Final = ", and kubectl uses the last value"
 _INDEX: Final = re.compile(r"\[[0-9]{1,9}\]")
 _OVERRIDDEN: Final = ("metadata.annotations", "metadata.labels")
 _MOST_KEYS: Final = 5
@@ -71,7 +69,7 @@ class RepeatedKeys:
             if holder is not None and is_object(holder.value):
                 self._of.setdefault((holder.source, holder.index), []).append(problem)
             else:
-                self.elsewhere.append(problem if _is_sent(holder) else _without_reader(problem))
+                self.elsewhere.append(_with_reader(problem, None if holder is None else holder.value))
 
     def has_several_objects(self, each: documents.InputDocument) -> bool:
         """Without a line `---`, keys of several objects are in one mapping."""
@@ -113,21 +111,19 @@ def _input_that_holds_key(
     return inputs[index - 1][1] if index else None
 
 
-def _is_sent(holder: documents.InputDocument | None) -> bool:
-    """Return whether kubectl or kustomize could read the document. They read only documents with a kind."""
-    return holder is not None and isinstance(holder.value, dict) and "kind" in holder.value
-
-
-def _without_reader(problem: InputProblem) -> InputProblem:
-    """Return the problem without the clause about kubectl, which does not read values of charts and texts of programs."""
-    return replace(problem, message=problem.message.replace(_READ_BY_KUBECTL, ""))
+def _with_reader(problem: InputProblem, value: JSON) -> InputProblem:
+    """Return the problem with a clause that is true for the program that reads the value. An object that kubectl sends
+    has a name. A value without a kind is not an object, but for example the values of a chart.
+    """
+    if any(get(value, ("metadata", field)) for field in ("name", "generateName")):
+        return problem
+    clause = _BY_OTHERS if get(value, ("kind",)) else ""
+    return replace(problem, message=problem.message.replace(_BY_KUBECTL, clause))
 
 
 def _finding_for_mapping(same: Sequence[InputProblem], each: documents.InputDocument, subject: Subject) -> Finding:
-    problem = same[0]
+    problem = _with_reader(same[0], each.value)
     message = problem.message.removesuffix(_EXPECTED)
-    if not _has_name(each.value):
-        message = message.replace(_BY_KUBECTL, _BY_OTHERS)
     path = path_as_text(parse_path(problem.path)[len(each.path) :])
     more = [
         f"`{other.message.removeprefix(_KEY).partition('`')[0]}`"
@@ -138,10 +134,6 @@ def _finding_for_mapping(same: Sequence[InputProblem], each: documents.InputDocu
     if others := [*dict.fromkeys(more)]:
         message = f"{message} (likewise {some_of(others, _MOST_KEYS)})"
     return _finding(problem, path, message, _FIX, subject)
-
-
-def _has_name(obj: JSON) -> bool:
-    return any(get(obj, ("metadata", field)) for field in ("name", "generateName"))
 
 
 def _finding(problem: InputProblem, path: str, message: str, fix: str, subject: Subject) -> Finding:
