@@ -202,10 +202,12 @@ class PartAudit:
         result.size_bytes = part.part.size_bytes
         keys = RepeatedKeys(inputs, self._is_object)
         self._add_messages(inputs, keys, result)
+        root = part.file.root
+        reason = reason_not_applied(part.source, root) if root else ""
         for each in inputs.documents:
             if stop is not None and stop.is_set:
                 break
-            yield from self._findings_of_document(each, keys, result, part.file.root)
+            yield from self._findings_of_document(each, keys, result, root, reason)
         result.skipped[:0] = map(_skipped_document_of_problem, inputs.others)
         if self._changes is not None:
             result.not_compared = self._changes.pop_files_not_compared()
@@ -229,12 +231,13 @@ class PartAudit:
         result.notes = noted
 
     def _findings_of_document(
-        self, each: documents.InputDocument, keys: RepeatedKeys, result: PartResult, root: str
+        self, each: documents.InputDocument, keys: RepeatedKeys, result: PartResult, root: str, not_applied: str
     ) -> Iterator[Finding]:
         """Evaluate an object once and yield its findings.
 
-        `root` is the folder that a user named; "" if the user named the file. An object that is never applied is
-        skipped, but its repeated keys are reported.
+        `root` is the folder that a user named; "" if the user named the file. `not_applied` says why the object is
+        never applied; "" if it may be applied. An object that is never applied is skipped, but its repeated keys are
+        reported.
         """
         if self._changes is not None and not self._changes.is_changed(each):
             result.unchanged += 1
@@ -252,7 +255,7 @@ class PartAudit:
             result.skipped.append(SkippedDocument(place=each.place(), why=why, is_half=is_half))
             return
         attributes = sent.attributes
-        if not_applied := reason_not_applied(each.source, root) if root else "":
+        if not_applied:
             result.skipped.append(
                 SkippedDocument(place=each.place(), why=not_applied, is_half=False, is_unapplied=True)
             )
