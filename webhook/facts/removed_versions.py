@@ -161,7 +161,8 @@ def _is_patch(subject: Subject) -> bool:
         return True
     if subject.attributes.kind.kind == _DEFINITION:
         return get(obj, ("spec", "group")) is None
-    return any(container.is_part for container in PodSpec.of(get(obj, _PODS)).containers)
+    pods = PodSpec.of(get(obj, _PODS), _PODS, subject.reading_context)
+    return any(container.is_part for container in pods.containers)
 
 
 def _is_served_by_given_definition(subject: Subject) -> bool:
