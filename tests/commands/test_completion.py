@@ -15,6 +15,7 @@ from tests.literals import shipped_policies
 from tests.rows import some_quickly
 from webhook.policy.configured_rules import rule_ids
 from webhook.report.formats import format_names
+from webhook.rules.catalogue import RULES_OF_FILES
 
 BIN = Path(sys.executable).parent
 ASK = """
@@ -70,8 +71,8 @@ def test_every_format_is_offered() -> None:
 
 
 def test_every_rule_is_offered() -> None:
-    """The shell offers all shipped rules: those of checks, and those of policies with named validations."""
-    rules = {name for name in rule_ids(shipped_policies()) if "/" in name}
+    """The shell offers all shipped rules: those of checks, of policies with named validations, and of files."""
+    rules = {name for name in rule_ids(shipped_policies()) if "/" in name} | {rule.id for rule in RULES_OF_FILES}
     assert set(offered_by_bash("explain", "")) == rules
     assert set(offered_by_bash("audit", "--rule", "")) == rules | {name.partition("/")[0] for name in rules}
 

@@ -14,6 +14,7 @@ from tests.literals import OPTIONS, shipped_policies
 from tests.rows import all_rows
 from webhook.facts.subject import SHIPPED
 from webhook.input import shipped
+from webhook.rules.catalogue import RULES_OF_FILES
 from webhook.suites.examples import Pair, examples
 from webhook.suites.rule_reference import rule_pages, rules_of_policies
 
@@ -31,7 +32,7 @@ def shown() -> Mapping[str, Pair]:
 
 
 def test_the_pages_are_up_to_date(request: pytest.FixtureRequest) -> None:
-    found = rule_pages(POLICIES, shown())
+    found = rule_pages(POLICIES, shown(), RULES_OF_FILES)
     if request.config.getoption("--update-golden"):
         for old in PAGES.iterdir():
             old.unlink()

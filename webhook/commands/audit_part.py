@@ -23,7 +23,7 @@ from webhook.cluster import Cluster
 from webhook.cluster.file_tree import is_assertion, reason_not_applied
 from webhook.cluster.lookup import namespace_and_name
 from webhook.commands.progress import Interrupts
-from webhook.commands.repeated_keys import RULE, RepeatedKeys, finding_without_policy
+from webhook.commands.repeated_keys import RepeatedKeys, finding_without_policy
 from webhook.deadline import Deadline
 from webhook.errors import CallError, InputProblem
 from webhook.evaluation.review_options import ReviewOptions
@@ -38,8 +38,9 @@ from webhook.report.filters import Filters
 from webhook.report.finding import Finding, Result, Subject, findings_of_object, subject_of_request
 from webhook.report.formats import FINDINGS_AND_PASSES, RequiredContents, writers_of_findings
 from webhook.report.queued_jobs import Demand, QueueKey
-from webhook.report.rule import Rule, Rules, RulesOfPolicies
+from webhook.report.rule import Rules, RulesOfPolicies
 from webhook.report.writer import SkippedDocument
+from webhook.rules.catalogue import RULES_OF_FILES, UNKNOWN_KIND
 from webhook.rules.decisions import Decision
 from webhook.rules.problem import Problem
 from webhook.text.terminal import one_line
@@ -54,15 +55,6 @@ if TYPE_CHECKING:
 Reviewed: TypeAlias = Literal["create", "stored"]
 _PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "validate"}
 """Created objects are mutated, then validated. Stored objects are only validated."""
-UNKNOWN_KIND: Final = Rule(
-    id="manifest/unknown-kind",
-    policy="manifest",
-    description="The API group has the kind in this version, because the API server otherwise refuses the object.",
-    severity="high",
-    category="api versions",
-    docs="https://kubernetes.io/docs/reference/using-api/api-concepts/",
-)
-"""No policy matches a kind that does not exist."""
 _LONGEST_NAME: Final = 120
 _UNKNOWN_FIELD: Final = "manifest-shape/unknown-field"
 _NO_LIST: Final = "`items` has objects, but kubectl reads them only with `apiVersion: v1` and `kind: List`"
@@ -170,7 +162,7 @@ class PartAudit:
         self, assembled: assembly.ReviewAssembly, options: PartOptions, changes: GitChanges | None = None
     ) -> None:
         """`changes` has the objects that changed; None means all objects."""
-        self.rules: Rules = RulesOfPolicies(assembled.policies, options.address, (RULE, UNKNOWN_KIND))
+        self.rules: Rules = RulesOfPolicies(assembled.policies, options.address, RULES_OF_FILES)
         self._table = assembled.table
         self._row = assembled.table.row
         self._policies = assembled.policies
@@ -200,7 +192,7 @@ class PartAudit:
             refuses_repeats=by_kustomize and not self._files.is_patch(part.source),
         )
         result.size_bytes = part.part.size_bytes
-        keys = RepeatedKeys(inputs, self._is_object)
+        keys = RepeatedKeys(inputs, self._is_object, self.rules)
         self._add_messages(inputs, keys, result)
         root = part.file.root
         reason = reason_not_applied(part.source, root) if root else ""
@@ -281,7 +273,7 @@ class PartAudit:
             finding_subject = structs.replace(finding_subject, has_unread_pods=True)
         findings = (
             *keys.findings(each, finding_subject),
-            *_findings_of_kind(mistake, each, finding_subject),
+            *_findings_of_kind(mistake, each, finding_subject, self.rules),
             *findings_of_object(
                 decisions,
                 finding_subject,
@@ -312,11 +304,11 @@ class PartAudit:
 
 
 def _findings_of_kind(
-    mistake: KindMistake | None, each: documents.InputDocument, subject: Subject
+    mistake: KindMistake | None, each: documents.InputDocument, subject: Subject, rules: Rules
 ) -> Iterator[Finding]:
     if mistake is not None:
         problem = Problem(code=UNKNOWN_KIND.id, path=mistake.field, message=mistake.message, fix=mistake.fix)
-        yield finding_without_policy(UNKNOWN_KIND, problem, subject, each.place((mistake.field,)))
+        yield finding_without_policy(rules, problem, subject, each.place((mistake.field,)))
 
 
 def _is_of_other_object(finding: Finding) -> bool:

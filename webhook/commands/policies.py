@@ -28,6 +28,7 @@ from webhook.policy.configured_rules import KnownNames, apply_configuration_to_p
 from webhook.policy.load import compile_policy_documents, load_policy_set, read_policy_documents
 from webhook.policy.policy_set import PolicySet
 from webhook.rules import pages
+from webhook.rules.catalogue import RULES_OF_FILES
 from webhook.settings.shared import Settings
 from webhook.text import terminal
 from webhook.text.wording import counted
@@ -84,16 +85,16 @@ def command(
         raise ConfigurationError("--rule, --pages and --late exclude each other: give one of them")
     chosen = settings_with_named_policies(folder, settings)
     places, compile_options = assembly.policy_folders_of_settings(chosen), assembly.create_compile_options(chosen)
-    policies = load_policy_set(places, compile_options).policies
+    policies, others = load_policy_set(places, compile_options).policies, () if folder else RULES_OF_FILES
     if late:
         uncovered = () if folder else late_failures.read_uncovered_failures()
         text = late_failures.late_failures_as_markdown(policies, uncovered)
         sys.stdout.write(terminal.lines(text.removesuffix("\n").split("\n")))
     elif pages is not None:
-        _write_pages(pages, rule_reference.rule_pages(policies, examples(places, compile_options)))
+        _write_pages(pages, rule_reference.rule_pages(policies, examples(places, compile_options), others))
     else:
         text = rule_reference.rules_as_text(
-            policies, lambda: examples(places, compile_options, rule or None), rule or ()
+            policies, lambda: examples(places, compile_options, rule or None), rule or (), others
         )
         sys.stdout.write(terminal.lines(text.removesuffix("\n").split("\n")))
     return 0
@@ -297,7 +298,8 @@ def check_policy_exceptions(
         configuration: has the bounds. Without a file, bounds are not checked.
         day: today. An object of a file counts as created today.
     """
-    names = KnownNames.of(policies, frozenset(pages.shipped_rule_ids()))
+    rules_of_policies = frozenset(pages.shipped_rule_ids()).difference(rule.id for rule in RULES_OF_FILES)
+    names = KnownNames.of(policies, rules_of_policies)
     checked: list[dict[str, Any]] = []
     for document in documents:
         for inside, value in objects_of_list(document.value):

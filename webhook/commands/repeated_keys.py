@@ -22,21 +22,14 @@ from webhook.apimachinery.paths import get, parse_path, path_as_text
 from webhook.errors import InputProblem
 from webhook.input import documents
 from webhook.report.finding import Finding, Result, Subject
-from webhook.report.rule import Rule
+from webhook.report.rule import Rules
+from webhook.rules.catalogue import REPEATED_KEY
 from webhook.rules.decisions import Decision, ValidationAction
 from webhook.rules.problem import Problem
 from webhook.text.wording import some_of
 from webhook.yamltext.reading import NO_SEPARATOR
 from webhook.yamltext.source_line import Place
 
-RULE: Final = Rule(
-    id="manifest/repeated-key",
-    policy="manifest",
-    description="A mapping has a key once, because kubectl sends only the last value, and kustomize refuses the file.",
-    severity="high",
-    category="yaml",
-    docs="https://yaml.org/spec/1.2.2/#mapping",
-)
 _FIX: Final = "keep one of them, or merge their values"
 _FIX_OF_DOCUMENT: Final = "write `---` above this line"
 _AT_BEGIN: Final = "apiVersion"
@@ -60,7 +53,8 @@ class RepeatedKeys:
         elsewhere: repeated keys outside of audited objects, which are reported as warnings.
     """
 
-    def __init__(self, inputs: documents.InputDocuments, is_object: Callable[[JSON], bool]) -> None:
+    def __init__(self, inputs: documents.InputDocuments, is_object: Callable[[JSON], bool], rules: Rules) -> None:
+        self._rules = rules
         self._of: dict[tuple[str, int], list[InputProblem]] = {}
         self.elsewhere: list[InputProblem] = []
         inputs_by_source = _inputs_by_source(inputs) if inputs.repeated else {}
@@ -81,7 +75,7 @@ class RepeatedKeys:
         by_mapping: dict[tuple[str, str], list[InputProblem]] = {}
         for problem in self._of.get((each.source, each.index), ()):
             if problem.message.startswith(NO_SEPARATOR):
-                yield _finding(problem, _AT_BEGIN, problem.message, _FIX_OF_DOCUMENT, subject)
+                yield self._finding(problem, _AT_BEGIN, problem.message, _FIX_OF_DOCUMENT, subject)
                 continue
             if problem.path.endswith(_OVERRIDDEN) and Path(problem.file).is_dir():
                 continue  # of a chart, because the objects of a rendered folder have its path
@@ -89,7 +83,28 @@ class RepeatedKeys:
             place = _INDEX.sub("[]", problem.path)
             by_mapping.setdefault((place, rest if key else problem.message), []).append(problem)
         for same in by_mapping.values():
-            yield _finding_for_mapping(same, each, subject)
+            yield self._finding_for_mapping(same, each, subject)
+
+    def _finding_for_mapping(
+        self, same: Sequence[InputProblem], each: documents.InputDocument, subject: Subject
+    ) -> Finding:
+        problem = _with_reader(same[0], each.value)
+        message = problem.message.removesuffix(_EXPECTED)
+        path = path_as_text(parse_path(problem.path)[len(each.path) :])
+        more = [
+            f"`{other.message.removeprefix(_KEY).partition('`')[0]}`"
+            if other.path == problem.path
+            else path_as_text(parse_path(other.path)[len(each.path) :])
+            for other in same[1:]
+        ]
+        if others := [*dict.fromkeys(more)]:
+            message = f"{message} (likewise {some_of(others, _MOST_KEYS)})"
+        return self._finding(problem, path, message, _FIX, subject)
+
+    def _finding(self, problem: InputProblem, path: str, message: str, fix: str, subject: Subject) -> Finding:
+        place = Place(file=problem.file, line=problem.line, column=problem.column)
+        reported = Problem(code=REPEATED_KEY.id, path=path, message=message, fix=fix)
+        return finding_without_policy(self._rules, reported, subject, place)
 
 
 def _inputs_by_source(
@@ -121,28 +136,9 @@ def _with_reader(problem: InputProblem, value: JSON) -> InputProblem:
     return replace(problem, message=problem.message.replace(_BY_KUBECTL, clause))
 
 
-def _finding_for_mapping(same: Sequence[InputProblem], each: documents.InputDocument, subject: Subject) -> Finding:
-    problem = _with_reader(same[0], each.value)
-    message = problem.message.removesuffix(_EXPECTED)
-    path = path_as_text(parse_path(problem.path)[len(each.path) :])
-    more = [
-        f"`{other.message.removeprefix(_KEY).partition('`')[0]}`"
-        if other.path == problem.path
-        else path_as_text(parse_path(other.path)[len(each.path) :])
-        for other in same[1:]
-    ]
-    if others := [*dict.fromkeys(more)]:
-        message = f"{message} (likewise {some_of(others, _MOST_KEYS)})"
-    return _finding(problem, path, message, _FIX, subject)
-
-
-def _finding(problem: InputProblem, path: str, message: str, fix: str, subject: Subject) -> Finding:
-    place = Place(file=problem.file, line=problem.line, column=problem.column)
-    return finding_without_policy(RULE, Problem(code=RULE.id, path=path, message=message, fix=fix), subject, place)
-
-
-def finding_without_policy(rule: Rule, problem: Problem, subject: Subject, place: Place) -> Finding:
-    """Return the finding of a rule that no policy has, because policies cannot check it."""
+def finding_without_policy(rules: Rules, problem: Problem, subject: Subject, place: Place) -> Finding:
+    """Return the finding of a rule in `RULES_OF_FILES`, which no policy has."""
+    rule = rules[problem.code]
     decision = Decision(
         policy=rule.policy,
         rule=rule.id,

@@ -62,12 +62,12 @@ class RulesOfPolicies(Mapping[str, Rule]):
     The record of a check's rule is read when the rule is looked up.
     """
 
-    def __init__(self, policies: PolicySet, address: str = "", others: Iterable[Rule] = ()) -> None:
-        """`address` is where the documentation is published, for links. `others` has additional rules."""
+    def __init__(self, policies: PolicySet, address: str = "", others: Iterable[DeclaredRule] = ()) -> None:
+        """`address` is where the documentation is published, for links. `others` has rules that no policy has."""
         self._address = address
         self._policies: dict[str, tuple[Policy, str]] = {}
         self._named: dict[str, DeclaredRule] = {}
-        self._rules = {each.id: each for each in others}
+        self._rules = {each.id: self._rule_without_policy(each) for each in others}
         for policy in policies.policies:
             described = " ".join(policy.annotations.get("kubernetes.io/description", "").split())
             self._policies[policy.name] = policy, described
@@ -82,6 +82,17 @@ class RulesOfPolicies(Mapping[str, Rule]):
         if description is None:
             description = self._rules[rule] = self._create_rule(rule, *self._policies[rule])
         return description
+
+    def _rule_without_policy(self, declared: DeclaredRule) -> Rule:
+        return Rule(
+            id=declared.id,
+            policy=declared.group,
+            description=declared.title,
+            why=declared.why,
+            severity=declared.severity,
+            category=declared.group,
+            docs=page_address(self._address, declared.id) if self._address else declared.source,
+        )
 
     def _create_rule(self, name: str, policy: Policy, described: str) -> Rule:
         checked = policy.catalogue.get(name)

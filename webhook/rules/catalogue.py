@@ -2,7 +2,8 @@
 
 A rule of checks is a record (rule.py) in the module with its check. webhook/facts/packages.py names these modules.
 Policies that have only CEL declare the rules of their validations in `rules.yaml` (policy_rules.py). Rules have the
-order of their modules, the most important first.
+order of their modules, the most important first. The rules that only `claimgate audit` has are here, because no check
+and no policy can find what they are about.
 """
 
 from __future__ import annotations
@@ -10,13 +11,41 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import ModuleType
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from webhook.errors import InputError, InputProblem
-from webhook.rules.rule import Rule
+from webhook.rules.rule import Rule, RuleGroup
 
 Catalogue: TypeAlias = Mapping[str, Rule]
 """Rules by their ids, the most important first."""
+_MANIFEST: Final = RuleGroup("manifest", fails="create")
+REPEATED_KEY: Final = _MANIFEST.rule(
+    "manifest/repeated-key",
+    title="A mapping has a key twice",
+    why=(
+        "kubectl sends only the last value, without a warning, so a Pod can lose its GPUs. kustomize refuses the file. "
+        "A decoded object does not have the first value, so only an audit of files finds this mistake."
+    ),
+    refused_by="kustomize, but not kubectl",
+    source="https://yaml.org/spec/1.2.2/#mapping",
+    level="warn",
+    severity="high",
+    fails="silent",
+)
+UNKNOWN_KIND: Final = _MANIFEST.rule(
+    "manifest/unknown-kind",
+    title="The API group does not have the kind in this version",
+    why=(
+        "The API server refuses the object, because it has no resource of this kind. Policies name resources, so no "
+        "policy matches the object."
+    ),
+    refused_by="the API server",
+    source="https://kubernetes.io/docs/reference/using-api/api-concepts/",
+    level="warn",
+    severity="high",
+)
+RULES_OF_FILES: Final = (REPEATED_KEY, UNKNOWN_KIND)
+"""The rules that an audit of files has without a policy."""
 
 
 def rules_of_modules(*modules: ModuleType) -> tuple[Rule, ...]:

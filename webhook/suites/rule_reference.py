@@ -46,10 +46,15 @@ in CEL without checks, change the binding of the policy: its `validationActions`
 """
 
 
-def rule_pages(policies: Iterable[Policy], examples: Mapping[str, Pair]) -> Mapping[str, str]:
-    """Return every page by its file name: groups in alphabetical order, rules in the order of their modules."""
+def rule_pages(
+    policies: Iterable[Policy], examples: Mapping[str, Pair], others: Iterable[Rule] = ()
+) -> Mapping[str, str]:
+    """Return every page by its file name: groups in alphabetical order, rules in the order of their modules.
+
+    `others` are rules that no policy has.
+    """
     groups: dict[str, list[StatedRule]] = {}
-    for entry in rules_of_policies(policies).values():
+    for entry in (*rules_of_policies(policies).values(), *(StatedRule(rule, []) for rule in others)):
         groups.setdefault(entry.rule.group, []).append(entry)
     homes = RuleLocator()
     pages = {f"{group}.md": _page(group, groups[group], examples, homes) for group in sorted(groups)}
@@ -64,14 +69,18 @@ def _effects() -> Iterator[str]:
 
 
 def rules_as_text(
-    policies: Iterable[Policy], examples: Callable[[], Mapping[str, Pair]], named: Sequence[str] = ()
+    policies: Iterable[Policy],
+    examples: Callable[[], Mapping[str, Pair]],
+    named: Sequence[str] = (),
+    others: Iterable[Rule] = (),
 ) -> str:
-    """Return the sections of the named rules as one text. Without names, return all sections.
+    """Return the sections of the named rules as one text. Without names, return all sections. `others` are rules that
+    no policy has.
 
     Raises:
         InputError: no policy states a named rule.
     """
-    rules_by_id = rules_of_policies(policies)
+    rules_by_id = {**rules_of_policies(policies), **{rule.id: StatedRule(rule, []) for rule in others}}
     unknown = [_unknown(each, rules_by_id) for each in named if each not in rules_by_id]
     if unknown:
         raise InputError(*unknown)
@@ -140,6 +149,8 @@ def rule_section(entry: StatedRule, pair: Pair, homes: RuleLocator) -> Iterator[
     if rule.issue_links_by_name:
         yield f"- Reported in: {links_to_issues(rule.issue_links_by_name)}"
     yield from (f"- {_text_about_policy_of_rule(policy, rule)}" for policy in entry.policies)
+    if not entry.policies:
+        yield f"- Only `claimgate audit` of files has the rule; off with `--skip {rule.id}`"
     yield ""
     for title, example in (("Bad", pair.bad), ("Good", pair.good)):
         if example is not None:
