@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -79,9 +80,18 @@ def load_table(extra: Sequence[Path] = ()) -> Table:
     Raises:
         InputError: the files have mistakes. The error lists all mistakes, with file, line and column.
     """
+    return _read_table(SHIPPED, *extra) if extra else _shipped_table()
+
+
+@cache
+def _shipped_table() -> Table:
+    return _read_table(SHIPPED)
+
+
+def _read_table(*files: Path) -> Table:
     rows: dict[tuple[str, str], Row] = {}
     problems: list[InputProblem] = []
-    for path in (SHIPPED, *extra):
+    for path in files:
         seen: set[tuple[str, str]] = set()
         for document in yamlfile.read(path):
             listed, wrong = _shipped_rows(document) if path is SHIPPED else checked_rows(document)
