@@ -11,7 +11,7 @@ from tests.fuzz.differential.comparison import Comparison, compare, outcomes
 from tests.fuzz.differential.epochs import Epochs
 from tests.literals import validating
 
-REVIEWS, MOST_SEEDS = 130, 10
+REVIEWS, MOST_SEEDS = 40, 20
 OUTCOMES = {"denied", "patched", "audited", "failed", "problems", "namespace absent"}
 RULE = "namespaceObject.metadata.name == 'a'"
 
