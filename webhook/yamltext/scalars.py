@@ -1,7 +1,8 @@
 """Reads a plain YAML scalar as kubectl does. The result is null, a boolean, a number or a text.
 
 Source: sigs.k8s.io/yaml v1.6.0 with go.yaml.in/yaml/v2 v2.4.3 resolve.go, and its conversion to JSON. `yes`, `on` and
-`y` are true, `017` is octal, `1_000` is a number, `1.0` is the integer 1. Dates and `12:30` stay texts.
+`y` are true, `017` is octal, `1_000` is a number, `1.0` is the integer 1. Dates and `12:30` stay texts. A hexadecimal,
+binary or `0o` number with more than 64 bits also stays a text, for example the address of a wallet.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _INT = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
 _DIGITS = 400  # a longer number is infinite as a double
 _INT64 = range(-(2**63), 2**63)
+_UINT64 = range(2**64)
 
 
 WORD_OF_YAML_1_1: Final = re.compile(r"\b(?:y|Y|yes|Yes|YES|on|On|ON|n|N|no|No|NO|off|Off|OFF)\b")
@@ -50,7 +52,10 @@ def resolve(text: str) -> JSON:
 def _number(text: str, plain: str) -> JSON:
     if len(plain) <= _DIGITS and _INT.fullmatch(plain):
         value = _whole(plain)
-        return value if value in _INT64 else float(value)
+        if value in _INT64:
+            return value
+        if value in _UINT64 and plain[0] != "+":
+            return float(value)
     if not _FLOAT.fullmatch(plain):
         return text
     number = float(plain)
