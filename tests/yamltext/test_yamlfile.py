@@ -181,6 +181,24 @@ def test_kustomize_refuses_a_resource_with_a_key_twice(text):
     assert yamlfile.read_parts_of_text(text, "f", by_kustomize=True).repeated == ()
 
 
+@all_rows(
+    "text, told",
+    [
+        ("metadata:\n  annotations: {a: b}\n  annotations: {c: d}", ()),
+        ("items:\n- metadata:\n    annotations: {a: b}\n    annotations: {c: d}", ()),
+        ("metadata:\n  annotations:\n    a: b\n    a: b", ()),
+        ("metadata:\n  annotations:\n    a: b\n    a: c", ("key `a` appears twice in one mapping, and kustomize uses",)),
+        ("metadata:\n  labels: {a: b}\n  labels: {c: d}", ("key `labels` appears twice in one mapping, and kustomize ref",)),
+        ("spec: {metadata: {annotations: {}, annotations: {}}}", ("key `annotations` appears twice in one mapping, and k",)),
+    ],
+)
+def test_kustomize_joins_the_annotations_of_an_object(text, told):
+    """kubectl v1.32 kustomize and kustomize v5.5 were run for each row."""
+    read = yamlfile.read_parts_of_text(text, "f", by_kustomize=True, refuses_repeats=True)
+    assert len(read.repeated) == len(told)
+    assert all(each.message.startswith(start) for each, start in zip(read.repeated, told, strict=True))
+
+
 def test_repeated_keys_of_one_mapping_share_its_path():
     keys = "".join(f"  k{number}: 1\n  k{number}: 2\n" for number in range(3))
     read = yamlfile.read_parts_of_text(f"{'a' * 500}:\n{keys}", "f")

@@ -3,6 +3,7 @@
 kubectl sends only the last value, without a warning, so a Pod can lose its GPUs. Policies cannot check this, because
 the decoded object does not have the first value. If the last value contains the first, nothing is lost, and the key
 is not reported. In files that kustomize reads, a repeated key is always reported, because kustomize refuses the file.
+The annotations of an object are an exception, because kustomize joins them.
 Templates of charts write default labels and annotations above those of the user, which helm prefers. Such a key of a
 rendered chart is not reported.
 """

@@ -9,6 +9,7 @@ the `<<`, unlike in YAML 1.1 and kustomize. Such keys are reported too.
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -31,6 +32,11 @@ _OF_EVERY_OBJECT: Final = frozenset(("apiVersion", "kind"))
 """The keys of every object. A document that has both keys twice is two objects without a `---` between them."""
 NO_SEPARATOR: Final = "a line `---` is missing above, so several objects are one document"
 """The beginning of a message about a document with several objects."""
+_METADATA: Final = re.compile(r"(?:items\[[0-9]{1,9}\]\.)?metadata(\.annotations)?")
+"""Matches the paths of the metadata of an object and of its annotations. kustomize writes its own annotations into the
+metadata before it looks for repeated keys. So it joins the annotations of a metadata that has them twice, and uses the
+last value of an annotation (kubectl v1.32 and kustomize v5.5).
+"""
 _VALUES: Final = (yaml.NodeEvent, yaml.CollectionEndEvent)
 """The classes of events about values."""
 
@@ -208,8 +214,13 @@ class _Reader:
         """Report the repeated keys of a mapping that just ended. A long path is left out of the errors."""
         is_long = sum(len(each.key or "") for each in self.frames) > _LONGEST_PATH
         path = "" if is_long else self._path()
-        result = "kustomize refuses the file" if self.refuses_repeats else "kubectl uses the last value"
-        noted = {key: repeat for key, repeat in frame.repeats.items() if repeat.loses or self.refuses_repeats}
+        by_kustomize = _METADATA.fullmatch(path) if self.refuses_repeats else None
+        refuses = self.refuses_repeats and not (by_kustomize and by_kustomize[1])
+        reader = "kustomize" if self.refuses_repeats else "kubectl"
+        result = "kustomize refuses the file" if refuses else f"{reader} uses the last value"
+        noted = {key: repeat for key, repeat in frame.repeats.items() if repeat.loses or refuses}
+        if by_kustomize and refuses:
+            noted.pop("annotations", None)  # none is lost, because kustomize joins them
         if noted and not self.frames and frame.repeats.keys() >= _OF_EVERY_OBJECT:
             of_each_key = "" if self.refuses_repeats else " of each key"
             notes = [
