@@ -171,10 +171,14 @@ def test_an_archive_that_a_person_names_is_read(folder, tmp_path, monkeypatch):
         pytest.param("overlay/patches/probes.yaml", 0, id="in a folder of patches"),
         pytest.param("other/patch-probes.yaml", 1, id="without a kustomization"),
         pytest.param("overlay/dispatch.yaml", 1, id="another word"),
+        pytest.param("versions/v-1.26.yaml", 0, id="a listed patch for another release"),
+        pytest.param("versions/plain-1.26.yaml", 1, id="another name beside a listed patch"),
+        pytest.param("other/v-1.26.yaml", 1, id="in another folder than the listed patch"),
     ],
 )
 def test_a_patch_that_no_kustomization_lists_is_no_object(path, code, tmp_path, monkeypatch, capsys):
-    written(tmp_path, {"overlay/kustomization.yaml": "resources: [../base]\n", path: POD.format("web")})
+    kustomization = "resources: [../base]\npatches: [{path: ../versions/v-1.28.yaml}]\n"
+    written(tmp_path, {"overlay/kustomization.yaml": kustomization, path: POD.format("web")})
     monkeypatch.chdir(tmp_path)
     assert run_command_line(["audit", ".", *POLICIES, "-v"]) == code
     assert ("a patch of a kustomization" in "".join(capsys.readouterr())) is not bool(code)

@@ -44,6 +44,7 @@ _GENERATORS: Final = (("configMapGenerator", "ConfigMap"), ("secretGenerator", "
 _REMOTE: Final = ("://", "github.com/", "?ref=", "git@")
 """Texts in the address of a base in another repository."""
 _SEPARATORS: Final = re.compile("[-_.]")
+_NUMBER: Final = re.compile("[0-9]+")
 _PLAIN_NAME: Final = re.compile(r"[a-z0-9-]+")
 """Matches a name that is not a regular expression."""
 _PATCHES: Final = ("patches", "patchesJson6902", "patchesStrategicMerge")
@@ -362,17 +363,27 @@ def _text_or_empty(value: JSON) -> str:
     return value if isinstance(value, str) else ""
 
 
-def is_named_as_patch(file: str, folders: Container[str]) -> bool:
-    """Return whether a file has the name of a patch, or is in a folder `patches`, beside a kustomization.
+def is_named_as_patch(file: str, folders: Container[str], patches: Container[str]) -> bool:
+    """Return whether a file has the name of a patch, or is in a folder `patches`, beside a kustomization. A file has
+    also the name of a patch if only numbers differ: `v-1.26.yml` beside the patch `v-1.28.yml`.
 
-    `folders` are the folders with a kustomization.
+    `folders` are the folders with a kustomization. `patches` are the patches that kustomizations list, as
+    `path_without_numbers` returns them.
     """
     folder, name = posixpath.split(file)
     above, last = posixpath.split(folder)
     if last == "patches" and above in folders:
         return True
+    if path_without_numbers(file) in patches:
+        return True
     words = _SEPARATORS.split(posixpath.splitext(name)[0].lower())
     return folder in folders and "patch" in (words[0], words[-1])
+
+
+def path_without_numbers(file: str) -> str:
+    """Return the path of a file without the numbers in its name."""
+    folder, name = posixpath.split(file)
+    return posixpath.join(folder, _NUMBER.sub("", name))
 
 
 class Kustomizations:
@@ -384,6 +395,7 @@ class Kustomizations:
             folder: _consider_naming_of_components(each, by_folder) for folder, each in by_folder.items()
         }
         self._patches: Final = frozenset(path for each in by_folder.values() for path in each.patches)
+        self._patches_without_numbers: Final = frozenset(map(path_without_numbers, self._patches))
         self.generated: Final = frozenset(named for each in by_folder.values() for named in each.generated)
         self.are_read: Final = all(each.is_read for each in by_folder.values())
         self._folders_by_used_path: Final[dict[str, list[str]]] = {}
@@ -493,7 +505,7 @@ class Kustomizations:
         """
         if file in self._folders_by_used_path or not self._by_folder:
             return False
-        return file in self._patches or is_named_as_patch(file, self._by_folder)
+        return file in self._patches or is_named_as_patch(file, self._by_folder, self._patches_without_numbers)
 
     def _only_kustomization_using(self, path: str) -> str | None:
         folders = self._folders_by_used_path.get(path, ())

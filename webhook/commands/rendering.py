@@ -73,7 +73,7 @@ class RenderableFolder(Struct, frozen=True):
     """A folder to render, and the files that it is rendered from.
 
     `affixes` are the prefixes and suffixes that a kustomization adds to names of objects. `folders` are the folders of
-    a kustomization and of the kustomizations that it uses.
+    a kustomization and of the kustomizations that it uses. `patches` are their patches, without the numbers in names.
     """
 
     folder: str
@@ -81,6 +81,7 @@ class RenderableFolder(Struct, frozen=True):
     parts: frozenset[str]
     affixes: Sequence[str] = ()
     folders: frozenset[str] = frozenset()
+    patches: frozenset[str] = frozenset()
 
     def is_rendered_from(self, source: str) -> bool:
         """Return whether a file is an input for rendering the folder."""
@@ -90,7 +91,8 @@ class RenderableFolder(Struct, frozen=True):
     def is_unlisted_patch(self, source: str) -> bool:
         """Return whether a file has the name of a patch, and no kustomization of the folder lists the file."""
         path = posixpath.normpath(source)
-        return kustomizations.is_named_as_patch(path, self.folders) and not self.is_rendered_from(path)
+        is_named = kustomizations.is_named_as_patch(path, self.folders, self.patches)
+        return is_named and not self.is_rendered_from(path)
 
 
 def find_renderables(named: Sequence[str]) -> list[RenderableFolder]:
@@ -118,7 +120,8 @@ def find_renderables(named: Sequence[str]) -> list[RenderableFolder]:
             parts = frozenset(_parts_of_kustomization(root, by_folder))
             of_root = _used_kustomizations(root, by_folder)
             folders = frozenset(each.folder for each in of_root)
-            renderables.append(RenderableFolder(root, "kustomization", parts, _affixes_of(of_root), folders))
+            patches = frozenset(kustomizations.path_without_numbers(path) for each in of_root for path in each.patches)
+            renderables.append(RenderableFolder(root, "kustomization", parts, _affixes_of(of_root), folders, patches))
     return sorted(renderables, key=lambda each: each.folder)
 
 
