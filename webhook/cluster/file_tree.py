@@ -53,6 +53,10 @@ from webhook.errors import DifferentDefinitions, UnknownNamespaceOrName
 _FOLDERS: Final = frozenset(("test", "tests", "e2e", "fixtures"))
 _ASSERTION: Final = "an assertion of a test, which has only the fields that are compared"
 _EXPECTED: Final = "the expected output or failure of a test, which nobody applies"
+_OUTPUT: Final = re.compile(r"expected.*|(?:.*[-_.])?(?:output|golden|snapshot)s?_{0,2}(?:\.[a-z]+)?", re.DOTALL)
+"""Matches the name of a file or folder for the outputs of a program under test: `expected-job.yaml`, `helm-output`,
+`job.golden.yaml` and `__snapshots__`.
+"""
 _ARCHIVES: Final = frozenset(("archive", "_archive", ".archive"))
 """The names of a top folder for old files. An application may have a folder `archive` further down."""
 _OF_MANIFESTS: Final = frozenset(
@@ -62,7 +66,7 @@ _OF_MANIFESTS: Final = frozenset(
     )
 )
 """Names of folders for the manifests of all applications. A folder of archived files may be directly inside them."""
-_ARCHIVED_STEPS: Final = frozenset(("archived", "_disabled"))
+_ARCHIVED_STEPS: Final = frozenset(("archived", "deprecated", "_deprecated", "_disabled"))
 """Names of folders for old files at any depth, and for applications that the owner has switched off."""
 _ARCHIVED: Final = "a file in a folder of archived files"
 _FOLDER_OF_RELEASE: Final = re.compile(
@@ -102,7 +106,7 @@ def reason_not_applied(file: str, root: str = "") -> str:
     if is_assertion(file):
         return _ASSERTION
     below = posixpath.relpath(file, root) if root else file
-    if is_in_folder_of_tests(file, root) and any(step.startswith("expected") for step in below.split("/")):
+    if is_in_folder_of_tests(file, root) and any(map(_OUTPUT.fullmatch, below.split("/"))):
         return _EXPECTED
     return _ARCHIVED if _is_archived(below) and not _is_archived(f"{root}/") else ""
 
