@@ -83,7 +83,10 @@ def test_a_folder_with_only_templates_is_reported(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "line",
-    ["$NODE_SELECTOR", "${RESOURCES}", "TOLERATIONS_SPEC", "%{ if use_tls ~}", "%{ endif }", "{{ .resources }}"],
+    [
+        *("$NODE_SELECTOR", "${RESOURCES}", "TOLERATIONS_SPEC", "%{ if use_tls ~}", "%{ endif }", "{{ .resources }}"),
+        *("<#if config.tls>", "</#list>"),
+    ],
 )
 def test_a_line_that_a_template_engine_replaces_makes_a_broken_manifest_a_template(line, tmp_path, capsys):
     (tmp_path / "pod.yaml").write_text(f"{POD.format('web')}    ports: [\n    {line}\n")
