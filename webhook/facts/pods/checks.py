@@ -82,7 +82,17 @@ def validate_pod_template(subject: Subject) -> Iterator[Problem]:
 
 
 def template_problems(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that Kubernetes would report about a pod, except those of resources."""
+    """Yield the problems that Kubernetes would report about a pod, except those of resources. If a program replaces the
+    name of the object, such as `APPNAME`, it also replaces this word in values of the pod.
+    """
+    name = subject.attributes.name
+    problems = _problems_of_pod(subject)
+    if pod_template.is_name_to_fill_in(name, subject.typed(Pod)):
+        return (problem for problem in problems if name not in problem.found)
+    return problems
+
+
+def _problems_of_pod(subject: Subject) -> Iterator[Problem]:
     template = subject.typed(Pod)
     pod, metadata = template.spec, template.metadata
     yield from pod_template.validate_host_users(pod)
