@@ -332,6 +332,15 @@ def test_a_removed_version_in_a_test_or_in_a_file_for_old_releases_is_advice(pat
     assert run_command_line(["audit", ".", "--no-config"]) == code
 
 
+@pytest.mark.parametrize(("path", "code"), [("deploy/claim.yaml", 1), ("test/e2e/fixtures/claim.yaml", 0)])
+def test_a_deprecated_version_in_a_test_is_advice(path, code, tmp_path, monkeypatch):
+    devices = "devices: {requests: [{name: gpu, deviceClassName: gpu.example.com}]}"
+    head = "apiVersion: resource.k8s.io/v1beta1\nkind: ResourceClaim\nmetadata: {name: a}\n"
+    written(tmp_path, {path: f"{head}spec: {{{devices}}}\n"})
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["audit", ".", "--no-config", "--rule", "resource-claims/deprecated-version"]) == code
+
+
 @pytest.mark.parametrize(
     ("path", "code"),
     [

@@ -68,6 +68,7 @@ DEPRECATED_VERSION: Final = DEVICE_CLASSES.rule(
     refused_by="the API server of a later release",
     source="k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go",
     level="warn",
+    level_in_tests="advice",
     severity="low",
 )
 UNKNOWN_FIELD: Final = DEVICE_CLASSES.rule(

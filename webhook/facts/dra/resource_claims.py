@@ -77,6 +77,7 @@ DEPRECATED_VERSION: Final = RESOURCE_CLAIMS.rule(
     refused_by="the API server of a later release",
     source="k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go",
     level="warn",
+    level_in_tests="advice",
     severity="low",
 )
 TWO_ATTRIBUTES: Final = RESOURCE_CLAIMS.rule(
