@@ -85,7 +85,7 @@ def test_a_folder_with_only_templates_is_reported(tmp_path, capsys):
     "line",
     [
         *("$NODE_SELECTOR", "${RESOURCES}", "TOLERATIONS_SPEC", "%{ if use_tls ~}", "%{ endif }", "{{ .resources }}"),
-        *("<#if config.tls>", "</#list>"),
+        *("<#if config.tls>", "</#list>", "- %%HOST_NAME%%"),
     ],
 )
 def test_a_line_that_a_template_engine_replaces_makes_a_broken_manifest_a_template(line, tmp_path, capsys):

@@ -15,7 +15,7 @@ from webhook.yamltext.input_files import InputFile, is_regular_file, read_start
 _CHART: Final = "Chart.yaml"
 _ACTION: Final = re.compile(
     rb"\{\{|\{%|^[ \t]*%\{|^[ \t]*(?:\$\{[^}\n]*\}|\$[A-Za-z_]\w{0,99}|[A-Z][A-Z0-9]{0,99}_[A-Z0-9_]{0,99})[ \t]*\r?$"
-    rb"|^[ \t]*</?#[a-z-]|[:-][ \t]%[A-Za-z][\w.-]{0,98}\w%|[:-][ \t]@[A-Za-z][\w.-]{0,98}\w@"
+    rb"|^[ \t]*</?#[a-z-]|[:-][ \t]%{1,2}[A-Za-z][\w.-]{0,98}\w%|[:-][ \t]@{1,2}[A-Za-z][\w.-]{0,98}\w@"
     rb"|[:-][ \t]\[[A-Za-z][\w -]{0,98}\][/:.-]|[:-][ \t]\{[A-Za-z][\w -]{0,98}\}[/:.-]|^[ \t]*<%|[:-][ \t]<%[=-]",
     re.MULTILINE,
 )
@@ -23,7 +23,7 @@ _ACTION: Final = re.compile(
 
 - the start of an action: `{{`, `{%`, `<%`, or Terraform's `%{` and FreeMarker's `<#if` at the start of a line
 - a line with only a variable or a constant, such as `$NAME` or `NODE_SELECTOR`, which stands for other lines
-- a value that begins with `%NAME%`, `@NAME@`, `[NAME]/` or `{NAME}/`, which is not valid YAML
+- a value that begins with `%NAME%`, `%%NAME%%`, `@NAME@`, `[NAME]/` or `{NAME}/`, which is not valid YAML
 """
 _YTT: Final = re.compile(
     r"^[ \t]*#@(?:[ \t]+(?:def|end|for|if|load)\b|(?:data|library|overlay|schema)/)|:[ \t]#@[ \t]", re.MULTILINE
