@@ -187,9 +187,18 @@ def test_kustomize_refuses_a_resource_with_a_key_twice(text):
         ("metadata:\n  annotations: {a: b}\n  annotations: {c: d}", ()),
         ("items:\n- metadata:\n    annotations: {a: b}\n    annotations: {c: d}", ()),
         ("metadata:\n  annotations:\n    a: b\n    a: b", ()),
-        ("metadata:\n  annotations:\n    a: b\n    a: c", ("key `a` appears twice in one mapping, and kustomize uses",)),
-        ("metadata:\n  labels: {a: b}\n  labels: {c: d}", ("key `labels` appears twice in one mapping, and kustomize ref",)),
-        ("spec: {metadata: {annotations: {}, annotations: {}}}", ("key `annotations` appears twice in one mapping, and k",)),
+        (
+            "metadata:\n  annotations:\n    a: b\n    a: c",
+            ("key `a` appears twice in one mapping, and kustomize uses",),
+        ),
+        (
+            "metadata:\n  labels: {a: b}\n  labels: {c: d}",
+            ("key `labels` appears twice in one mapping, and kustomize ref",),
+        ),
+        (
+            "spec: {metadata: {annotations: {}, annotations: {}}}",
+            ("key `annotations` appears twice in one mapping, and k",),
+        ),
     ],
 )
 def test_kustomize_joins_the_annotations_of_an_object(text, told):
