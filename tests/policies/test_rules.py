@@ -32,7 +32,7 @@ def shown() -> Mapping[str, Pair]:
 
 
 def test_the_pages_are_up_to_date(request: pytest.FixtureRequest) -> None:
-    found = rule_pages(POLICIES, shown(), RULES_OF_FILES)
+    found = rule_pages(POLICIES, shown(), RULES_OF_FILES.values())
     if request.config.getoption("--update-golden"):
         for old in PAGES.iterdir():
             old.unlink()

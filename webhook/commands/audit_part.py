@@ -162,7 +162,7 @@ class PartAudit:
         self, assembled: assembly.ReviewAssembly, options: PartOptions, changes: GitChanges | None = None
     ) -> None:
         """`changes` has the objects that changed; None means all objects."""
-        self.rules: Rules = RulesOfPolicies(assembled.policies, options.address, RULES_OF_FILES)
+        self.rules: Rules = RulesOfPolicies(assembled.policies, options.address, RULES_OF_FILES.values())
         self._table = assembled.table
         self._row = assembled.table.row
         self._policies = assembled.policies

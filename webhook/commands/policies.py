@@ -85,7 +85,7 @@ def command(
         raise ConfigurationError("--rule, --pages and --late exclude each other: give one of them")
     chosen = settings_with_named_policies(folder, settings)
     places, compile_options = assembly.policy_folders_of_settings(chosen), assembly.create_compile_options(chosen)
-    policies, others = load_policy_set(places, compile_options).policies, () if folder else RULES_OF_FILES
+    policies, others = load_policy_set(places, compile_options).policies, () if folder else RULES_OF_FILES.values()
     if late:
         uncovered = () if folder else late_failures.read_uncovered_failures()
         text = late_failures.late_failures_as_markdown(policies, uncovered)
@@ -298,7 +298,7 @@ def check_policy_exceptions(
         configuration: has the bounds. Without a file, bounds are not checked.
         day: today. An object of a file counts as created today.
     """
-    rules_of_policies = frozenset(pages.shipped_rule_ids()).difference(rule.id for rule in RULES_OF_FILES)
+    rules_of_policies = frozenset(pages.shipped_rule_ids()).difference(RULES_OF_FILES)
     names = KnownNames.of(policies, rules_of_policies)
     checked: list[dict[str, Any]] = []
     for document in documents:

@@ -27,7 +27,6 @@ ambiguous."""
 
 
 _RULE_OR_GROUP: Final = "rule, group or policy"
-_IDS_OF_RULES_OF_FILES: Final = frozenset(rule.id for rule in RULES_OF_FILES)
 
 
 def rule_ids(policies: PolicySet) -> frozenset[str]:
@@ -57,7 +56,7 @@ def refuse_unknown_rules(flag: str, names: Iterable[str], policies: PolicySet) -
         ConfigurationError: a name is unknown; the error is about the first unknown name.
     """
     given = tuple(names)
-    ids = rule_ids(policies) | _IDS_OF_RULES_OF_FILES if given else frozenset()
+    ids = rule_ids(policies).union(RULES_OF_FILES) if given else frozenset()
     ids_and_groups = ids.union(rule.partition("/")[0] for rule in ids)
     for name in given:
         if sentence := describe_unknown_id(name, ids_and_groups, _RULE_OR_GROUP):
@@ -97,7 +96,7 @@ def _problems_of_unknown_names(file: ConfigurationFile, ids: Collection[str]) ->
                 yield file.problem(("policyExceptions", number, "rules", at), sentence)
     for path, name in _rules_and_groups_in_file(file):
         is_group = path[:2] == ("levels", "groups")
-        if name in _IDS_OF_RULES_OF_FILES:
+        if name in RULES_OF_FILES:
             if path[:2] != ("report", "skip"):
                 yield file.problem(path, f"no policy has the rule `{name}`: write it into report.skip")
         elif sentence := describe_unknown_id(name, groups if is_group else ids, "group" if is_group else "rule"):

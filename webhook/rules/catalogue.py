@@ -44,7 +44,7 @@ UNKNOWN_KIND: Final = _MANIFEST.rule(
     level="warn",
     severity="high",
 )
-RULES_OF_FILES: Final = (REPEATED_KEY, UNKNOWN_KIND)
+RULES_OF_FILES: Final[Catalogue] = {rule.id: rule for rule in (REPEATED_KEY, UNKNOWN_KIND)}
 """The rules that an audit of files has without a policy."""
 
 
