@@ -107,7 +107,17 @@ def test_a_word_that_is_replaced_by_a_number_is_a_placeholder(text: str, expecte
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("CLUSTER_QUEUE_NAME", True), ("<queue>", True), ("Cluster_Queue", False), ("GPUS", False), ("gpus", False)],
+    [
+        ("CLUSTER_QUEUE_NAME", True),
+        ("MODEL_NAME-web", True),
+        ("web.MODEL_NAME", True),
+        ("<queue>", True),
+        ("Cluster_Queue", False),
+        ("webMODEL_NAME", False),
+        ("GPUS", False),
+        ("GPUS-web", False),
+        ("gpus", False),
+    ],
 )
 def test_an_upper_case_name_is_a_placeholder(text: str, expected: bool) -> None:
     assert is_placeholder_for_name(text) is expected

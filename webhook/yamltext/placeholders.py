@@ -69,11 +69,12 @@ def is_placeholder_for_non_text(text: str) -> bool:
 
 
 def is_placeholder_for_name(text: str) -> bool:
-    """Return whether a text in place of an object's name is a placeholder, such as `QUEUE_NAME`.
+    """Return whether a text in place of an object's name has a placeholder, such as `QUEUE_NAME` or `MODEL_NAME-web`.
 
-    Names have no capital letters and no `_`, so a constant is never a final name. `GPU` alone may be an intended name.
+    Names have no capital letters and no `_`, so a constant is never a part of a final name. `GPU` alone may be an
+    intended name.
     """
-    return is_placeholder(text) or _CONSTANT.fullmatch(text) is not None
+    return is_placeholder(text) or any(_CONSTANT.fullmatch(part) for part in text.replace(".", "-").split("-"))
 
 
 def is_unquoted_bracket_placeholder(value: JSON) -> bool:
