@@ -251,6 +251,9 @@ def test_rules_of_files_are_chosen_left_out_and_explained(rule: str, tmp_path: P
 def test_a_level_of_a_rule_of_files_is_refused(tmp_path: Path, capsys):
     """Params and levels change the rules of policies, and no policy has this rule."""
     configuration = tmp_path / "claimgate.yaml"
-    configuration.write_text(f'levels: {{rules: {{{REPEATED_KEY.id}: "off"}}}}\n')
+    rules, groups = f'{{{REPEATED_KEY.id}: "off"}}', f'{{{REPEATED_KEY.group}: "off"}}'
+    configuration.write_text(f"levels: {{rules: {rules}, groups: {groups}}}\n")
     assert run_command_line(["audit", "--config", str(configuration), str(tmp_path)]) == 2
-    assert f"no policy has the rule `{REPEATED_KEY.id}`: write it into report.skip" in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert f"no policy has the rule `{REPEATED_KEY.id}`: write it into report.skip" in printed
+    assert f"no policy has the rules of `{REPEATED_KEY.group}`: write their ids into report.skip" in printed

@@ -99,6 +99,8 @@ def _problems_of_unknown_names(file: ConfigurationFile, ids: Collection[str]) ->
         if name in RULES_OF_FILES:
             if path[:2] != ("report", "skip"):
                 yield file.problem(path, f"no policy has the rule `{name}`: write it into report.skip")
+        elif is_group and name in {rule.group for rule in RULES_OF_FILES.values()}:
+            yield file.problem(path, f"no policy has the rules of `{name}`: write their ids into report.skip")
         elif sentence := describe_unknown_id(name, groups if is_group else ids, "group" if is_group else "rule"):
             yield file.problem(path, sentence)
 

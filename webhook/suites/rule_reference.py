@@ -37,9 +37,10 @@ _TITLE: Final = """\
 This page lists all rules. Messages and reports name a rule by its id, which does not change. `claimgate explain ID`
 shows one rule with a bad and a good example.
 
-Each rule has a level, which you can change in the params of its policy. Write the ids of rules, separated by spaces,
-into `data.deny`, `data.warn`, `data.audit`, `data.advice` or `data.off` of the ConfigMap that the binding of the policy
-names. Write `"off"` in quotes, because YAML reads off as false. If several lists name a rule, the strictest counts.
+Each rule of a policy has a level, which you can change in the params of the policy. Write the ids of rules, separated
+by spaces, into `data.deny`, `data.warn`, `data.audit`, `data.advice` or `data.off` of the ConfigMap that the binding of
+the policy names. Write `"off"` in quotes, because YAML reads off as false. If several lists name a rule, the strictest
+counts.
 
 The `validationActions` of the binding limit the level: under `[Warn]` no rule denies. To switch off a rule of a policy
 in CEL without checks, change the binding of the policy: its `validationActions`, or its `namespaceSelector`.
@@ -104,7 +105,9 @@ def _index(groups: Mapping[str, Sequence[StatedRule]]) -> Iterator[str]:
 
 def _page(group: str, entries: Sequence[StatedRule], examples: Mapping[str, Pair], homes: RuleLocator) -> str:
     head = f"*Written by `claimgate policies rules --pages`; all rules: [{INDEX}]({INDEX})*"
-    lines = [f"# {group}", "", head, "", "Your job was refused? [Here is what to do](../denials.md).", ""]
+    lines = [f"# {group}", "", head, ""]
+    if any(entry.policies for entry in entries):
+        lines += ["Your job was refused? [Here is what to do](../denials.md).", ""]
     lines += [*map(_item, entries), ""]
     for each in entries:
         lines += rule_section(each, examples.get(each.rule.id, Pair()), homes)
@@ -150,7 +153,8 @@ def rule_section(entry: StatedRule, pair: Pair, homes: RuleLocator) -> Iterator[
         yield f"- Reported in: {links_to_issues(rule.issue_links_by_name)}"
     yield from (f"- {_text_about_policy_of_rule(policy, rule)}" for policy in entry.policies)
     if not entry.policies:
-        yield f"- Only `claimgate audit` of files has the rule; off with `--skip {rule.id}`"
+        off = f"off with `--skip {rule.id}` or `report.skip` of claimgate.yaml"
+        yield f"- Only `claimgate audit` of files has the rule; {off}"
     yield ""
     for title, example in (("Bad", pair.bad), ("Good", pair.good)):
         if example is not None:
