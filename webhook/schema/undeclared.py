@@ -114,6 +114,7 @@ class StrictReader(Struct, frozen=True):
         deadline: charged for walked values.
         is_closed: whether all types declare all fields. With False, only types of Kubernetes inside the object do.
         left_out: names of types that are not read.
+        left_out_inside: names of types of which only the names of fields are read, not the values.
         left_out_at: places that are not read.
         written: the object with its nulls, in which empty fields are looked for.
         open_at: the place of an object that may have more fields.
@@ -126,6 +127,7 @@ class StrictReader(Struct, frozen=True):
     deadline: Deadline
     is_closed: bool = True
     left_out: Collection[str] = ()
+    left_out_inside: Collection[str] = ()
     open_at: FieldPath | None = None
     known: Collection[str] = ()
     removed: Collection[tuple[str, str]] = field(default_factory=frozenset)
@@ -168,7 +170,7 @@ class StrictReader(Struct, frozen=True):
             if not self.only_nulls:
                 fields = self._with_place_of_all(self._with_source(fields, level), place.holders)
             reading.fields.append(UndeclaredFields(place.at, of.name.rpartition(".")[2], fields))
-        if not of.fields and of.others in _SCALARS:
+        if of.name in self.left_out_inside or (not of.fields and of.others in _SCALARS):
             return
         has_amounts, holders = place.has_amounts and of.name not in self.without_amounts, (*place.holders, level)
         for name, inner in self.deadline.charge_for_items(value.items()):

@@ -143,7 +143,8 @@ match, too. Then the mistake is not reported.
 _KUBERNETES: Final = "Kubernetes 1.36"
 """The release of the types in the package `schema`."""
 _AMOUNT_TYPE: Final = "core.v1.ResourceRequirements"
-_TEMPLATE_TYPES: Final = ("core.v1.PodTemplateSpec", "core.v1.PodSpec")
+_TEMPLATE_TYPE: Final = "core.v1.PodTemplateSpec"
+_POD_TYPE: Final = "core.v1.PodSpec"
 _REMOVED_FIELDS: Final = frozenset(
     (("core.v1.PodResourceClaim", "source"), ("core.v1.VolumeResourceRequirements", "claims"))
 )
@@ -204,13 +205,13 @@ def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
     has_pods = subject.table.row(kind.group, kind.kind) is not None
     if not has_pods:
         yield from problems_of_wrong_types(subject, WRONG_TYPE)
-    left_out = (*_TEMPLATE_TYPES, _AMOUNT_TYPE) if has_pods else (_AMOUNT_TYPE,)
     is_closed = defined is not None or is_builtin(kind)
     templates = [each.path for each in subject.once(pod_sets).all] if defined else ()
     reader = StrictReader(
         subject.deadline,
         is_closed,
-        left_out,
+        left_out=(_POD_TYPE, _AMOUNT_TYPE) if has_pods else (_AMOUNT_TYPE,),
+        left_out_inside=(_TEMPLATE_TYPE,) if has_pods else (),
         known=_UNCHECKED_FIELDS,
         removed=_REMOVED_FIELDS,
         left_out_at=frozenset(templates),
