@@ -180,6 +180,7 @@ _HABITS: Final = frozenset(
         "manifest-shape/completion-index",
         "manifest-shape/home-folder",
         "manifest-shape/image-name",
+        "manifest-shape/probe-port",
         "manifest-shape/restart-policy",
         "manifest-shape/secret-data",
         "manifest-shape/unknown-field",

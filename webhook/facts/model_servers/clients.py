@@ -44,7 +44,7 @@ from webhook.facts.model_servers.started_servers import (
     VLLM,
 )
 from webhook.facts.shapes.manifest_shape import MANIFEST_SHAPE
-from webhook.facts.shapes.selectors import services_of_pods
+from webhook.facts.shapes.selectors import is_name_of_port, services_of_pods
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Moment, Problem
@@ -52,13 +52,13 @@ from webhook.text.caches import IdentityKey
 from webhook.typed.cluster_objects import Deployment, Service, StatefulSet
 from webhook.typed.pods import HttpGetAction
 from webhook.typed.view import ReadingContext
-from webhook.yamltext.placeholders import is_placeholder
 
 PROBE_PORT: Final = MODEL_SERVER.rule(
     "model-server/probe-port",
     title="A probe connects to a port where the model server does not listen",
     why="The probe never succeeds, so the pod is never ready, or the kubelet kills the container again and again.",
     refused_by="nothing; the pod is never ready",
+    yields_to=(f"{MANIFEST_SHAPE.name}/probe-port",),
     source="https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
     fails="waiting",
     issues=("https://github.com/vllm-project/aibrix/issues/1054",),
@@ -325,7 +325,7 @@ def _check_named_ports(member: ServerContainer, services: Sequence[Service]) -> 
         return
     for name, probe in ((_READINESS, container.readiness_probe), (_STARTUP, container.startup_probe)):
         port = probe.http_get.port or probe.tcp_socket.port
-        if _is_name_of_port(port) and number_of_port(port, member) is None:
+        if is_name_of_port(port) and number_of_port(port, member) is None:
             lacks = "the container has no port of this name, so the probe never succeeds"
             fix = "give a port of the container this name, or write the number of a port"
             at = member.locate((*container.at, name))
@@ -336,15 +336,10 @@ def _check_named_ports(member: ServerContainer, services: Sequence[Service]) -> 
         targets = [each.target_port for each in service.spec.ports]
         if service.spec.cluster_ip == "None" or not targets:
             continue
-        if all(_is_name_of_port(each) and each not in names for each in targets):
+        if all(is_name_of_port(each) and each not in names for each in targets):
             message = f"has no port with the name `{targets[0]}`, to which Service `{service.name}` sends requests"
             fix = f"name a port `{targets[0]}`, or set targetPort to a number"
             yield _problem_of_service(member.path, message, fix)
-
-
-def _is_name_of_port(port: JSON) -> bool:
-    """Return whether a port is a name. Names have only small letters, so `PORT` is a placeholder for a number."""
-    return isinstance(port, str) and not port.isdigit() and port == port.lower() and not is_placeholder(port)
 
 
 def _check_added_probe(member: ServerContainer, ports: Sequence[int], by: str) -> Iterator[Problem]:

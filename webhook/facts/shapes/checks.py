@@ -33,6 +33,7 @@ from webhook.facts.shapes.selectors import (
     check_labels_of_template,
     check_port_numbers,
     check_ports_are_distinct,
+    check_ports_of_probes,
     check_ports_of_services,
     check_selector_of_job,
 )
@@ -55,6 +56,7 @@ CHECKS: Final = (
     Check(group="object-shape", run=check_selector_of_job, kinds=frozenset((JOB, CRON_JOB))),
     Check(group="manifest-shape", run=check_fields_of_pod, kinds=POD_KIND),
     Check(group="manifest-shape", run=check_pod_in_file, kinds=POD_KIND),
+    Check(group="manifest-shape", run=check_ports_of_probes, kinds=POD_KIND),
     Check(group="manifest-shape", run=check_fields_of_object),
     Check(group="manifest-shape", run=check_data_of_secret, kinds=SECRET),
     Check(group="manifest-shape", run=check_names_of_object, kinds=NAMED_KINDS),

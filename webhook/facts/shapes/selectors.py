@@ -1,5 +1,6 @@
 """Checks of selectors and ports. Workloads must select the pods of their own template. Only the API server may set some
-labels and the selector of a Job. The ports of a Service must be port numbers, and the pods must have the target ports.
+labels and the selector of a Job. The ports of a Service must be port numbers, the pods must have the target ports, and
+a container must have the ports that its probes name.
 
 An API server refuses these objects before it calls validating webhooks, so only commands that read files report them.
 Source: k8s.io/kubernetes v1.36 pkg/apis/apps/validation/validation.go, pkg/apis/batch/validation/validation.go and
@@ -24,12 +25,13 @@ from webhook.facts.shapes.manifest_shape import MANIFEST_SHAPE
 from webhook.facts.shapes.object_shape import OBJECT_SHAPE
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.rules.problem import Problem
+from webhook.patch.schema import is_builtin
+from webhook.rules.problem import Moment, Problem
 from webhook.text.wording import counted
 from webhook.typed.cluster_objects import DaemonSet, Deployment, Service, ServicePort, StatefulSet
 from webhook.typed.fields import Part, Truth
 from webhook.typed.objects import Object
-from webhook.typed.pods import LabelSelector, PodTemplate, SelectorRequirement
+from webhook.typed.pods import LabelSelector, Pod, PodTemplate, SelectorRequirement
 from webhook.typed.view import Typed
 from webhook.yamltext.placeholders import is_placeholder
 
@@ -64,6 +66,19 @@ TARGET_PORT: Final = MANIFEST_SHAPE.rule(
     function="FindPort",
     level="warn",
     fails="silent",
+)
+PROBE_PORT: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/probe-port",
+    title="A probe names a port that its container does not have",
+    why=(
+        "The kubelet looks for the name in the ports of the container. Without this port, a readiness probe and a "
+        "startup probe never succeed, and a liveness probe checks nothing."
+    ),
+    refused_by="nothing; the pod is never ready",
+    source="k8s.io/kubernetes v1.36 pkg/probe/util.go",
+    function="ResolveContainerPort",
+    level="warn",
+    fails="waiting",
 )
 SERVICE_PORT: Final = MANIFEST_SHAPE.rule(
     "manifest-shape/service-port",
@@ -235,6 +250,42 @@ def check_ports_of_services(subject: Subject) -> Iterator[Problem]:
             fix = f"name a port `{target}`, or set targetPort of the Service to the name or number of a port"
             yield TARGET_PORT.problem(with_ports[0].at, message, fix, needs="ports")  # such as of a proxy in a patch
             break
+
+
+def check_ports_of_probes(subject: Subject) -> Iterator[Problem]:
+    """Report the first probe of each container that names a port which the container does not have.
+
+    The kubelet reads only the ports of the container itself. A controller may add ports to a template of a custom kind,
+    so such templates are not checked. Source: k8s.io/kubernetes v1.36 pkg/kubelet/prober/worker.go doProbe.
+    """
+    template_of = subject.template_of
+    if not subject.attributes.is_plain or subject.is_patch or (template_of and not is_builtin(template_of)):
+        return
+    for container in subject.typed(Pod).spec.running_containers():
+        probes = (container.startup_probe, container.readiness_probe, container.liveness_probe)
+        if container.is_part or container.is_omitted("ports") or not any(probe.json for probe in probes):
+            continue
+        if any(port.container_port is None or is_placeholder(port.name) for port in container.ports):
+            continue
+        names = {port.name for port in container.ports}
+        for probe in probes:
+            named = (each.port for each in probe.connections if is_name_of_port(each.port))
+            port = next((each for each in named if each not in names), None)
+            if port is not None:
+                is_liveness = probe is container.liveness_probe
+                effect = (
+                    "the kubelet never checks the container" if is_liveness else "the container never becomes ready"
+                )
+                message = f"names port `{port}`, but container `{container.name}` has no port of this name, so {effect}"
+                fix = f"give a port of the container the name `{port}`, or write the number of a port"
+                moment: Moment | None = "silent" if is_liveness else None
+                yield PROBE_PORT.problem(probe.at, message, fix, needs="ports", fails=moment)
+                break
+
+
+def is_name_of_port(port: JSON) -> bool:
+    """Return whether a port is a name. Names have only small letters, so `PORT` is a placeholder for a number."""
+    return isinstance(port, str) and not port.isdigit() and port == port.lower() and not is_placeholder(port)
 
 
 def _reaches_other_pods(service: Service, target: str, view: ClusterView) -> bool:
