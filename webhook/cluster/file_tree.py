@@ -66,8 +66,10 @@ _OF_MANIFESTS: Final = frozenset(
     )
 )
 """Names of folders for the manifests of all applications. A folder of archived files may be directly inside them."""
-_ARCHIVED_STEPS: Final = frozenset(("archived", "deprecated", "_deprecated", "_disabled"))
-"""Names of folders for old files at any depth, and for applications that the owner has switched off."""
+_ARCHIVED_WORDS: Final = frozenset(("archived", "deprecated", "notused", "unused"))
+"""Words at the end of the names of folders for old files, at any depth: `deprecated` and `ZZZ-deprecated`."""
+_DISABLED: Final = "_disabled"
+"""The name of a folder for applications that the owner has switched off."""
 _ARCHIVED: Final = "a file in a folder of archived files"
 _FOLDER_OF_RELEASE: Final = re.compile(
     r"([A-Za-z][A-Za-z0-9-]{0,99}?-)?(v)?([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})(-[a-z0-9.-]{1,40})?"
@@ -114,7 +116,8 @@ def reason_not_applied(file: str, root: str = "") -> str:
 def _is_archived(file: str) -> bool:
     steps = file.split("/")[:-1]
     top = next((step for step in steps if step not in _OF_MANIFESTS), "")
-    return top in _ARCHIVES or not _ARCHIVED_STEPS.isdisjoint(steps)
+    last_words = {step.lower().replace("_", "-").rpartition("-")[2] for step in steps}
+    return top in _ARCHIVES or _DISABLED in steps or not _ARCHIVED_WORDS.isdisjoint(last_words)
 
 
 def _releases_above(file: str) -> Iterator[tuple[str, _FolderRelease]]:
