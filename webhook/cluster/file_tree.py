@@ -57,6 +57,9 @@ _OUTPUT: Final = re.compile(r"expected.*|(?:.*[-_.])?(?:output|golden|snapshot)s
 """Matches the name of a file or folder for the outputs of a program under test: `expected-job.yaml`, `helm-output`,
 `job.golden.yaml` and `__snapshots__`.
 """
+_INVALID: Final = "an invalid input of a test, which is wrong on purpose"
+_SEPARATORS: Final = str.maketrans("-_.", "///")
+"""Separates the words in the names of files and folders."""
 _ARCHIVES: Final = frozenset(("archive", "_archive", ".archive"))
 """The names of a top folder for old files. An application may have a folder `archive` further down."""
 _OF_MANIFESTS: Final = frozenset(
@@ -108,8 +111,11 @@ def reason_not_applied(file: str, root: str = "") -> str:
     if is_assertion(file):
         return _ASSERTION
     below = posixpath.relpath(file, root) if root else file
-    if is_in_folder_of_tests(file, root) and any(map(_OUTPUT.fullmatch, below.split("/"))):
-        return _EXPECTED
+    if is_in_folder_of_tests(file, root):
+        if any(map(_OUTPUT.fullmatch, below.split("/"))):
+            return _EXPECTED
+        if "invalid" in below.lower().translate(_SEPARATORS).split("/"):
+            return _INVALID
     return _ARCHIVED if _is_archived(below) and not _is_archived(f"{root}/") else ""
 
 
