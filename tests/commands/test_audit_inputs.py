@@ -162,6 +162,28 @@ def test_objects_of_tests_that_are_never_applied_are_not_read(path, word, tmp_pa
     assert run_command_line(["audit", path, *POLICIES]) == 1, "a person who names the file wants it audited"
 
 
+KYVERNO_TEST = "apiVersion: cli.kyverno.io/v1alpha1\nkind: Test\nmetadata: {name: t}\nresources: [%s]\n"
+GATOR_SUITE = "apiVersion: test.gatekeeper.sh/v1alpha1\nkind: Suite\ntests: [{name: t, cases: [{object: %s}]}]\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "code"),
+    [
+        pytest.param("policies/kyverno-test.yaml", KYVERNO_TEST % "inputs/pod.yaml", 0, id="listed for kyverno test"),
+        pytest.param("policies/suite.yaml", GATOR_SUITE % "./inputs/pod.yaml", 0, id="listed for gator"),
+        pytest.param("policies/kyverno-test.yaml", KYVERNO_TEST % "inputs/job.yaml", 1, id="another file is listed"),
+        pytest.param("policies/kyverno-test.yaml", KYVERNO_TEST % "1", 1, id="a number is listed"),
+        pytest.param("policies/suite.yaml", GATOR_SUITE % "{}", 1, id="an object without a file"),
+    ],
+)
+def test_an_object_that_a_test_of_policies_lists_is_not_read(path, text, code, tmp_path, monkeypatch, capsys):
+    written(tmp_path, {path: text, "policies/inputs/pod.yaml": POD.format("web")})
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["audit", ".", *POLICIES, "-v"]) == code
+    assert ("an input of a test of policies" in "".join(capsys.readouterr())) is not bool(code)
+    assert run_command_line(["audit", "policies/inputs/pod.yaml", *POLICIES]) == 1, "a person names the file"
+
+
 def test_the_archive_of_a_folder_that_a_person_names_is_not_read(tmp_path, monkeypatch):
     written(tmp_path, {"home/archive/pod.yaml": POD.format("web")})
     monkeypatch.chdir(tmp_path)

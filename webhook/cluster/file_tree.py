@@ -22,6 +22,7 @@ from typing import Final, TypeAlias
 
 from webhook.apimachinery.attributes import CRD, JSON, NAMESPACE, GroupVersionKind, UnmergedPatch
 from webhook.apimachinery.object_lists import objects_of_list
+from webhook.apimachinery.paths import get
 from webhook.cluster.applied_together import FilesAppliedTogether, Unit, normalize_path
 from webhook.cluster.controllers import (
     DEPLOYMENT,
@@ -60,6 +61,9 @@ _OUTPUT: Final = re.compile(r"expected.*|(?:.*[-_.])?(?:output|golden|snapshot)s
 _INVALID: Final = "an invalid input of a test, which is wrong on purpose"
 _SEPARATORS: Final = str.maketrans("-_.", "///")
 """Separates the words in the names of files and folders."""
+_POLICY_INPUT: Final = "an input of a test of policies, which may break them on purpose"
+KYVERNO_TEST: Final = ("cli.kyverno.io", "Test")
+GATOR_SUITE: Final = ("test.gatekeeper.sh", "Suite")
 _ARCHIVES: Final = frozenset(("archive", "_archive", ".archive"))
 """The names of a top folder for old files. An application may have a folder `archive` further down."""
 _OF_MANIFESTS: Final = frozenset(
@@ -163,6 +167,7 @@ class FileTree:
     ) -> None:
         self._documents: Final = _objects_by_file(objects, files)
         self._patches: Final = frozenset(map(normalize_path, patches))
+        self._policy_inputs: Final = frozenset(_inputs_of_policy_tests(self._documents))
         self._units: Final = FilesAppliedTogether(self._documents)
         of_context = _objects_by_file(context)
         self._context: Final = FileObjects(
@@ -240,8 +245,15 @@ class FileTree:
         path = normalize_path(file)
         return path in self._patches or self._units.is_patch(path)
 
+    def reason_not_applied(self, file: str, root: str = "") -> str:
+        """Return why the objects of a file are never applied, by its path or because a test of policies lists the file;
+        otherwise "".
+        """
+        reason = reason_not_applied(file, root)
+        return reason or (_POLICY_INPUT if normalize_path(file) in self._policy_inputs else "")
+
     def _is_applied(self, file: str) -> bool:
-        return not self.is_patch(file) and not reason_not_applied(file)
+        return not self.is_patch(file) and not self.reason_not_applied(file)
 
     def is_read_by_kustomize(self, file: str) -> bool:
         """Return whether only one outermost kustomization uses a file."""
@@ -335,6 +347,27 @@ def _objects_by_file(objects: Iterable[tuple[str, JSON]], files: Iterable[str] =
     for file, obj in objects:
         documents.setdefault(normalize_path(file), []).append(obj)
     return documents
+
+
+def _inputs_of_policy_tests(documents: Mapping[str, Sequence[JSON]]) -> Iterator[str]:
+    """Yield the files with the resources of tests for `kyverno test`, and with the objects of suites for `gator`."""
+    for file, values in documents.items():
+        for value in values:
+            kind = group_kind(value) if isinstance(value, dict) else ("", "")
+            names: Sequence[JSON] = ()
+            if kind == KYVERNO_TEST:
+                names = _items(value, "resources")
+            elif kind == GATOR_SUITE:
+                cases = (case for test in _items(value, "tests") for case in _items(test, "cases"))
+                names = [get(case, ("object",)) for case in cases]
+            for name in names:
+                if isinstance(name, str):
+                    yield normalize_path(posixpath.join(posixpath.dirname(file), name))
+
+
+def _items(value: JSON, key: str) -> Sequence[JSON]:
+    items = get(value, (key,))
+    return items if isinstance(items, list) else ()
 
 
 def _releases_in_documents(documents: Mapping[str, Sequence[JSON]]) -> Iterator[ControllerRelease]:

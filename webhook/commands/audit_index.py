@@ -26,6 +26,7 @@ from webhook.admission import fixtures
 from webhook.apimachinery.attributes import CRD, JSON
 from webhook.cluster import kustomizations
 from webhook.cluster.controllers import find_releases_in_document, may_state_release
+from webhook.cluster.file_tree import GATOR_SUITE, KYVERNO_TEST
 from webhook.cluster.naming import NAMELESS, group_kind
 from webhook.cluster.packed import projection_of_fields
 from webhook.facts.removed_versions import read_removed_versions
@@ -37,8 +38,8 @@ from webhook.yamltext.input_files import InputFile
 
 KFCTL: Final = ("kfdef.apps.kubeflow.org", "KfDef")
 """The kind of a configuration of kfctl."""
-_APPLYING: Final = (kustomizations.FLUX, kustomizations.POLICY_GENERATOR, KFCTL)
-"""Kinds that say how folders are applied."""
+_APPLYING: Final = (kustomizations.FLUX, kustomizations.POLICY_GENERATOR, KFCTL, KYVERNO_TEST, GATOR_SUITE)
+"""Kinds that say how folders are applied, or which files are never applied."""
 _FREQUENT: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
 """Kinds with thousands of objects in some trees of files. The index keeps only a few fields of these objects."""
 _KEPT: Final = projection_of_fields(

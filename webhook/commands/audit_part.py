@@ -20,7 +20,7 @@ from webhook.admission.kind_names import KindMistake, kind_mistake
 from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, run_phases
 from webhook.apimachinery.attributes import JSON, POD, Attributes, GroupVersionKind, Phase
 from webhook.cluster import Cluster
-from webhook.cluster.file_tree import is_assertion, reason_not_applied
+from webhook.cluster.file_tree import is_assertion
 from webhook.cluster.lookup import namespace_and_name
 from webhook.commands.progress import Interrupts
 from webhook.commands.repeated_keys import RepeatedKeys, finding_without_policy
@@ -195,7 +195,7 @@ class PartAudit:
         keys = RepeatedKeys(inputs, self._is_object, self.rules)
         self._add_messages(inputs, keys, result)
         root = part.file.root
-        reason = reason_not_applied(part.source, root) if root else ""
+        reason = self._files.reason_not_applied(part.source, root) if root else ""
         for each in inputs.documents:
             if stop is not None and stop.is_set:
                 break
