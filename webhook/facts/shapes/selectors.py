@@ -29,7 +29,7 @@ from webhook.patch.schema import is_builtin
 from webhook.rules.problem import Moment, Problem
 from webhook.text.wording import counted
 from webhook.typed.cluster_objects import DaemonSet, Deployment, Service, ServicePort, StatefulSet
-from webhook.typed.fields import Part, Truth
+from webhook.typed.fields import OptionalNumber, Part, Truth
 from webhook.typed.objects import Object
 from webhook.typed.pods import LabelSelector, Pod, PodTemplate, SelectorRequirement
 from webhook.typed.view import Typed
@@ -141,10 +141,13 @@ _REMOVE_SELECTOR: Final = "remove spec.selector, or set spec.manualSelector to t
 
 
 class SelectingSpec(Typed):
-    """The fields that all kinds of SELECTING_KINDS have; only batch/v1 JobSpec has `manualSelector`."""
+    """The fields that all kinds of SELECTING_KINDS have; only batch/v1 JobSpec has `manualSelector`, and lacks
+    `replicas`.
+    """
 
     selector = Part(LabelSelector)
     manual_selector = Truth()
+    replicas = OptionalNumber()
     template = Part(PodTemplate)
 
 
@@ -219,14 +222,15 @@ def check_ports_of_services(subject: Subject) -> Iterator[Problem]:
     """Report the first Service with a named targetPort that no container of the workload has.
 
     Only Services that require all labels of the workload's selector are compared, so the Service is for this workload.
-    A Service is not reported if it also selects the pods of a workload that has the port.
+    A Service is not reported if it also selects the pods of a workload that has the port, or if the owner has switched
+    the workload off with 0 replicas.
     """
     view = subject.cluster_view()
     if not subject.attributes.is_plain or not view.has_any(Service.gvk, view.namespace):
         return
     spec = subject.typed(_Workload).spec
     pod, metadata, own = spec.template.spec, spec.template.metadata, spec.selector.match_labels
-    if not own or _has_open_labels(spec) or is_part_of_template(spec.template, subject):
+    if not own or spec.replicas == 0 or _has_open_labels(spec) or is_part_of_template(spec.template, subject):
         return
     if any(map(is_placeholder, (*own, *own.values()))):
         return
