@@ -307,6 +307,38 @@ spec:
     assert [copy["object"]["name"] for copy in finding["alsoIn"]] == ["b"]
 
 
+@pytest.mark.parametrize(
+    ("rule", "right", "wrong"),
+    [
+        ("object-shape/template-labels", "selector: {matchLabels: {app: a}}", "replicas: 1"),
+        ("storage/shared-memory-limit", "memory: 9Gi", "memory: 1Gi"),
+        ("manifest-shape/volume-only-read", "mountPath: /dev/shm", "mountPath: /dev/shm, readOnly: true"),
+        ("manifest-shape/pod-value", "privileged: false", "privileged: true"),
+    ],
+)
+def test_a_mistake_in_two_deployments_of_a_file_is_one_finding(rule, right, wrong, tmp_path, capsys):
+    deployment = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %s}
+spec:
+  selector: {matchLabels: {app: a}}
+  template:
+    metadata: {labels: {app: a}}
+    spec:
+      containers:
+      - name: a
+        image: x
+        resources: {limits: {memory: 9Gi, nvidia.com/gpu: 1}}
+        securityContext: {privileged: false, allowPrivilegeEscalation: false}
+        volumeMounts: [{name: v, mountPath: /dev/shm}]
+      volumes: [{name: v, emptyDir: {medium: Memory, sizeLimit: 2Gi}}]
+"""
+    write(tmp_path, all="---\n".join(deployment.replace(right, wrong) % name for name in ("web", "api")))
+    run_command_line(["audit", "-o", "json", "--rule", rule, str(tmp_path)])
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert [copy["object"]["name"] for copy in finding["alsoIn"]] == ["api"]
+
+
 def test_a_key_that_occurs_twice_in_copies_of_a_kustomization_is_one_finding(tmp_path, capsys):
     text = "kind: Kustomization\napiVersion: kustomize.config.k8s.io/v1beta1\nnamePrefix: a-\n{0}: {{a: b}}\n{0}: {{c: d}}\n"
     for folder, key in (("v1", "commonLabels"), ("v2", "commonLabels"), ("other", "commonAnnotations")):
