@@ -274,7 +274,7 @@ class _Reader:
         tag = (event.tag or "").removeprefix("tag:yaml.org,2002:")
         try:
             if tag == "binary":
-                return base64.b64decode(event.value).decode(errors="replace")
+                return self._text_of_base64(event)
             if tag not in _RESOLVED and (tag or event.style):
                 return event.value
             value = scalars.resolve(event.value)
@@ -285,6 +285,14 @@ class _Reader:
             return float(value) if tag == "float" else value
         except ValueError as error:
             raise self._fail(event, str(error)) from None
+
+    def _text_of_base64(self, event: Any) -> str:
+        """Return the text of a binary value. kubectl accepts only line breaks between the letters of base64."""
+        try:
+            data = base64.b64decode(event.value.replace("\n", ""), validate=True)
+        except ValueError:
+            raise self._fail(event, "the value is not base64, which its tag `!!binary` requires") from None
+        return data.decode(errors="replace")
 
     def _fail(self, event: Any, message: str) -> YamlError:
         return _error_at(event, message, self._path())
