@@ -357,7 +357,8 @@ class _UnknownFieldFinder(Struct, frozen=True):
             if self.newest is not None and changed.until < self.release and name in shape.inner:
                 yield from replace(self, release=changed.until).find_in_object(held, shape.inner[name], path)
         elif changed is None and shape.lacks(name, self.release) and not self.is_sent:
-            message = f"is ignored because Trainer {release_as_text(self.release)} does not know this field"
+            what = f"is not a field of Trainer {release_as_text(self.release)}"
+            message = f"{what}, so kubectl refuses the object, or the field has no effect"
             known = sorted(each for each in shape.known or () if shape.keeps(each, self.release))
             near = nearest_name(name, self.deadline.items_with_clock_checks(known))
             fix = did_you_mean(near, "remove the field, or move the field to its place")
