@@ -104,13 +104,18 @@ NAME: Final = MANIFEST_SHAPE.rule(
 """The rule `manifest-shape/pod-value` reports the labels of pods."""
 NAMED_KINDS: Final = frozenset(
     (
-        *(("", kind) for kind in ("ConfigMap", "PersistentVolumeClaim", "Pod", "Secret", "Service")),
+        *(("", kind) for kind in ("ConfigMap", "LimitRange", "Namespace", "PersistentVolume", "PersistentVolumeClaim")),
+        *(("", kind) for kind in ("Pod", "ResourceQuota", "Secret", "Service", "ServiceAccount")),
         *(("apps", kind) for kind in ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")),
+        *(("networking.k8s.io", kind) for kind in ("Ingress", "NetworkPolicy")),
+        ("autoscaling", "HorizontalPodAutoscaler"),
+        ("policy", "PodDisruptionBudget"),
+        ("storage.k8s.io", "StorageClass"),
         JOB,
         CRON_JOB,
     )
 )
-_NAMED_BY_LABELS: Final = frozenset((("", "Service"), STATEFUL_SET))
+_NAMED_BY_LABELS: Final = frozenset((("", "Namespace"), ("", "Service"), STATEFUL_SET))
 """Kinds with names that have no dots."""
 _LONGEST_CRON_JOB: Final = 52
 """The controller of CronJobs adds 11 characters for the name of a Job, which has at most 63."""
@@ -261,7 +266,8 @@ def check_names_of_object(subject: Subject) -> Iterator[Problem]:
     if name and not is_name_to_fill_in(name, obj) and not _IGNORED_NAME.search(name) and not is_to_replace(name):
         if dns1123_label_errors(name) if needs_label else dns1123_subdomain_errors(name):
             fault, fix = (label_fault, label_fix) if needs_label else (subdomain_fault, subdomain_fix)
-            message = f"cannot be the name of a {kind} because {fault(name)}"
+            article = "an" if kind == "Ingress" else "a"
+            message = f"cannot be the name of {article} {kind} because {fault(name)}"
             yield NAME.problem(obj.metadata.path("name"), message, fix(name), name)
         elif subject.group_kind == CRON_JOB and len(name) > _LONGEST_CRON_JOB:
             message = f"has {len(name)} characters, but the name of a CronJob has at most {_LONGEST_CRON_JOB}"
