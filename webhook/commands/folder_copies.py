@@ -186,10 +186,18 @@ def _folders_of_kustomization(
                     "file; move the file into the folder, or list a folder with a kustomization"
                 )
             elif not (os.path.lexists(path) or with_remote or (field in _PLUGINS and _is_object_text(entry))):
-                raise ProgramError(
-                    f"`{folder}` uses `{entry}`, which the folder does not have; "
-                    "--render-remote lets kustomize fetch remote resources"
+                why = (
+                    "is remote; --render-remote lets kustomize fetch remote resources"
+                    if _is_remote(entry)
+                    else "does not exist"
                 )
+                raise ProgramError(f"`{folder}` uses `{entry}`, which {why}")
+
+
+def _is_remote(entry: str) -> bool:
+    """Return whether an entry has a scheme, a user, a query, or the name of a host as its first step."""
+    first, slash, _ = entry.partition("/")
+    return ":" in entry or "?" in entry or (bool(slash) and "." in first and first not in (".", ".."))
 
 
 def _is_object_text(entry: str) -> bool:
