@@ -368,6 +368,8 @@ def _problems_of_mounts(template: PodTemplate, claims: Collection[str], subject:
     names = {*claims, *(volume.name for volume in pod.volumes)}
     if is_part_of_template(template, subject) or any(map(is_placeholder, names)):
         return
+    if _is_elsewhere(_VOLUMES, template, subject) or any(container.has(_VOLUMES) for container in pod.all_containers()):
+        return
     missing: dict[str, VolumeMount] = {}
     for mount in mounts:
         if mount.name and mount.name not in names and not is_placeholder(mount.name):
@@ -384,6 +386,21 @@ def _problems_of_mounts(template: PodTemplate, claims: Collection[str], subject:
         path = missing[others[0]].path("name")
         fix = "add the volume, or remove the mount"
         yield VOLUME_EXISTS.problem(path, f"{_NO_VOLUME}{more}", fix, others[0], needs=_VOLUMES)
+
+
+def _is_elsewhere(field: str, template: PodTemplate, subject: Subject) -> bool:
+    """Return whether an object around the spec of the pod has a field that the spec should have, or the spec has the
+    field with a misspelt name. `manifest-shape/unknown-field` reports this mistake.
+    """
+    outer: tuple[Typed, ...] = (template,)
+    if subject.group_kind == CRON_JOB:
+        whole = subject.typed(CronJob)
+        outer = (*outer, whole, whole.spec, whole.spec.job_template, whole.spec.job_template.spec)
+    elif template.at:
+        outer = (*outer, subject.typed(_Workload), subject.typed(_Workload).spec)
+    if any(each.has(field) for each in outer):
+        return True
+    return any(nearest_name(name, (field,)) for name in Items([*template.spec.json], subject.deadline))
 
 
 def _consider_webhooks(problems: Iterator[Problem], template: PodTemplate, subject: Subject) -> Iterator[Problem]:
@@ -452,12 +469,13 @@ def _problems_of_restart_policy(subject: Subject, template: PodTemplate) -> Iter
         or is_placeholder(policy)
         or pod.is_omitted("restartPolicy")
         or is_part_of_template(template, subject)
+        or _is_elsewhere("restartPolicy", template, subject)
     ):
         return
     kind, path = subject.attributes.kind.kind, pod.path("restartPolicy")
     if is_ending:
         message = f"must be OnFailure or Never in a {kind}; Always is also the default"
-        yield RESTART_POLICY.problem(path, message, "set OnFailure or Never", policy, needs="restartPolicy")
+        yield RESTART_POLICY.problem(path, message, "set OnFailure or Never", _ALWAYS, needs="restartPolicy")
     else:
         message = f"must be Always in a {kind}, because the pods of this kind always restart"
         yield RESTART_POLICY.problem(path, message, "remove the field, or use a Job for pods that end", policy)
