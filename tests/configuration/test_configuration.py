@@ -133,6 +133,15 @@ def test_flags_name_rules_that_exist(folder, capsys):
         assert f"{flag}: unknown rule, group or policy" in capsys.readouterr().err
 
 
+def test_a_flag_for_rules_may_be_repeated_and_have_commas(folder, capsys):
+    _, every, _ = found(capsys)
+    first, second, *others = every
+    assert others
+    for given in ((f"{first},{second}",), (first, second), (f" {second} , {first} ",)):
+        assert found(capsys, *(f"--rule={names}" for names in given))[1].keys() == {first, second}
+        assert found(capsys, *(f"--skip={names}" for names in given))[1].keys() == set(others)
+
+
 def test_the_file_of_the_working_directory_decides_what_rules_do(folder, capsys):
     code, before, _ = found(capsys)
     assert (code, before[NUMBER]["result"]) == (1, "fail")

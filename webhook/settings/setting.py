@@ -137,10 +137,11 @@ def _text_of_variable(each: Setting, environment: Mapping[str, str]) -> str:
 
 
 def _value_of_flag(each: Setting, value: Any) -> Any:
-    """The values of a repeated flag are not split."""
+    """Return the value of a setting from its flag. Only names that never have a comma are split at commas."""
     if isinstance(value, str | Path):
         return each.read(input_files.url_in_place_of_file(value) or str(value), each.flag)
+    if isinstance(value, list) and each.type.with_commas:
+        return tuple(name for text in value for name in each.read(text, each.flag))
     if isinstance(value, list):
-        # not split at commas, because the shell has separated the values, and a name may contain a comma
         return tuple(part.strip() if isinstance(part, str) else part for part in value)
     return value

@@ -33,6 +33,7 @@ class ValueType(Struct, frozen=True, kw_only=True):
         read: parses the text of a flag or variable.
         show: returns the text of a default.
         many: whether the flag may be repeated.
+        with_commas: whether a value of the flag may have several names, with commas between them.
         form: `path` if a shell completes file names, `switch` if the flag has no value.
     """
 
@@ -40,6 +41,7 @@ class ValueType(Struct, frozen=True, kw_only=True):
     read: Callable[[str], Any]
     show: Callable[[Any], str] = str
     many: bool = False
+    with_commas: bool = False
     form: Literal["text", "path", "switch"] = "text"
 
 
@@ -51,6 +53,13 @@ def text_type(metavar: str) -> ValueType:
 def name_list_type(metavar: str) -> ValueType:
     """Return the type of a list of names. The flag may be repeated, and a variable has commas between the names."""
     return ValueType(metavar=metavar, read=_names, show=", ".join, many=True)
+
+
+def rule_list_type() -> ValueType:
+    """Return the type of a list of rules, groups or policies. The flag may be repeated, and its value may have commas
+    between names, because no rule has a comma in its name.
+    """
+    return ValueType(metavar="RULE", read=_names, show=", ".join, many=True, with_commas=True)
 
 
 def file_type(metavar: str = "FILE") -> ValueType:
