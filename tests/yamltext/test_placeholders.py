@@ -22,6 +22,7 @@ from webhook.yamltext.placeholders import (
             "__NUM_NODES__",
             "__ServiceName__-hpa",
             "__containerPort__",
+            "spark-__APP-ID__",
             "PLACEHOLDER_NUM_GPU",
             "REPLACEME",
             "CHANGEME-gpu",
@@ -35,6 +36,7 @@ from webhook.yamltext.placeholders import (
         ),
         *("[[[size]]", "[[[a [[size]]", "((((tag))", "((a ((tag))", "a < b <queue>", "%1 %BUCKET%", "@a @NODES@"),
         *("[[size]]", "a-[[ name ]]", "((tag))", "<%= queue %>", "@NUM_NODES@", "gs://%BUCKET%/a"),
+        *("@APP-ID@", "%APP-ID%"),
         *("#{QUEUE}#", "a-#{Name.Of}", "#{{PORT}}#"),
     ],
 )

@@ -14,11 +14,11 @@ from webhook.apimachinery.attributes import JSON
 _VARIABLE: Final = re.compile(r"\$[A-Za-z_{(]|\{\{")
 _BLANKS: Final = (
     ("<", re.compile(r"<[A-Za-z_%][^<>\n]*>")),
-    ("__", re.compile(r"__[a-z0-9]*[A-Z][A-Za-z0-9_]*__")),
+    ("__", re.compile(r"__[a-z0-9]*[A-Z][A-Za-z0-9_-]*__")),
     ("[[", re.compile(r"\[\[(?!\[) ?[\w.-]+ ?\]\]")),
     ("((", re.compile(r"\(\((?!\() ?[\w.-]+ ?\)\)")),
-    ("@", re.compile(r"@[A-Z][A-Z0-9_]*@")),
-    ("%", re.compile(r"%[A-Z][A-Z0-9_]*%")),
+    ("@", re.compile(r"@[A-Z][A-Z0-9_-]*@")),
+    ("%", re.compile(r"%[A-Z][A-Z0-9_-]*%")),
     ("#{", re.compile(r"#\{[A-Za-z_{][^{}\n]*\}")),
 )
 """Each kind of blank to fill in: the sign at its beginning, and its pattern. On 100,000 such signs, one of these
@@ -49,9 +49,9 @@ _SIGN: Final = re.compile("|".join(map(re.escape, ("$", "{{", *(sign for sign, _
 def is_placeholder(text: str) -> bool:
     """Return whether a text is or contains a placeholder.
 
-    Placeholders are `gpu-${N}`, `<queue>`, `[[queue]]`, `__NUM_NODES__`, `__numNodes__`, `@NODES@`, `#{QUEUE}#`,
-    `PLACEHOLDER_QUEUE`, `queue_placeholder` and `...`. Python has names such as `__init__`, without capital letters.
-    Names and amounts that Kubernetes accepts have none of these signs, so `gpu-1` is not a placeholder.
+    Placeholders are `gpu-${N}`, `<queue>`, `[[queue]]`, `__NUM_NODES__`, `__NUM-NODES__`, `__numNodes__`, `@NODES@`,
+    `#{QUEUE}#`, `PLACEHOLDER_QUEUE`, `queue_placeholder` and `...`. Python has names such as `__init__`, without
+    capital letters. Names and amounts that Kubernetes accepts have none of these signs, so `gpu-1` is no placeholder.
     """
     return _SIGN.search(text) is not None and ("$" in text or "{{" in text or _is_blank_to_fill_in(text))
 
