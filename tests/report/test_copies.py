@@ -664,7 +664,7 @@ def test_copies_of_projects_that_are_too_old_are_one_finding(tmp_path, monkeypat
         ("d/upstream/job.yaml", []),
     ]
     assert told["findings"][0]["fix"] == (
-        "take newer releases of the projects that `a/upstream` and 2 other folders copy"
+        "take newer releases of the projects that are copied in `a/upstream` and 2 other places"
     )
     assert told["summary"]["findings"]["warn"] == 2
 
@@ -685,12 +685,17 @@ TWO_OLD = OLD % "b" + "---\napiVersion: policy/v1beta1\nkind: PodDisruptionBudge
             "certs-v0.7.2",
             "take a newer release of certs, or run `claimgate audit lab/certs-v0.7.2.yaml` to see 1 other mistake",
         ),
-        ("lab/without-1.2.2", "a", ""),
+        (
+            "lab/named-1.2.2",
+            "a",
+            "take a newer release of named, or run `claimgate audit lab/named-1.2.2` to see 1 other mistake",
+        ),
+        ("lab/1.2.2", "a", ""),
         ("lab/mesh-1.2", "a", ""),
         ("lab/mesh", "job-1.2", ""),
     ],
 )
-def test_an_unpacked_release_and_a_file_of_a_release_are_copies(folder, file, fix, tmp_path, monkeypatch, capsys):
+def test_an_unpacked_release_and_a_name_of_a_release_are_copies(folder, file, fix, tmp_path, monkeypatch, capsys):
     (tmp_path / folder).mkdir(parents=True)
     write(tmp_path / folder, **{file: TWO_OLD})
     if "mesh" in folder:

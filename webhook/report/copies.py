@@ -12,7 +12,8 @@ These repetitions are one mistake:
 
 The warnings about a copy of another project, such as a folder `upstream`, are one finding. The owner of the copy
 updates the whole copy, and does not correct single files. All copies that are too old are one finding. In a file such
-as `cert-manager-v0.7.2.yaml`, the versions that are no longer served are one finding.
+as `cert-manager-v0.7.2.yaml`, or a folder such as `cert-manager-v0.7.2`, the versions that are no longer served are one
+finding.
 
 All places of a finding are known only at the end. Findings are kept until then, in a file if there are many (spool).
 """
@@ -66,12 +67,12 @@ class CopiedProject(Struct, frozen=True):
     Args:
         folders: the folders, or the file, of the copy.
         name: the project, if its folders or its file show it.
-        is_file: the copy is one file with the name of a release. Only its removed versions show that it is a copy.
+        is_only_named: only the name of a release, and removed versions, show that the folder or the file is a copy.
     """
 
     folders: tuple[str, ...]
     name: str = ""
-    is_file: bool = False
+    is_only_named: bool = False
 
     def fix(self, fix_of_mistake: str, other_mistakes: int, other_projects: int = 0) -> str:
         """Return the fix of the one finding that reports all warnings about this copy.
@@ -82,8 +83,8 @@ class CopiedProject(Struct, frozen=True):
             other_projects: the number of other copied projects that the same finding reports.
         """
         if other_projects:
-            folders = f"`{self.folders[0]}` and {counted(other_projects, 'other folder')}"
-            return f"take newer releases of the projects that {folders} copy"
+            places = f"`{self.folders[0]}` and {counted(other_projects, 'other place')}"
+            return f"take newer releases of the projects that are copied in {places}"
         project = self.name or f"the project that `{self.folders[0]}` copies"
         fix = fix_of_mistake
         if other_mistakes:
@@ -126,8 +127,8 @@ class CopiedFolders:
         self._project_files |= frozenset(map(posixpath.normpath, files))
 
     def copy_of(self, file: str) -> CopiedProject | None:
-        """Return the outermost copy that contains the file, or the file if it has the name of a release; None for other
-        files.
+        """Return the outermost copy that contains the file, or else the outermost folder or file with the name of a
+        release; None for other files.
         """
         path = posixpath.normpath(file)
         if path in self._named:
@@ -144,8 +145,10 @@ class CopiedFolders:
                 return CopiedProject((folder,))
             if (release := _RELEASE.fullmatch(name)) and f"{folder}/{_LICENSE}" in self._project_files:
                 return CopiedProject((folder,), release[1])
-        release = _RELEASE.fullmatch(posixpath.splitext(posixpath.basename(path))[0])
-        return CopiedProject((path,), release[1], is_file=True) if release else None
+        for each in (*folders[own:], path):
+            if release := _RELEASE.fullmatch(posixpath.basename(each)):
+                return CopiedProject((each,), release[1], is_only_named=True)
+        return None
 
 
 def _folders_above(path: str) -> Sequence[str]:
@@ -157,8 +160,8 @@ RenderedTexts: TypeAlias = Mapping[str, RenderedText]
 """How folders were rendered, by the paths of the folders."""
 _AS_WRITTEN: Final = RenderedText()
 _FOLDERS_OF_COPIES: Final = frozenset(("third-party", "third_party", "upstream", "vendor"))
-_RELEASE: Final = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,99}?)-v?[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}")
-"""Matches the name of a release, which names its project, such as `istio-1.2.2`."""
+_RELEASE: Final = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,99}?)-v?[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}(?:\.ya?ml|\.json)?")
+"""Matches the name of a release, which names its project, such as `istio-1.2.2` and `istio-1.2.2.yaml`."""
 _LICENSE: Final = "LICENSE"
 """The file that a folder with an unpacked release has."""
 _FILE_OF_REPOSITORY: Final = "SECURITY_CONTACTS"
@@ -280,7 +283,7 @@ class CopiesWriter:
             self._project = self._projects.copy_of(self._file)
             self._in_file.clear()
         project = self._project if entry.result is Result.WARN and not entry.is_advice else None
-        if project is not None and project.is_file and entry.rule.id != _REMOVED:
+        if project is not None and project.is_only_named and entry.rule.id != _REMOVED:
             project = None
         first = self._number_of_first(entry, project)
         number = self._next_number if first is None else first
@@ -306,7 +309,7 @@ class CopiesWriter:
         numbers_of_projects = self._findings_of_copied_projects()
         others = {number for numbers in numbers_of_projects.values() for number in numbers[1:]}
         shown = {numbers[0]: (project, len(numbers) - 1) for project, numbers in numbers_of_projects.items()}
-        old = [project for project in numbers_of_projects if project in self._removed and not project.name]
+        old = [project for project in numbers_of_projects if project in self._removed]
         others.update(self._add_copies_to_first(old))
         for number, finding in enumerate(self._kept):
             if number in self._effects or number in others:
