@@ -349,6 +349,14 @@ def test_a_key_that_occurs_twice_in_copies_of_a_kustomization_is_one_finding(tmp
     assert [len(each["alsoIn"]) for each in findings if each["rule"] == "manifest/repeated-key"] == [0, 1]
 
 
+def test_a_key_that_occurs_twice_in_objects_without_a_name_is_one_finding(tmp_path, capsys):
+    text = "apiVersion: install.istio.io/v1alpha1\nkind: IstioOperator\nspec:\n  {0}: {{a: b}}\n  {0}: {{c: d}}\n"
+    write(tmp_path, a=text.format("values"), b=text.format("values"), other=text.format("components"))
+    run_command_line(["audit", "-o", "json", str(tmp_path)])
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [len(each["alsoIn"]) for each in findings if each["rule"] == "manifest/repeated-key"] == [1, 0]
+
+
 def test_objects_of_one_file_are_never_copies_of_each_other(tmp_path, capsys):
     many = "---\n".join(pod(namespace=f"n{number}") for number in range(3))
     report = read(capsys, write(tmp_path, a=many, b=many))
@@ -400,7 +408,7 @@ def test_objects_of_two_files_that_differ_in_a_number_are_two_findings(tmp_path,
     assert [each["object"]["name"] for each in report["findings"]] == ["worker-0", "worker-1"]
 
 
-def test_objects_without_a_name_are_not_joined(tmp_path, capsys):
+def test_denied_objects_without_a_name_are_not_joined(tmp_path, capsys):
     nameless = pod(name="").replace("name: , ", "")
     assert len(read(capsys, write(tmp_path, a=nameless, b=nameless))["findings"]) == 2
 

@@ -231,7 +231,6 @@ copies of a mistake.
 """
 _MOVED: Final = "move the fields to "
 """The beginning of the fix for fields that a wrong indentation moved. Other objects may have other fields there."""
-_KUSTOMIZATION: Final = "Kustomization"
 _INDEX: Final = re.compile(r"\[[0-9]{1,9}\]")
 _NUMBER: Final = re.compile(r"(?<![0-9])[0-9]{1,9}(?![0-9])")
 """Matches a number in a name. The names of a series of objects differ only in such a number."""
@@ -388,12 +387,11 @@ class CopiesWriter:
         return first
 
     def _number_of_nameless(self, finding: Finding, project: CopiedProject | None) -> int | None:
-        """Return the number of an earlier finding with the same mistake in a kustomization without a name.
-
-        The number is None for other objects without a name, and for mistakes that authors do not copy.
+        """Return the number of an earlier finding with the same mistake in an object of the kind without a name; None
+        for mistakes that authors do not copy.
         """
         habit = _digest_of_habit(finding)
-        if not habit or finding.subject.kind != _KUSTOMIZATION:
+        if not habit:
             return None
         self._remembered += 1
         key = habit, 1
