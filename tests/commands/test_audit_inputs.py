@@ -144,6 +144,7 @@ def test_a_broken_manifest_without_template_syntax_is_an_error(tmp_path, capsys)
         ("tests/cases/pod-invalid.yaml", "wrong on purpose"),
         ("test/invalid_image.k8s.yaml", "wrong on purpose"),
         ("archive/pod.yaml", "a file in a folder of archived files"),
+        ("attic/lab/pod.yaml", "a file in a folder of archived files"),
         ("deprecated/lab/pod.yaml", "a file in a folder of archived files"),
         ("projects/deprecated/lab/pod.yaml", "a file in a folder of archived files"),
         ("ZZZ-deprecated/yaml/pod.yaml", "a file in a folder of archived files"),

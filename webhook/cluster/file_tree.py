@@ -73,7 +73,7 @@ _OF_MANIFESTS: Final = frozenset(
     )
 )
 """Names of folders for the manifests of all applications. A folder of archived files may be directly inside them."""
-_ARCHIVED_WORDS: Final = frozenset(("archived", "deprecated", "notused", "unused"))
+_ARCHIVED_WORDS: Final = frozenset(("archived", "attic", "deprecated", "notused", "unused"))
 """Words at the end of the names of folders for old files, at any depth: `deprecated` and `ZZZ-deprecated`."""
 _DISABLED: Final = "_disabled"
 """The name of a folder for applications that the owner has switched off."""
