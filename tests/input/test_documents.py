@@ -61,6 +61,13 @@ def test_a_list_is_split_into_its_objects(text, expected, tmp_path):
     assert [(each.value["kind"], each.path) for each in documents.read_documents([file]).documents] == expected
 
 
+@pytest.mark.parametrize(("text", "count"), [("[0.5, 1, 2]", 1), ('["a", "b"]', 1), ("[]", 0), ("[1, {}, 2]", 3)])
+def test_an_array_of_data_is_one_document(text, count, tmp_path):
+    file = tmp_path / "samples.json"
+    file.write_text(text)
+    assert len(documents.read_documents([file]).documents) == count
+
+
 def functions_entered(work):
     """Count the functions that Python enters. Resuming a generator also counts."""
     count = 0

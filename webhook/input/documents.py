@@ -365,12 +365,13 @@ def _documents_of_source(source: str, documents: Iterable[yamlfile.Document]) ->
 def _document_or_items(path: FieldPath, value: JSON) -> Iterator[tuple[FieldPath, JSON]]:
     """Yield the document itself, or the items of an array or a list of the API. Empty documents yield nothing.
 
-    A list of open arrays is faster than nested generators, in which each item passes up to 190 levels.
+    An array of numbers or texts has no objects, and stays one item. A list of open arrays is faster than nested
+    generators, in which each item passes up to 190 levels.
     """
     opened: list[Iterator[tuple[FieldPath, JSON]]] = [iter([(path, value)])]
     while opened:
         for at, item in opened[-1]:
-            if isinstance(item, list):
+            if isinstance(item, list) and not _has_only_data(item):
                 opened.append(_items_with_paths(at, item))
                 break
             if is_list(item):
@@ -380,6 +381,11 @@ def _document_or_items(path: FieldPath, value: JSON) -> Iterator[tuple[FieldPath
                 yield at, item
         else:
             opened.pop()
+
+
+def _has_only_data(items: Sequence[JSON]) -> bool:
+    """Return whether an array has numbers or texts, and nothing that may be or hold an object."""
+    return bool(items) and not any(each is None or isinstance(each, dict | list) for each in items)
 
 
 def _items_with_paths(path: FieldPath, items: Sequence[JSON]) -> Iterator[tuple[FieldPath, JSON]]:
