@@ -145,6 +145,8 @@ _TO_FILL_IN: Final = re.compile(
 """Matches a text that a person or a script replaces, or base64 that an author shortened with dots. A password may
 match, too. Then the mistake is not reported.
 """
+_SHORTEST_FILLER: Final = 8
+_MOST_CHARACTERS_OF_FILLER: Final = 3
 _KUBERNETES: Final = "Kubernetes 1.36"
 """The release of the types in the package `schema`."""
 _AMOUNT_TYPE: Final = "core.v1.ResourceRequirements"
@@ -315,11 +317,16 @@ def check_data_of_secret(subject: Subject) -> Iterator[Problem]:
 def _values_without_base64(secret: _Secret) -> Iterator[Problem]:
     for key, value in secret.data.items():
         secret.charge_search(value)
-        if _BASE64.fullmatch(value.translate(_LINE_ENDS)) or is_placeholder(value):
+        if _BASE64.fullmatch(value.translate(_LINE_ENDS)) or is_placeholder(value) or _is_filler(value):
             continue
         if not value.startswith(_ENCRYPTED) and not _TO_FILL_IN.search(value):
             message = "is not base64, so the API server refuses the Secret"
             yield SECRET_DATA.problem(("data", key), message, "write the text in stringData, or encode the value")
+
+
+def _is_filler(value: str) -> bool:
+    """Return whether an author replaced a confidential value by a few repeated characters, as in `cVkcVkcVkc=`."""
+    return len(value) >= _SHORTEST_FILLER and len({*value} - {"="}) <= _MOST_CHARACTERS_OF_FILLER
 
 
 def check_fields_of_pod(subject: Subject) -> Iterator[Problem]:
