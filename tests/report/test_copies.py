@@ -339,6 +339,27 @@ spec:
     assert [copy["object"]["name"] for copy in finding["alsoIn"]] == ["api"]
 
 
+def test_a_mistake_in_items_of_a_list_whose_fix_names_the_item_is_one_finding(tmp_path, capsys):
+    policy = """\
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: a}
+spec:
+  podSelector: {}
+  egress:
+  - to:
+    - ipBlock:
+      cidr: 10.0.0.0/24
+    - ipBlock:
+      cidr: 10.0.1.0/24
+"""
+    write(tmp_path, a=policy)
+    run_command_line(["audit", "-o", "json", "--rule", "manifest-shape/unknown-field", str(tmp_path)])
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert finding["fix"] == "move `cidr` to spec.egress[0].to[0].ipBlock"
+    assert [copy["line"] for copy in finding["alsoIn"]] == [11]
+
+
 def test_a_key_that_occurs_twice_in_copies_of_a_kustomization_is_one_finding(tmp_path, capsys):
     text = "kind: Kustomization\napiVersion: kustomize.config.k8s.io/v1beta1\nnamePrefix: a-\n{0}: {{a: b}}\n{0}: {{c: d}}\n"
     for folder, key in (("v1", "commonLabels"), ("v2", "commonLabels"), ("other", "commonAnnotations")):

@@ -462,7 +462,7 @@ def _digest_of_habit(finding: Finding) -> bytes:
     text = problem.message if finding.rule.id in _OF_VALUES else _NAMES.sub("", problem.found_and_message)
     if finding.rule.id in _OF_TYPES and problem.fix.startswith(_MOVED):
         text = text.rpartition(" are not fields ")[-1]
-    message = text, _NAMES.sub("", problem.fix)
+    message = text, _INDEX.sub("[]", _NAMES.sub("", problem.fix))
     rule = finding.rule.id, decision.policy, decision.param
     return _digest(str(finding.result), advice, *rule, kind, of_pod if kind else place, *message)
 
