@@ -28,6 +28,7 @@ from webhook.apimachinery.names import (
 )
 from webhook.apimachinery.paths import FieldPath, get, path_as_text
 from webhook.apimachinery.quantity import example_quantities, nearest_quantity
+from webhook.cluster.known_kinds import is_cluster_scoped
 from webhook.facts.kinds import CRON_JOB, JOB, STATEFUL_SET
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.pods.pod_template import is_name_to_fill_in
@@ -168,6 +169,7 @@ _HEADINGS_OF_HELM: Final = frozenset(("HOOKS", "MANIFEST", "NOTES"))
 output as it is.
 """
 _SPEC: Final = ("spec",)
+_NAMESPACE: Final = ("namespace",)
 _POD_TEMPLATE: Final = ("", "PodTemplate")
 _MOST_NAMES: Final = 4
 _FIX_OF_TYPE: Final = {"IngressBackend": "write service.name and service.port.number, or service.port.name"}
@@ -448,7 +450,13 @@ def _fix_of_version(type_name: str, names: Collection[str]) -> str:
 
 
 def _fix_of_renamed_field(unknown: UndeclaredFields, name: str, subject: Subject) -> str:
-    """Return the fix for a field that has another name in this kind; "" for other fields."""
+    """Return the fix for a field that has another name in this kind, and for a namespace outside the metadata; "" for
+    other fields. The metadata has the namespace of the request if the author wrote no namespace there.
+    """
+    if (*unknown.at, name) == _NAMESPACE and subject.template_of is None:
+        is_repeated = subject.object.get(name) in (None, subject.attributes.namespace)
+        is_of_no_use = is_repeated or is_cluster_scoped(subject.attributes.kind)
+        return "remove the field" if is_of_no_use else "move `namespace` to metadata"
     fix = _RENAMED_FIELDS.get((unknown.type_name, name), "")
     strategy = str(get(subject.object, (*unknown.at, name, "type")))
     return _FIX_OF_STRATEGY.get((name, strategy), fix) if fix else ""
