@@ -142,7 +142,8 @@ def check_version_is_still_served(subject: Subject) -> Iterator[Problem]:
         or _is_served_by_given_definition(subject)
         or _is_release_of_files_older(subject, known.release)
     ):
-        message = f"is a version of {kind.kind} that {known.release} and later do not serve, so they refuse the object"
+        what = f"is a version of {kind.kind} that {known.release} and later do not serve"
+        message = f"{what}, so the API server refuses the object"
         if known.instead:
             version, _, other = known.instead.partition(" ")
             fix = f"write {version}" + (f" and kind {other}" if other else "") + ", with the fields of this version"
