@@ -13,7 +13,7 @@ def test_a_pod_with_a_scheduling_gate_is_not_reported_as_starting(tmp_path, caps
     (tmp_path / "pod.yaml").write_text(pod.replace("CS", "[{name: main, image: x}]"))
     _, [told] = simulated(capsys, tmp_path / "pod.yaml", *NODES, "--context-is-whole")
     whats = [each["what"] for each in told["unknown"]]
-    assert whats == ["schedulingGates keep the pods from the scheduler until someone removes the gates"]
+    assert whats == ["the pods stay Pending until someone removes their schedulingGates: `b/c`"]
 
 
 @pytest.mark.parametrize(

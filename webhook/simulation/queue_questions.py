@@ -21,11 +21,13 @@ from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.simulation.asked import VOLCANO, scheduler_names
 from webhook.simulation.aspects import OpenQuestion
-from webhook.text.wording import either
+from webhook.text.wording import either, some_of
 
 _KNOWN_SCHEDULERS: Final = frozenset(("default-scheduler", VOLCANO))
 _SUSPENSIONS: Final = (("spec", "suspend"), ("spec", "runPolicy", "suspend"), ("spec", "paused"))
 _COUNTS: Final = ("replicas", "parallelism", "completions")
+_GATES_OF_KUEUE: Final = "kueue.x-k8s.io/"
+_MOST_NAMES: Final = 5
 _KOORDINATOR: Final = "gang.scheduling.koordinator.sh/"
 _WORKLOAD: Final = GroupVersionKind("scheduling.k8s.io", "v1alpha1", "Workload")
 _LABELS_OF_GANGS: Final[Mapping[str, GroupVersionKind]] = {
@@ -50,14 +52,20 @@ def starting_questions(subject: Subject) -> Iterator[OpenQuestion]:
 
 
 def _suspension_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield a question about an object that is suspended, paused or gated, if no queue of Kueue would resume it."""
-    name = subject.metadata.labels.get(QUEUE_NAME)
+    """Yield a question about an object that is suspended, paused or gated, if no queue of Kueue would resume it.
+
+    Kueue removes only its own gates from pods.
+    """
+    queue = subject.metadata.labels.get(QUEUE_NAME)
     path = next((each for each in _SUSPENSIONS if get(subject.object, each) is True), None)
-    if path is not None and not name:
+    if path is not None and not queue:
         sentence = f"{'.'.join(path)} is true, so no pod starts before someone changes it"
         yield OpenQuestion(aspects=("queue",), what=sentence)
-    elif not name and any(get(each.template, ("spec", "schedulingGates")) for each in subject.once(pod_sets).all):
-        sentence = "schedulingGates keep the pods from the scheduler until someone removes the gates"
+        return
+    gates = (get(each.template, ("spec", "schedulingGates")) for each in subject.once(pod_sets).all)
+    names = dict.fromkeys(_text_at(gate, "name") for listed in gates if isinstance(listed, list) for gate in listed)
+    if others := [f"`{name}`" for name in names if not (queue and name.startswith(_GATES_OF_KUEUE))]:
+        sentence = f"the pods stay Pending until someone removes their schedulingGates: {some_of(others, _MOST_NAMES)}"
         yield OpenQuestion(aspects=("queue",), what=sentence)
 
 
