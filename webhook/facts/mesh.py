@@ -85,7 +85,7 @@ def _warn_of_sidecar_on_default_submitter(spec: RayJobSpec) -> Iterator[Problem]
     """Warn that the default submitter pod of a RayJob gets a sidecar. KubeRay's default template does not opt out of
     the injection (ray-operator/controllers/ray/common/job.go).
     """
-    if spec and not spec.has("submitterPodTemplate") and spec.submission_mode in ("", "K8sJobMode"):
+    if spec and spec.has_default_submitter:
         message = (
             "is not set, so the default submitter pod gets the sidecar of Istio, and the pod never completes unless "
             "the sidecar is native"

@@ -25,12 +25,14 @@ _UNMANAGED: Final = {"managed": False, "queue": "", "clusterQueue": "", "cohort"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedPods:
-    """One pod set: the number of pods, None if unknown, and the devices and claims of one pod."""
+    """One pod set: the number of pods, None if unknown, and the devices and claims of one pod. Kueue may count pods
+    that the object has no template of.
+    """
 
     name: str
     pods: int | None
-    devices: int
-    claims: tuple[str, ...]
+    devices: int = 0
+    claims: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +78,11 @@ def read_job_request(subject: Subject) -> JobRequest:
         return JobRequest()
     devices = {each["path"]: each["devices"] for each in subject.fact("gpu")["podSets"]}
     queued: Any = (subject.once(may_concern_kueue) and subject.fact("kueue")) or _UNMANAGED
+    pod_sets_of_object = [_pods(each, devices.get(each["path"], 0)) for each in subject.fact("podSets")]
+    names = {each.name for each in pod_sets_of_object}
+    counted = [AskedPods(name=each["name"], pods=each["count"]) for each in queued["podSets"]]
     return JobRequest(
-        pod_sets=tuple(_pods(each, devices.get(each["path"], 0)) for each in subject.fact("podSets")),
+        pod_sets=(*pod_sets_of_object, *(each for each in counted if each.name not in names)),
         queue=str(queued["queue"]) if queued["managed"] else "",
         cluster_queue=str(queued["clusterQueue"]),
         cohort=str(queued["cohort"]),

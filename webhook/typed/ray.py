@@ -85,6 +85,11 @@ class RayJobSpec(Typed):
         return bool(self.ray_cluster_spec.json)
 
     @property
+    def has_default_submitter(self) -> bool:
+        """Return whether KubeRay submits the job from a pod of its own default template."""
+        return not self.has("submitterPodTemplate") and self.submission_mode in ("", "K8sJobMode")
+
+    @property
     def requests_resources(self) -> bool:
         """Return whether the entrypoint requests resources. Such an entrypoint may run outside the head."""
         requested = (self.entrypoint_num_cpus, self.json.get("entrypointNumGpus"), self.entrypoint_resources)

@@ -9,7 +9,7 @@ Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs (PodSets) and pkg/wor
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -53,10 +53,27 @@ from webhook.typed.cluster_objects import LimitRange, RuntimeClass
 from webhook.typed.collections import Items
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container, PodTemplate
+from webhook.typed.ray import RayJob
 from webhook.workloads.podsets import PodSet
 
 _WORKLOAD_FOR_EACH_POD: Final = ("apps", "Deployment")
 _MOST_DIGITS: Final = 9
+_SUBMITTER_PATH: Final[FieldPath] = ("spec", "submitterPodTemplate")
+_DEFAULT_SUBMITTER: Final[JSON] = {
+    "spec": {
+        "restartPolicy": "Never",
+        "containers": [
+            {
+                "name": "ray-job-submitter",
+                "resources": {
+                    "limits": {"cpu": "1", "memory": "1Gi"},
+                    "requests": {"cpu": "500m", "memory": "200Mi"},
+                },
+            }
+        ],
+    }
+}
+"""The pod of a RayJob without submitterPodTemplate (pkg/controller/jobs/rayjob getSubmitterTemplate)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +121,17 @@ class Workload:
 def build_workload(subject: Subject) -> Workload:
     """Return the Workload of an object. Call this function through `Subject.once`."""
     listed, counting = subject.once(pod_sets), _PodSetRequestsBuilder(subject)
-    pairs = zip(listed.all, subject.once(pod_templates), strict=True)
+    pairs = [*zip(listed.all, subject.once(pod_templates), strict=True), *_default_submitter(subject)]
     counted = [counting.requests_of_pod_set(pod_set, template) for pod_set, template in pairs]
     missing = (*listed.missing, *counting.view.all_missing_objects())
     return Workload(pod_sets=Items(counted, subject.deadline), missing=missing)
+
+
+def _default_submitter(subject: Subject) -> Iterator[tuple[PodSet, PodTemplate]]:
+    """Yield the pod set of the Job that submits a RayJob, if the RayJob sets no template for its pod."""
+    if subject.group_kind == ("ray.io", "RayJob") and subject.typed(RayJob).spec.has_default_submitter:
+        pod_set = PodSet(name="submitter", path=_SUBMITTER_PATH, template=_DEFAULT_SUBMITTER, elsewhere=True)
+        yield pod_set, typed_template(_DEFAULT_SUBMITTER, subject.deadline)
 
 
 @dataclass(slots=True)
