@@ -173,7 +173,8 @@ def test_a_pod_with_a_node_and_a_share_of_a_gpu_does_not_start(tmp_path, capsys)
     container = "{name: main, image: x, resources: {limits: {volcano.sh/vgpu-number: 1}}}"
     spec = f"{{nodeName: a, schedulerName: volcano, containers: [{container}]}}"
     pod = f"{{apiVersion: v1, kind: Pod, metadata: {{name: p}}, spec: {spec}}}\n"
-    (tmp_path / "pod.yaml").write_text(node.replace("nvidia.com/gpu", "volcano.sh/vgpu-number") + pod)
+    queue = "{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: default}}\n---\n"
+    (tmp_path / "pod.yaml").write_text(queue + node.replace("nvidia.com/gpu", "volcano.sh/vgpu-number") + pod)
     code, [told] = simulated(capsys, tmp_path / "pod.yaml", "--context-is-whole")
     says = "spec.nodeName: names node a, but Volcano has to choose node and card, so the pod fails on the node"
     assert (code, obstacles_and_questions(told, tmp_path)) == (1, [says]), "see _questions_of_named_node"

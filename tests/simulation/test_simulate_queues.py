@@ -59,7 +59,11 @@ def test_a_queue_that_was_not_looked_up_is_not_marked_as_fine(tmp_path, capsys):
     [
         ("{schedulerName: own-scheduler, CONTAINERS}", "scheduler own-scheduler is not known to claimgate"),
         ("{schedulerName: default-scheduler, CONTAINERS}", ""),
-        ("{schedulerName: volcano, CONTAINERS}", ""),
+        (
+            "{schedulerName: vocalno, CONTAINERS}",
+            "scheduler vocalno is not known to claimgate; did you mean `volcano`?",
+        ),
+        ("{schedulerName: kai-scheduler, CONTAINERS}", "scheduler kai-scheduler is not known to claimgate"),
     ],
 )
 def test_an_unknown_scheduler_makes_queue_and_quota_unknown(text, said, tmp_path, capsys):

@@ -19,11 +19,14 @@ from webhook.facts.namespace_quota.limit_ranges import is_managed_by_kueue
 from webhook.facts.nodes.node_offers import pods_and_nodes
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
+from webhook.facts.volcano_objects.types import JOB, QUEUES
 from webhook.simulation.asked import VOLCANO, scheduler_names
 from webhook.simulation.aspects import OpenQuestion
-from webhook.text.wording import either, some_of
+from webhook.text.similar_names import nearest_name
+from webhook.text.wording import did_you_mean, either, some_of
 
 _KNOWN_SCHEDULERS: Final = frozenset(("default-scheduler", VOLCANO))
+_OTHER_SCHEDULERS: Final = ("kai-scheduler", "yunikorn", "koord-scheduler", "hami-scheduler")
 _SUSPENSIONS: Final = (("spec", "suspend"), ("spec", "runPolicy", "suspend"), ("spec", "paused"))
 _COUNTS: Final = ("replicas", "parallelism", "completions")
 _GATES_OF_KUEUE: Final = "kueue.x-k8s.io/"
@@ -93,10 +96,20 @@ def _questions_of_admission_checks(subject: Subject) -> Iterator[OpenQuestion]:
 
 
 def _scheduler_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    names = [each for each in scheduler_names(subject) if each not in _KNOWN_SCHEDULERS]
-    if names:
+    """Yield a question about schedulers that claimgate does not know, and about Volcano without a Queue.
+
+    Volcano creates the Queue `default` when it starts.
+    """
+    given = scheduler_names(subject)
+    if names := [each for each in given if each not in _KNOWN_SCHEDULERS]:
         schedulers = f"scheduler {names[0]} is" if len(names) == 1 else f"schedulers {', '.join(names)} are"
-        yield OpenQuestion(aspects=("queue", "quota"), what=f"{schedulers} not known to claimgate")
+        near = "" if names[0] in _OTHER_SCHEDULERS else nearest_name(names[0], (*_KNOWN_SCHEDULERS, *_OTHER_SCHEDULERS))
+        hint = f"; {did_you_mean(near, '')}" if near else ""
+        yield OpenQuestion(aspects=("queue", "quota"), what=f"{schedulers} not known to claimgate{hint}")
+    view = subject.cluster_view()
+    if (VOLCANO in given or subject.group_kind == JOB) and not view.list_visible_json(QUEUES) and view.is_whole(QUEUES):
+        sentence = "the cluster has no Queue, not even Volcano's own Queue `default`, so Volcano may not be installed"
+        yield OpenQuestion(aspects=("queue",), what=sentence)
 
 
 def _gang_questions(subject: Subject) -> Iterator[OpenQuestion]:
