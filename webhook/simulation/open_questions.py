@@ -32,6 +32,7 @@ from webhook.facts.namespace_quota.resource_quotas import (
 from webhook.facts.nodes.node_devices import ALL_PODS, problems_without_node
 from webhook.facts.nodes.node_offers import (
     ORDINARY,
+    VOLCANO_CARDS,
     NodeOffer,
     PodsAndNodes,
     all_pods_and_nodes,
@@ -42,7 +43,7 @@ from webhook.facts.nodes.node_offers import (
     term_matches,
 )
 from webhook.facts.nodes.node_pools import starts_all_pods_at_once
-from webhook.facts.nodes.shared_cards import check_amounts, check_pods_of_hami
+from webhook.facts.nodes.shared_cards import check_amounts, check_pods_of_hami, requests_of_unlisted_cards
 from webhook.facts.nodes.types import NODE_POOL
 from webhook.facts.other_schedulers.kai import check_kai_fractions
 from webhook.facts.pod_prerequisites import POD_SECURITY, check_prerequisites, configuration_in_no_file
@@ -436,6 +437,7 @@ def _requirements_not_compared(subject: Subject, cluster: Cluster) -> Iterator[s
         compared = (*each.needs.devices, *_COMPARED)
         names = {name: None for container in spec.running_containers() for name in _requested_names(container)}
         yield from (name for name in names if name not in compared)
+        yield from (f"{name} (no annotation {VOLCANO_CARDS})" for name in requests_of_unlisted_cards(each))
         yield from _placement_not_compared(each.pods.template, each.pods.podset.pods, subject)
         if spec.has("resourceClaims") and not _objects_of_cluster(cluster, RESOURCE_SLICE):
             yield "claims (no ResourceSlice is known)"

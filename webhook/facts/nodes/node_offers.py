@@ -86,6 +86,10 @@ _HAMI_NODE: Final = "hami.io/node-"
 HAMI_IMAGE: Final = "projecthami/hami"
 _OFFER_AMOUNTS: Final = frozenset(("volcano.sh", "koordinator.sh", "aliyun.com", "tencent.com", "gpu.intel.com"))
 """Domains of device plugins. Nodes with these plugins offer memory and cores of cards as resources."""
+_IGNORED_BY_VOLCANO: Final = frozenset(
+    ("volcano.sh/vgpu-memory", "volcano.sh/vgpu-memory-percentage", "volcano.sh/vgpu-cores")
+)
+"""Amounts of each card that nodes need not offer (volcano-sh/volcano@ed72c7c81 GetIgnoredDevices of vgpu)."""
 _TRANSLATED: Final = frozenset(("koordinator.sh/gpu",))
 """Resources that a webhook replaces by other resources."""
 _HOST_NAME: Final = "kubernetes.io/hostname"
@@ -272,6 +276,8 @@ def needs_of_pod(spec: PodSpec, view: ClusterView, added: tuple[Toleration, ...]
         written = quota_requests_of_pod(spec, requests_of_created_containers(spec, NamespaceLimits()), {})
     amounts = {name: thousandths_to_kueue_units(name, value) for name, value in requests.items() if value > 0}
     hidden = {name for name in amounts if is_counted_only_by_hami(name)} if has_hami(view) else set()
+    if not _IGNORED_BY_VOLCANO.isdisjoint(amounts):
+        hidden |= _IGNORED_BY_VOLCANO - largest_amounts(IdentityKey(view.list_visible_json(Node.gvk))).keys()
     return PodNeeds(
         spec,
         {

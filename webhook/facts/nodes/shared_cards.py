@@ -325,6 +325,17 @@ def check_cards(subject: Subject) -> Iterator[Problem]:
                 yield from without_repeated_problems(_check_container(requested, of_nodes, each), subject)
 
 
+def requests_of_unlisted_cards(each: PodsAndNodes) -> Iterator[str]:
+    """Yield the resources of Volcano with which pods request several cards, or memory of a card, although the nodes
+    that fit the pods do not list their cards. One card may be offered as many shares.
+    """
+    for container in each.pods.template.spec.all_containers():
+        for requested in _requested_cards(container):
+            is_limited = requested.count > 1 or requested.memory
+            if is_limited and requested.annotation == VOLCANO_CARDS and _cards_of_nodes(each, VOLCANO_CARDS) is None:
+                yield requested.number
+
+
 def check_pods_of_hami(subject: Subject) -> Iterator[Problem]:
     """Report pods that request a share from HAMi but that HAMi's webhook ignores or refuses.
 
