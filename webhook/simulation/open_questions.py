@@ -53,7 +53,7 @@ from webhook.facts.pods.pod_sets import is_part_of_template, pod_sets, template_
 from webhook.facts.pods.unread_pods import unread_parts
 from webhook.facts.resource_units import parse_amount_in_kueue_units
 from webhook.facts.storage.mounts import read_mounts
-from webhook.facts.storage.volume_claims import problems_of_absent_storage
+from webhook.facts.storage.volume_claims import PersistentVolume, problems_of_absent_storage
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.simulation.aspects import ASPECTS, NOT_COMPARED, Aspect, OpenQuestion, aspect_of
@@ -76,8 +76,9 @@ _OTHER_RULES: Final = frozenset((("apps", "DaemonSet"), ("apps.kruise.io", "Daem
 _COMPARED: Final = frozenset(ORDINARY)
 _EXCLUSIVE: Final = "/exclusive-topology"
 """The end of the annotations with which JobSet and LeaderWorkerSet give a group a topology domain of its own."""
-_PERSISTENT_VOLUME: Final = GroupVersionKind("", "v1", "PersistentVolume")
-LOOKUPS: Final = (interest_in_fields(_PERSISTENT_VOLUME, "spec.storageClassName", "spec.nodeAffinity"),)
+LOOKUPS: Final = (
+    interest_in_fields(PersistentVolume.gvk, "metadata.labels", "spec.storageClassName", "spec.nodeAffinity"),
+)
 """Objects that commands read with the rights of their user. A server does not have these rights."""
 
 
@@ -288,25 +289,42 @@ def _has_ratios(limits: LimitRange) -> bool:
 
 
 def _volume_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield a question about the first claim with a volume outside the nodes that fit the pods. Volumes of a
-    live cluster are not read.
+    """Yield a question about the first claim with a volume outside the nodes that fit the pods, and about the first
+    new claim with labels that no volume has. Volumes of a live cluster are not read.
     """
     view = subject.cluster_view()
     for name in subject.once(read_mounts).mounts_of_claims() if subject.namespace else ():
-        claim = view.find(PersistentVolumeClaim, name)
-        volume = claim.spec.json.get("volumeName")
-        if isinstance(volume, str) and view.is_of_file(claim.json) and _is_on_other_nodes(volume, subject):
+        claim, sentence = view.find(PersistentVolumeClaim, name), ""
+        volume = claim.spec.volume_name
+        if not claim or not view.is_of_file(claim.json):
+            continue
+        if volume and _is_on_other_nodes(volume, subject):
             sentence = (
                 f"the nodeAffinity of PersistentVolume `{volume}` of claim `{name}` selects no node that fits the pods"
             )
+        elif not volume and claim.status.phase in ("", "Pending") and _selects_no_volume(claim, subject):
+            sentence = (
+                f"claim `{name}` has a selector, but no known PersistentVolume has these labels, and most provisioners "
+                "create no volume for a claim with a selector"
+            )
+        if sentence:
             yield OpenQuestion(aspects=("storage",), what=sentence)
             return
+
+
+def _selects_no_volume(claim: PersistentVolumeClaim, subject: Subject) -> bool:
+    """Return whether a claim has a selector, and no known PersistentVolume has the labels that the selector names."""
+    wanted = claim.spec.selector.match_labels
+    volumes = subject.cluster_view().list_visible(PersistentVolume)
+    return bool(wanted) and not any(
+        all(each.metadata.labels.get(key) == value for key, value in wanted.items()) for each in volumes
+    )
 
 
 def _is_on_other_nodes(volume: str, subject: Subject) -> bool:
     """Return whether the required node affinity of a PersistentVolume selects no node that fits the pods."""
     view = subject.cluster_view()
-    required = get(view.get_without_noting(_PERSISTENT_VOLUME, "", volume), ("spec", "nodeAffinity", "required"))
+    required = get(view.get_without_noting(PersistentVolume.gvk, "", volume), ("spec", "nodeAffinity", "required"))
     terms = NodeSelector.of(required).node_selector_terms if required else ()
     fitting = [offer for each in subject.once(pods_and_nodes) for offer in each.fitting]
     return bool(terms and fitting) and not any(term_matches(term, offer) for offer in fitting for term in terms)

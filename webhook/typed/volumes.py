@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from webhook.typed.fields import Amounts, OptionalNumber, Part, Parts, Raw, Text, Texts, Truth
+from webhook.typed.fields import Amounts, Labels, OptionalNumber, Part, Parts, Raw, Text, Texts, Truth
 from webhook.typed.view import Typed
 
 
@@ -49,11 +49,18 @@ class VolumeResources(Typed):
     requests = Amounts()
 
 
+class VolumeSelector(Typed):
+    """meta/v1 LabelSelector of a PersistentVolumeClaim."""
+
+    match_labels = Labels()
+
+
 class VolumeClaimSpec(Typed):
     """core/v1 PersistentVolumeClaimSpec."""
 
     access_modes = Texts()
     resources = Part(VolumeResources)
+    selector = Part(VolumeSelector)
     storage_class_name = Text()
     volume_name = Text()
 

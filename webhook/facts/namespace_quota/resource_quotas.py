@@ -317,6 +317,11 @@ def quotas_not_compared(subject: Subject) -> Iterator[str]:
         if quota.spec.has_scopes:
             yield f"ResourceQuota `{quota.name}` has scopes, and is not compared with the pods"
             return
+        unset = None if view.is_whole(LimitRange.gvk) else next(_unset_amounts(quota, subject), None)
+        if unset is not None:
+            refuses = f"ResourceQuota `{quota.name}` refuses pods without {unset[1]}"
+            yield f"{refuses}, unless a LimitRange that was not read sets it"
+            return
         for name in quota.spec.hard:
             free = _free_amount(quota, name)
             resource = _counted_resource(name)
@@ -473,8 +478,20 @@ def _amounts_of_pods(subject: Subject) -> Mapping[str, _SimultaneousRequest]:
 
 def _check_unset_amounts(quota: ResourceQuota, quota_text: str, subject: Subject) -> Iterator[Problem]:
     """Yield containers that do not set an amount that a quota of the namespace counts."""
-    view, required = subject.cluster_view(), [name for name in _REQUIRED if name in quota.spec.hard]
-    if not required or not view.is_whole(LimitRange.gvk) or subject.group_kind in SETS_AMOUNTS:
+    if not subject.cluster_view().is_whole(LimitRange.gvk):
+        return
+    for at, name in _unset_amounts(quota, subject):
+        side, resource = _REQUIRED[name]
+        message = f"sets no {side} of {resource}, but ResourceQuota {quota_text} of the namespace counts {name}"
+        yield UNSET_AMOUNT.problem(at, f"{message}, so the API server refuses the pods", f"set a {side} of {resource}")
+
+
+def _unset_amounts(quota: ResourceQuota, subject: Subject) -> Iterator[tuple[FieldPath, str]]:
+    """Yield the path of each container without an amount that a quota counts, and the name of this amount in the
+    quota. Defaults of known LimitRanges count as set.
+    """
+    required = [name for name in _REQUIRED if name in quota.spec.hard]
+    if not required or subject.group_kind in SETS_AMOUNTS:
         return
     for podset, template, containers, _ in subject.once(amounts_of_templates):
         if podset.partial is not None or podset.pods == 0 or template.spec.resources:
@@ -483,11 +500,7 @@ def _check_unset_amounts(quota: ResourceQuota, quota_text: str, subject: Subject
             sides = {"request": listed.requests, "limit": listed.limits}
             name = next((each for each in required if _REQUIRED[each][1] not in sides[_REQUIRED[each][0]]), None)
             if name is not None:
-                side, resource = _REQUIRED[name]
-                message = f"sets no {side} of {resource}, but ResourceQuota {quota_text} of the namespace counts {name}"
-                fix = f"set a {side} of {resource}"
-                at = podset.locate(listed.container.at)
-                yield UNSET_AMOUNT.problem(at, f"{message}, so the API server refuses the pods", fix)
+                yield podset.locate(listed.container.at), name
                 break
 
 
