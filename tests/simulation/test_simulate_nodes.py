@@ -17,7 +17,7 @@ def test_nodes(gpus, code, rules, tmp_path, capsys):
     [
         ("topologySpreadConstraints: [{maxSkew: 1}]", "topologySpreadConstraints"),
         ("tolerations: [{operator: Exists}]", ""),
-        ("runtimeClassName: nvidia", "taints"),
+        ("runtimeClassName: nvidia", "not compared for taint nvidia.com/gpu:NoSchedule (tolerated only if"),
     ],
 )
 def test_requirements_not_compared_with_nodes_are_reported(spec, said, tmp_path, capsys):

@@ -48,6 +48,7 @@ from webhook.facts.nodes.types import NODE_POOL
 from webhook.facts.other_schedulers.kai import check_kai_fractions
 from webhook.facts.pod_prerequisites import POD_SECURITY, check_prerequisites, configuration_in_no_file
 from webhook.facts.pod_security import breaches_of_pods, enforced_level
+from webhook.facts.pods.node_selection import first_untolerated
 from webhook.facts.pods.node_sources import first_node_without_amounts, source_of_new_nodes
 from webhook.facts.pods.pod_sets import is_part_of_template, pod_sets, template_of
 from webhook.facts.pods.unread_pods import unread_parts
@@ -451,7 +452,7 @@ def _requirements_not_compared(subject: Subject, cluster: Cluster) -> Iterator[s
         if spec.affinity.has("podAffinity") or spec.affinity.has("podAntiAffinity"):
             yield "affinity"
         if each.fits_a_node and not (each.fits_a_node_today or each.states_of_nodes_today or spec.node_name):
-            yield "taints"
+            yield _taint_not_compared(each)
         compared = (*each.needs.devices, *_COMPARED)
         names = {name: None for container in spec.running_containers() for name in _requested_names(container)}
         yield from (name for name in names if name not in compared)
@@ -459,6 +460,13 @@ def _requirements_not_compared(subject: Subject, cluster: Cluster) -> Iterator[s
         yield from _placement_not_compared(each.pods.template, each.pods.podset.pods, subject)
         if spec.has("resourceClaims") and not _objects_of_cluster(cluster, RESOURCE_SLICE):
             yield "claims (no ResourceSlice is known)"
+
+
+def _taint_not_compared(pods: PodsAndNodes) -> str:
+    """Return a taint of a node that pods fit only if the API server adds a toleration for their devices."""
+    taints = (first_untolerated(offer.taints, pods.needs.tolerations) for offer in pods.fitting)
+    shown = next((f"{taint.key}:{taint.effect}" for taint in taints if taint is not None), "of a device")
+    return f"taint {shown} (tolerated only if the API server runs ExtendedResourceToleration)"
 
 
 def _placement_not_compared(template: PodTemplate, pods: int | None, subject: Subject) -> Iterator[str]:

@@ -161,6 +161,8 @@ def titled_details(simulation: Simulation) -> Iterator[tuple[str, str]]:
     is_absent = any(each.is_absent for finding in simulation.unknown for each in finding.missing)
     if is_absent and not simulation.looked_at.is_whole():
         yield "fix", "add the files of these objects to --context, or use --context-is-whole if it has everything"
+    elif _count(simulation, "Node") and not simulation.looked_at.is_whole():
+        yield "fix", "use --context-is-whole if the files have all objects of the cluster"
     if simulation.left_out:
         title, _, text = str(simulation.left_out).partition(": ")
         yield title, text

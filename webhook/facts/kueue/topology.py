@@ -126,7 +126,7 @@ def count_fitting_pods(placed: PodPlacement, view: ClusterView) -> int | None:
     """
     levels = levels_of_flavor(placed.flavor, view)
     if not view.is_whole(Node.gvk):
-        view.note_missing(MissingObject(kind=Node.gvk.kind, name=""))
+        view.note_missing(MissingObject(kind=Node.gvk.kind, name="", why="objects may be missing"))
         return None
     if name := first_node_without_amounts(IdentityKey(view.list_json(Node.gvk))):
         why = "has no status.allocatable"
