@@ -1196,6 +1196,15 @@ def test_a_policy_merges_a_deployment_without_selector_into_the_cluster(
     assert ("policy policies.yaml merges the object into an object of the cluster" in told) != is_reported
 
 
+def test_a_tree_with_a_policy_that_merges_is_audited_at_its_absolute_path(tmp_path, capsys):
+    generator = "apiVersion: policy.open-cluster-management.io/v1\nkind: PolicyGenerator\nmetadata: {name: g}\n"
+    policies = "policies: [{manifests: [{path: a/, complianceType: musthave}]}]\n"
+    settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+    written(tmp_path, {"policies.yaml": generator + policies, "a/part.yaml": settings, "b/other.yaml": settings})
+    assert run_command_line(["audit", str(tmp_path)]) == 0
+    assert "3 objects in 3 files: 2 without findings" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("patch", "is_reported"), [("containers: [{name: pytorch}]", False), ("tty: true", True)])
 def test_a_rule_about_an_absent_field_names_the_field(patch, is_reported, tmp_path, capsys, monkeypatch):
     """A rule about a field that the object lacks gives the path of this field, or names the field in `needs`."""

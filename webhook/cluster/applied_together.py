@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final, TypeAlias
 
 from webhook.apimachinery.attributes import JSON, MERGING_POLICY, UnmergedPatch
@@ -144,10 +144,9 @@ class FilesAppliedTogether:
             yield from self._delivery_patches.get(at, ())
 
     def _policies_that_merge(self, path: str) -> Iterator[UnmergedPatch]:
-        while path:
-            if path in self._merged:
-                yield self._merged[path]
-            path = posixpath.dirname(path)
+        for each in (path, *map(str, PurePosixPath(path).parents)):
+            if each in self._merged:
+                yield self._merged[each]
 
     def _additions_of_folder(self, folder: str) -> Sequence[TargetedPatch]:
         """Return the additions of a kustomization with the fields of each patch that is in the tree. The patches are
