@@ -141,7 +141,7 @@ _ENCRYPTED: Final = ("ENC[", "ref+", "vault:", "op://")
 """The beginnings of texts that SOPS, vals, Bank-Vaults or 1Password replaces."""
 _TO_FILL_IN: Final = re.compile(
     r"(?i:your|replace|change|base_?-?64|encode|example|placeholder|todo|insert|enter|redacted|dummy|fill|secret|here)"
-    r"|[A-Z]{2}[_-][A-Z]|^[.*xX=-]+$|[<>(){}\[\]]|^[A-Za-z0-9+/=]*(?:\.{3,}|…)[A-Za-z0-9+/=]*$"
+    r"|[A-Z]{2}[_-][A-Z]|^[.*xX=-]+$|[*xX]{6}|[<>(){}\[\]]|^[A-Za-z0-9+/=]*(?:\.{3,}|…)[A-Za-z0-9+/=]*$"
 )
 """Matches a text that a person or a script replaces, or base64 that an author shortened with dots. A password may
 match, too. Then the mistake is not reported.
