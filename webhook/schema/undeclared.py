@@ -28,6 +28,8 @@ _CONTAINERS: Final = "containers"
 """Users often write a field of a container beside the list of containers. The place is then the first container."""
 _METADATA: Final = ("metadata",)
 """The path of metadata, where users often write a field of the object itself."""
+_LABELS_AND_ANNOTATIONS: Final = ("labels", "annotations")
+"""The fields of metadata that users often write in spec."""
 _SOURCES: Final = (
     *("configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "hostPath", "image", "local", "nfs"),
     *("persistentVolumeClaim", "projected", "secret"),
@@ -280,7 +282,11 @@ class StrictReader(Struct, frozen=True):
                     return each.at
             if any(name in each.of.fields for each in levels):
                 return None  # the nearest object that declares the field already has the field
-        return None
+        if len(level.at) != 1 or name not in _LABELS_AND_ANNOTATIONS:
+            return None
+        return next(
+            (each.at for each in holders[0].inner_levels() if each.at == _METADATA and each.may_have(name)), None
+        )
 
 
 def _only_longer_name(name: str, known: Iterable[str]) -> str:
