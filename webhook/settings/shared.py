@@ -138,10 +138,14 @@ class ReviewSettings(ReportSettings):
     )
     advice: bool = declare_option(False, values.switch_type(), "Also report advice, which the webhook never reports.")
     rule: tuple[str, ...] = declare_option(
-        (), values.rule_list_type(), "Report only these rules, groups or policies, separated by commas."
+        (),
+        values.name_list_type("RULE", with_commas=True),
+        "Report only these rules, groups or policies, separated by commas.",
     )
     skip: tuple[str, ...] = declare_option(
-        (), values.rule_list_type(), "Do not report these rules, groups or policies, separated by commas."
+        (),
+        values.name_list_type("RULE", with_commas=True),
+        "Do not report these rules, groups or policies, separated by commas.",
     )
 
 

@@ -50,16 +50,11 @@ def text_type(metavar: str) -> ValueType:
     return ValueType(metavar=metavar, read=str)
 
 
-def name_list_type(metavar: str) -> ValueType:
-    """Return the type of a list of names. The flag may be repeated, and a variable has commas between the names."""
-    return ValueType(metavar=metavar, read=_names, show=", ".join, many=True)
-
-
-def rule_list_type() -> ValueType:
-    """Return the type of a list of rules, groups or policies. The flag may be repeated, and its value may have commas
-    between names, because no rule has a comma in its name.
+def name_list_type(metavar: str, *, with_commas: bool = False) -> ValueType:
+    """Return the type of a list of names. The flag may be repeated, and a variable has commas between the names. With
+    `with_commas`, a value of the flag has them too, because no name has a comma.
     """
-    return ValueType(metavar="RULE", read=_names, show=", ".join, many=True, with_commas=True)
+    return ValueType(metavar=metavar, read=_names, show=", ".join, many=True, with_commas=with_commas)
 
 
 def file_type(metavar: str = "FILE") -> ValueType:
