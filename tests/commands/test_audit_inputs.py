@@ -185,6 +185,101 @@ def test_an_object_that_a_test_of_policies_lists_is_not_read(path, text, code, t
     assert run_command_line(["audit", "policies/inputs/pod.yaml", *POLICIES]) == 1, "a person names the file"
 
 
+SET = """apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata: {name: apps}
+spec: {generators: [GENERATOR], template: {spec: {source: {path: '{{path}}'}}}}
+"""
+LISTS_OTHER = "resources: [other.yaml]\n"
+
+
+def argo_application(source):
+    head = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: web}\n"
+    return f"{head}spec: {{source: {{{source}}}}}\n"
+
+
+def flux_kustomization(path):
+    head = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: web}\n"
+    return f"{head}spec: {{path: {path}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("delivery", "kustomization", "is_read"),
+    [
+        pytest.param(flux_kustomization("./apps/web"), LISTS_OTHER, False, id="flux"),
+        pytest.param(flux_kustomization("./apps"), LISTS_OTHER, False, id="flux, a folder above"),
+        pytest.param(flux_kustomization("./"), LISTS_OTHER, False, id="flux, the whole repository"),
+        pytest.param(argo_application("path: apps/web"), LISTS_OTHER, False, id="argo"),
+        pytest.param(
+            SET.replace("GENERATOR", "{git: {directories: [{path: apps/*}]}}"), LISTS_OTHER, False, id="a set"
+        ),
+        pytest.param(
+            SET.replace("GENERATOR", "{matrix: {generators: [{git: {directories: [{path: apps/*}]}}]}}"),
+            LISTS_OTHER,
+            False,
+            id="a matrix",
+        ),
+        pytest.param(
+            SET.replace("GENERATOR", "{list: {elements: [{path: apps/web}]}}"), LISTS_OTHER, False, id="a list"
+        ),
+        pytest.param("", LISTS_OTHER, True, id="nothing delivers"),
+        pytest.param(flux_kustomization("./other"), LISTS_OTHER, True, id="another folder"),
+        pytest.param(
+            SET.replace("GENERATOR", "{git: {directories: [{path: apps/*, exclude: true}, {path: x/*}]}}"),
+            LISTS_OTHER,
+            True,
+            id="excluded",
+        ),
+        pytest.param(
+            argo_application("path: apps/web, directory: {recurse: true}"), LISTS_OTHER, True, id="without kustomize"
+        ),
+        pytest.param(flux_kustomization("./apps/web"), "resources: [other.yaml, pod.yaml]\n", True, id="listed"),
+        pytest.param(
+            flux_kustomization("./apps/web"),
+            "configMapGenerator: [{name: jobs, files: [job=pod.yaml]}]\n",
+            True,
+            id="a file of a ConfigMap",
+        ),
+        pytest.param(flux_kustomization("./apps/web"), None, True, id="no kustomization"),
+    ],
+)
+def test_a_file_that_no_kustomization_lists_is_not_read_where_flux_or_argo_cd_applies_the_folder(
+    delivery, kustomization, is_read, tmp_path, monkeypatch, capsys
+):
+    files = {"clusters/web.yaml": delivery, "apps/web/pod.yaml": POD.format("web")}
+    files |= {} if kustomization is None else {"apps/web/kustomization.yaml": kustomization}
+    written(tmp_path, files)
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["audit", ".", *POLICIES, "-v"]) == int(is_read)
+    assert ("neither Flux nor Argo CD applies" in "".join(capsys.readouterr())) is not is_read
+    assert run_command_line(["audit", str(tmp_path), *POLICIES]) == int(is_read)
+    assert run_command_line(["audit", "apps/web/pod.yaml", *POLICIES]) == 1, "a person names the file"
+
+
+@pytest.mark.parametrize(
+    ("delivered", "code"),
+    [
+        pytest.param("apps", 0, id="the folder above has a kustomization"),
+        pytest.param("apps/web", 1, id="the folder itself, which has none"),
+    ],
+)
+def test_a_folder_that_no_kustomization_lists_is_read_if_flux_applies_it(delivered, code, tmp_path, monkeypatch):
+    files = {"clusters/web.yaml": flux_kustomization(delivered), "apps/web/pod.yaml": POD.format("web")}
+    written(tmp_path, {**files, "apps/kustomization.yaml": "resources: []\n"})
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["audit", ".", *POLICIES]) == code
+
+
+def test_a_file_from_which_a_policy_is_generated_is_read(tmp_path, monkeypatch):
+    generator = "apiVersion: policy.open-cluster-management.io/v1\nkind: PolicyGenerator\nmetadata: {name: g}\n"
+    files = {"clusters/web.yaml": flux_kustomization("apps"), "apps/pod.yaml": POD.format("web")}
+    written(tmp_path, {**files, "apps/kustomization.yaml": "generators: [policies.yaml]\n"})
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["audit", ".", *POLICIES]) == 0
+    written(tmp_path, {"apps/policies.yaml": f"{generator}policies: [{{manifests: [{{path: pod.yaml}}]}}]\n"})
+    assert run_command_line(["audit", ".", *POLICIES]) == 1
+
+
 def test_the_archive_of_a_folder_that_a_person_names_is_not_read(tmp_path, monkeypatch):
     written(tmp_path, {"home/archive/pod.yaml": POD.format("web")})
     monkeypatch.chdir(tmp_path)

@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Final, TypeAlias
 
 from webhook.apimachinery.attributes import JSON, MERGING_POLICY, UnmergedPatch
 from webhook.apimachinery.paths import get
 from webhook.cluster.kustomizations import (
+    DeliveredFolder,
     ImageChange,
     PodLabels,
     TargetedPatch,
     kustomizations_of_documents,
     patches_of_documents,
+    read_delivered_folders,
     read_delivery_patches,
     read_flux_target,
     read_merged_paths,
+    read_policy_manifests,
 )
 from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, Kind, NameChanges, group_kind, objects_with_final_names
 from webhook.yamltext import templates
@@ -42,6 +46,8 @@ _MERGED_FIELDS: Final = frozenset(("selector",))
 """The fields that a policy may leave to the object of the cluster. No policy can create a workload without a selector,
 so a policy without a selector expects the workload.
 """
+_CHARACTERS: Final = frozenset("*?[")
+"""The characters with a meaning in a pattern of `fnmatch`."""
 Unit: TypeAlias = tuple[str, str]
 """A group of files: its kind (`kustomization`, `chart`, `folder` or `file`) and its path."""
 
@@ -62,6 +68,17 @@ class FilesAppliedTogether:
             for read in filter(None, (read_delivery_patches(file, value) for value in values)):
                 if read[1]:
                     self._delivery_patches.setdefault(read[0], []).extend(read[1])
+        self._delivered: Final = frozenset(
+            each for values in documents.values() for value in values for each in read_delivered_folders(value)
+        )
+        self._delivered_patterns: Final = [each for each in self._delivered if not _CHARACTERS.isdisjoint(each.pattern)]
+        self._left_out: Final[dict[str, bool]] = {}
+        self._of_policies: Final = frozenset(
+            path
+            for file, values in documents.items()
+            for value in values
+            for path in read_policy_manifests(file, value)
+        )
         self._merged: Final = {
             path: UnmergedPatch(MERGING_POLICY, file, _MERGED_FIELDS)
             for file, values in documents.items()
@@ -200,6 +217,39 @@ class FilesAppliedTogether:
         """Return whether a kustomization merges the objects of a file into objects of other files."""
         return self._kustomizations.is_patch(file)
 
+    def is_left_out_of_delivery(self, file: str) -> bool:
+        """Return whether Flux or Argo CD applies a folder above a file, but not the file, because no kustomization
+        names the file, and the folder has one.
+        """
+        folder = posixpath.dirname(file)
+        if not self._delivered or self._units.get(file, ("", ""))[0] != "folder" or self._kustomizations.is_named(file):
+            return False
+        if not self._of_policies.isdisjoint((file, *_folder_and_above(folder))):
+            return False
+        if folder not in self._left_out:
+            self._left_out[folder] = self._is_folder_left_out(folder)
+        return self._left_out[folder]
+
+    def _is_folder_left_out(self, folder: str) -> bool:
+        above = _folder_and_above(folder)
+        own = next((depth for depth, each in enumerate(above) if self._kustomizations.has_kustomization(each)), None)
+        if own is None:
+            return False
+        is_applied_itself = any(self._is_delivered(each, by_kustomize=True) for each in above[:own])
+        is_applied_itself |= any(self._is_delivered(each, by_kustomize=False) for each in above)
+        return not is_applied_itself and any(self._is_delivered(each, by_kustomize=True) for each in above[own:])
+
+    def _is_delivered(self, folder: str, *, by_kustomize: bool) -> bool:
+        """Return whether an object of Flux or Argo CD applies a folder. The root of the repository is not known, so the
+        path may begin at any part of the folder's path.
+        """
+        steps = folder.strip("/").split("/")
+        ends = ["/".join(steps[-length:]) or "." for length in range(1, len(steps) + 1)]
+        if any(DeliveredFolder(each, by_kustomize) in self._delivered for each in ends):
+            return True
+        patterns = [each.pattern for each in self._delivered_patterns if each.by_kustomize == by_kustomize]
+        return any(fnmatchcase(end, pattern) for pattern in patterns for end in ends)
+
     def is_read_by_kustomize(self, file: str) -> bool:
         """Return whether only one outermost kustomization uses a file."""
         return self._units.get(file, ("", ""))[0] == "kustomization"
@@ -232,6 +282,14 @@ class FilesAppliedTogether:
             return "chart", chart
         is_alone = file.startswith("<") or not NEVER_APPLIED.isdisjoint(folder.split("/"))
         return ("file", file) if is_alone else ("folder", folder)
+
+
+def _folder_and_above(folder: str) -> Sequence[str]:
+    """Return a folder and the folders above it, up to "" or "/"."""
+    folders = [folder]
+    while folders[-1] not in ("", "/"):
+        folders.append(posixpath.dirname(folders[-1]))
+    return folders
 
 
 def normalize_path(file: str) -> str:

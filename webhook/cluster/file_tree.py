@@ -61,6 +61,7 @@ _OUTPUT: Final = re.compile(r"expected.*|(?:.*[-_.])?(?:output|golden|snapshot)s
 _INVALID: Final = "an invalid input of a test, which is wrong on purpose"
 _SEPARATORS: Final = str.maketrans("-_.", "///")
 """Separates the words in the names of files and folders."""
+_UNDELIVERED: Final = "a file that neither Flux nor Argo CD applies, because no kustomization lists it"
 _POLICY_INPUT: Final = "an input of a test of policies, which may break them on purpose"
 KYVERNO_TEST: Final = ("cli.kyverno.io", "Test")
 GATOR_SUITE: Final = ("test.gatekeeper.sh", "Suite")
@@ -246,14 +247,20 @@ class FileTree:
         return path in self._patches or self._units.is_patch(path)
 
     def reason_not_applied(self, file: str, root: str = "") -> str:
-        """Return why the objects of a file are never applied, by its path or because a test of policies lists the file;
-        otherwise "".
+        """Return why the objects of a file are not applied: by its path, because a test of policies lists the file, or
+        because no kustomization lists the file; otherwise "".
         """
+        if reason := self._reason_never_applied(file, root):
+            return reason
+        return _UNDELIVERED if self._units.is_left_out_of_delivery(normalize_path(file)) else ""
+
+    def _reason_never_applied(self, file: str, root: str = "") -> str:
         reason = reason_not_applied(file, root)
         return reason or (_POLICY_INPUT if normalize_path(file) in self._policy_inputs else "")
 
     def _is_applied(self, file: str) -> bool:
-        return not self.is_patch(file) and not self.reason_not_applied(file)
+        # a person may apply a file that no kustomization lists
+        return not self.is_patch(file) and not self._reason_never_applied(file)
 
     def is_read_by_kustomize(self, file: str) -> bool:
         """Return whether only one outermost kustomization uses a file."""

@@ -31,6 +31,8 @@ FLUX: Final = ("kustomize.toolkit.fluxcd.io", "Kustomization")
 POLICY_GENERATOR: Final = ("policy.open-cluster-management.io", "PolicyGenerator")
 ARGO: Final = ("argoproj.io", "Application")
 """The kind of objects with which Argo CD applies a folder of a repository."""
+ARGO_SET: Final = ("argoproj.io", "ApplicationSet")
+"""The kind of objects from which Argo CD makes Applications."""
 _MERGING: Final = ("", "musthave")
 """The values of complianceType with which a policy merges an object into an object of the cluster; "" is the default
 (open-cluster-management-io/policy-generator-plugin v1.17 docs/policygenerator-reference.yaml).
@@ -53,6 +55,12 @@ _LABELLED: Final = frozenset(
 )
 """Kinds with pod templates that kustomize labels (api v0.20 internal/konfig/builtinpluginconsts/commonlabels.go)."""
 _CONTAINERS: Final = ("containers", "initContainers")
+_ANY: Final = "*"
+"""The pattern for a path that is computed."""
+_COMPUTED: Final = ("{{", "$")
+"""The beginning of a part of a path that Argo CD or Flux computes."""
+_MOST_JOINED: Final = 2
+"""How deep a matrix or a merge may contain another one. Argo CD allows one level."""
 _NAMING_PATCH: Final = ("/metadata/name", "allowNameChange")
 """Texts in a patch that changes a name. A strategic merge patch cannot change a name: the name selects the object."""
 
@@ -95,6 +103,18 @@ class ImageChange(Struct, frozen=True):
         return f"{self.new_name or name}{f':{tag}' if tag else ''}{f'@{digest}' if digest else ''}"
 
 
+class DeliveredFolder(Struct, frozen=True):
+    """A folder that Flux or Argo CD applies.
+
+    Args:
+        pattern: the path of the folder, as a pattern of `fnmatch`. `*` also stands for a path that is computed.
+        by_kustomize: whether only the resources of a kustomization in this folder are applied.
+    """
+
+    pattern: str
+    by_kustomize: bool = True
+
+
 class TargetedPatch(Struct, frozen=True):
     """A part of a kustomization that may add fields to objects of its files.
 
@@ -119,6 +139,7 @@ class Kustomization(Struct, frozen=True, kw_only=True):
 
     Attributes:
         used_paths: the files and folders that the kustomization uses.
+        named_paths: the files and folders that any text of the kustomization names.
         components: folders with settings for everything that the kustomization includes.
         patches: files that are merged into objects of other files.
         affixes: namePrefix and nameSuffix, also if the final names are unknown.
@@ -133,6 +154,7 @@ class Kustomization(Struct, frozen=True, kw_only=True):
 
     folder: str
     used_paths: tuple[str, ...]
+    named_paths: frozenset[str]
     naming: NameChanges
     components: tuple[str, ...] = ()
     patches: tuple[str, ...] = ()
@@ -160,6 +182,7 @@ def read_kustomization(file: str, value: JSON) -> Kustomization | None:
     return Kustomization(
         folder=folder,
         used_paths=used_paths,
+        named_paths=frozenset(_named_paths(folder, value)),
         naming=_naming_of_kustomization(value),
         components=components,
         patches=patches,
@@ -269,22 +292,79 @@ def read_delivery_patches(file: str, value: JSON) -> tuple[str, tuple[TargetedPa
     return posixpath.normpath(path.lstrip("/") or "."), patches
 
 
+def read_delivered_folders(value: JSON) -> Iterator[DeliveredFolder]:
+    """Yield the folders that an object of Flux or Argo CD applies.
+
+    Source: fluxcd/kustomize-controller api/v1 KustomizationSpec (path); argoproj/argo-cd v3 ApplicationSpec (sources),
+    ApplicationSource (ExplicitType: `directory` and `plugin` do not use kustomize) and GitDirectoryGeneratorItem.
+    """
+    kind, spec = (group_kind(value), _map_or_empty(value.get("spec"))) if isinstance(value, dict) else (("", ""), {})
+    if kind == FLUX:
+        yield DeliveredFolder(_pattern_of_path(spec.get("path")))
+    if kind not in (ARGO, ARGO_SET):
+        return
+    directories = [*_directories_of_generators(spec.get("generators"))]
+    application = spec if kind == ARGO else _map_or_empty(_map_or_empty(spec.get("template")).get("spec"))
+    for source in map(_map_or_empty, (application.get("source"), *_list_or_empty(application.get("sources")))):
+        if path := _text_or_empty(source.get("path")):
+            pattern, by_kustomize = _pattern_of_path(path), "directory" not in source and "plugin" not in source
+            for each in directories if directories and pattern == _ANY else (pattern,):
+                yield DeliveredFolder(each, by_kustomize)
+
+
+def _directories_of_generators(generators: JSON, depth: int = 0) -> Iterator[str]:
+    """Yield the folders of the git generators of an ApplicationSet, also of those in a matrix or a merge."""
+    for each in map(_map_or_empty, _list_or_empty(generators)):
+        for directory in map(_map_or_empty, _list_or_empty(_map_or_empty(each.get("git")).get("directories"))):
+            if directory.get("exclude") is not True:
+                yield _pattern_of_path(directory.get("path"))
+        for joined in ("matrix", "merge") if depth < _MOST_JOINED else ():
+            yield from _directories_of_generators(_map_or_empty(each.get(joined)).get("generators"), depth + 1)
+
+
+def _pattern_of_path(path: JSON) -> str:
+    text = _text_or_empty(path).lstrip("/")
+    return _ANY if any(each in text for each in _COMPUTED) else posixpath.normpath(text or ".")
+
+
 def read_merged_paths(file: str, value: JSON) -> Iterator[str]:
     """Yield the files and folders with objects that the policies of a PolicyGenerator merge."""
+    return (path for path, compliance in _manifests_of_policies(file, value) if compliance in _MERGING)
+
+
+def read_policy_manifests(file: str, value: JSON) -> Iterator[str]:
+    """Yield the files and folders from which a PolicyGenerator makes policies."""
+    return (path for path, _ in _manifests_of_policies(file, value))
+
+
+def _manifests_of_policies(file: str, value: JSON) -> Iterator[tuple[str, str]]:
+    """Yield each path of a PolicyGenerator, and its complianceType; "" for the default."""
     if not isinstance(value, dict) or group_kind(value) != POLICY_GENERATOR:
         return
     default = _map_or_empty(value.get("policyDefaults"))
     for policy in map(_map_or_empty, _list_or_empty(value.get("policies"))):
         for manifest in map(_map_or_empty, _list_or_empty(policy.get("manifests"))):
             kinds = (_text_or_empty(each.get("complianceType")) for each in (manifest, policy, default))
-            if next(filter(None, kinds), "") in _MERGING:
-                yield from _paths_of_entries(posixpath.dirname(file), [manifest.get("path")])
+            compliance = next(filter(None, kinds), "")
+            for path in _paths_of_entries(posixpath.dirname(file), [manifest.get("path")]):
+                yield path, compliance
 
 
 def _paths_of_entries(folder: str, entries: JSON) -> Iterator[str]:
     for each in _list_or_empty(entries):
         if isinstance(each, str):
             yield posixpath.normpath(posixpath.join(folder, each))
+
+
+def _named_paths(folder: str, value: JSON) -> Iterator[str]:
+    """Yield the path that each text stands for, such as `job.yaml` and `key=job.yaml` of a configMapGenerator."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, str):
+            yield posixpath.normpath(posixpath.join(folder, each.rpartition("=")[2]))
+        elif isinstance(each, dict | list):
+            waiting.extend(each.values() if isinstance(each, dict) else each)
 
 
 def _entries(value: Mapping[str, JSON]) -> Iterator[JSON]:
@@ -395,6 +475,7 @@ class Kustomizations:
             folder: _consider_naming_of_components(each, by_folder) for folder, each in by_folder.items()
         }
         self._patches: Final = frozenset(path for each in by_folder.values() for path in each.patches)
+        self._named: Final = frozenset(path for each in by_folder.values() for path in each.named_paths)
         self._patches_without_numbers: Final = frozenset(map(path_without_numbers, self._patches))
         self.generated: Final = frozenset(named for each in by_folder.values() for named in each.generated)
         self.are_read: Final = all(each.is_read for each in by_folder.values())
@@ -497,6 +578,10 @@ class Kustomizations:
     def is_listed(self, file: str) -> bool:
         """Return whether a kustomization lists a file among its resources."""
         return file in self._folders_by_used_path
+
+    def is_named(self, file: str) -> bool:
+        """Return whether any text of a kustomization names a file."""
+        return file in self._named
 
     def is_patch(self, file: str) -> bool:
         """Return whether a file is only merged into objects of other files.

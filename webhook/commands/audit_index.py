@@ -38,7 +38,10 @@ from webhook.yamltext.input_files import InputFile
 
 KFCTL: Final = ("kfdef.apps.kubeflow.org", "KfDef")
 """The kind of a configuration of kfctl."""
-_APPLYING: Final = (kustomizations.FLUX, kustomizations.POLICY_GENERATOR, KFCTL, KYVERNO_TEST, GATOR_SUITE)
+_APPLYING: Final = (
+    *(kustomizations.FLUX, kustomizations.ARGO, kustomizations.ARGO_SET, kustomizations.POLICY_GENERATOR),
+    *(KFCTL, KYVERNO_TEST, GATOR_SUITE),
+)
 """Kinds that say how folders are applied, or which files are never applied."""
 _FREQUENT: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
 """Kinds with thousands of objects in some trees of files. The index keeps only a few fields of these objects."""
