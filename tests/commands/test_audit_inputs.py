@@ -163,6 +163,30 @@ def test_objects_of_tests_that_are_never_applied_are_not_read(path, word, tmp_pa
     assert run_command_line(["audit", path, *POLICIES]) == 1, "a person who names the file wants it audited"
 
 
+@pytest.mark.parametrize(
+    ("path", "is_read"),
+    [
+        ("a/pod-old.yaml", False),
+        ("a/pod.bak.yaml", False),
+        ("a/broken_pod.yaml", False),
+        ("a/pod-wrong.yaml", False),
+        ("b/pod-old.yaml", True),
+        ("a/job-old.yaml", True),
+        ("a/pod-bold.yaml", True),
+        ("a/old.yaml", True),
+        ("c/pod-old.yaml", True),
+    ],
+)
+def test_a_former_or_faulty_copy_beside_the_file_is_not_read(path, is_read, tmp_path, monkeypatch, capsys):
+    listed = "resources: [pod-old.yaml]\n"
+    fine = POD.format("fine").replace("deny", "allow")
+    written(tmp_path, {"a/pod.yaml": fine, "c/pod.yaml": fine, "c/kustomization.yaml": listed, path: POD.format("web")})
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["audit", ".", *POLICIES, "-v"]) == int(is_read)
+    assert ("a former or faulty copy" in "".join(capsys.readouterr())) is not is_read
+    assert run_command_line(["audit", path, *POLICIES]) == 1, "a person names the file"
+
+
 KYVERNO_TEST = "apiVersion: cli.kyverno.io/v1alpha1\nkind: Test\nmetadata: {name: t}\nresources: [%s]\n"
 GATOR_SUITE = "apiVersion: test.gatekeeper.sh/v1alpha1\nkind: Suite\ntests: [{name: t, cases: [{object: %s}]}]\n"
 

@@ -61,6 +61,9 @@ _OUTPUT: Final = re.compile(r"expected.*|(?:.*[-_.])?(?:output|golden|snapshot)s
 _INVALID: Final = "an invalid input of a test, which is wrong on purpose"
 _SEPARATORS: Final = str.maketrans("-_.", "///")
 """Separates the words in the names of files and folders."""
+_WORDS_OF_COPIES: Final = frozenset(("backup", "bad", "bak", "broken", "faulty", "old", "orig", "wrong"))
+"""Words in the names of former or faulty copies: `pod-old.yaml` and `broken_pod.yaml` beside `pod.yaml`."""
+_COPY: Final = "a former or faulty copy of a file beside it, by its name"
 _UNDELIVERED: Final = "a file that neither Flux nor Argo CD applies, because no kustomization lists it"
 _POLICY_INPUT: Final = "an input of a test of policies, which may break them on purpose"
 KYVERNO_TEST: Final = ("cli.kyverno.io", "Test")
@@ -143,6 +146,16 @@ def _releases_above(file: str) -> Iterator[tuple[str, _FolderRelease]]:
             project = match[1] or ""
             path = "/".join((*steps[:number], project))
             yield path, (tuple(map(int, match[3].split("."))), match[4] is None)
+
+
+def _originals_of_copy(path: str) -> Iterator[str]:
+    """Yield the files of which a file is a former or faulty copy, if they exist."""
+    folder, name = posixpath.split(path)
+    stem, extension = posixpath.splitext(name)
+    words = stem.lower().translate(_SEPARATORS).split("/")
+    for word, rest in ((words[0], stem[len(words[0]) + 1 :]), (words[-1], stem[: -len(words[-1]) - 1])):
+        if rest and word in _WORDS_OF_COPIES:
+            yield posixpath.join(folder, f"{rest}{extension}")
 
 
 class FileTree:
@@ -255,8 +268,12 @@ class FileTree:
         return _UNDELIVERED if self._units.is_left_out_of_delivery(normalize_path(file)) else ""
 
     def _reason_never_applied(self, file: str, root: str = "") -> str:
-        reason = reason_not_applied(file, root)
-        return reason or (_POLICY_INPUT if normalize_path(file) in self._policy_inputs else "")
+        if reason := reason_not_applied(file, root):
+            return reason
+        path = normalize_path(file)
+        if not self._units.is_listed(path) and any(each in self._documents for each in _originals_of_copy(path)):
+            return _COPY
+        return _POLICY_INPUT if path in self._policy_inputs else ""
 
     def _is_applied(self, file: str) -> bool:
         # a person may apply a file that no kustomization lists
