@@ -154,8 +154,8 @@ class Kustomization(Struct, frozen=True, kw_only=True):
 
     folder: str
     used_paths: tuple[str, ...]
-    named_paths: frozenset[str]
     naming: NameChanges
+    named_paths: frozenset[str] = frozenset()
     components: tuple[str, ...] = ()
     patches: tuple[str, ...] = ()
     affixes: tuple[str, ...] = ()
