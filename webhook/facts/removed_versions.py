@@ -54,6 +54,8 @@ FILE: Final = Path(__file__).with_name("removed_versions.yaml")
 _KUBERNETES: Final = "Kubernetes "
 _HEAD: Final = frozenset(("apiVersion", "kind", "metadata"))
 """The fields of a patch that sets labels or annotations, as in kubebuilder's `webhookcainjection_patch.yaml`."""
+_CONTROLLER_GEN: Final = "controller-gen.kubebuilder.io/version"
+"""The annotation of definitions that controller-gen writes."""
 _DEFINITION: Final = "CustomResourceDefinition"
 _PODS: Final = ("spec", "template", "spec")
 LOOKUPS_OF_RELEASE: Final = tuple(
@@ -147,10 +149,22 @@ def check_version_is_still_served(subject: Subject) -> Iterator[Problem]:
         if known.instead:
             version, _, other = known.instead.partition(" ")
             fix = f"write {version}" + (f" and kind {other}" if other else "") + ", with the fields of this version"
+            fix = _fix_of_generated_object(subject) or fix
         else:
             message, fix = f"{message}; nothing replaces this kind", known.fix
         problem = REMOVED.problem("apiVersion", message, fix, kind.api_version)
         yield structs.replace(problem, release=known.release)
+
+
+def _fix_of_generated_object(subject: Subject) -> str:
+    """Return the fix for an object that a program wrote; "" for other objects.
+
+    Source: kubernetes-sigs/controller-tools v0.7.0, which no longer writes v1beta1.
+    """
+    if _CONTROLLER_GEN not in subject.metadata.annotations:
+        return ""
+    again = "generate the file again with controller-gen 0.7 or later"
+    return f"{again}; if the file is a copy, take a newer release of its project"
 
 
 def _is_patch(subject: Subject) -> bool:
