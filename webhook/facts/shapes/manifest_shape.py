@@ -426,7 +426,7 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str
         fix = _fix_of_version(unknown.type_name, names) or inside or "remove the field"
         yield UNKNOWN.problem((*unknown.at, names[0]), _message(unknown, schema), fix)
     else:
-        message = f"{names_in_text(names)} {_message(unknown, schema, 'are not fields', 'the fields have')}"
+        message = f"{names_in_text(names)} {_message(unknown, schema, 'are not fields', 'the fields')}"
         remove = "remove the fields, or move them to the object that has them"
         yield UNKNOWN.problem(unknown.at, message, _fix_of_version(unknown.type_name, names) or inside or remove)
 
@@ -439,7 +439,7 @@ def _message_and_fix_of_moved_fields(
     """
     if len(names) == 1:
         return _message(unknown, schema), f"move `{names[0]}` to {target}"
-    message = f"{names_in_text(names)} {_message(unknown, schema, 'are not fields', 'the fields have')}"
+    message = f"{names_in_text(names)} {_message(unknown, schema, 'are not fields', 'the fields')}"
     return message, f"move the fields to {target}"
 
 
@@ -478,8 +478,6 @@ def names_in_text(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names[:_MOST_NAMES]) + more
 
 
-def _message(
-    unknown: UndeclaredFields, schema: str, what: str = "is not a field", effect: str = "the field has"
-) -> str:
+def _message(unknown: UndeclaredFields, schema: str, what: str = "is not a field", dropped: str = "the field") -> str:
     kind = unknown.type_name or "this object"
-    return f"{what} of {kind} in {schema}, so kubectl refuses the object, or {effect} no effect"
+    return f"{what} of {kind} in {schema}, so kubectl refuses the object, and other clients may drop {dropped}"

@@ -358,7 +358,7 @@ class _UnknownFieldFinder(Struct, frozen=True):
                 yield from replace(self, release=changed.until).find_in_object(held, shape.inner[name], path)
         elif changed is None and shape.lacks(name, self.release) and not self.is_sent:
             what = f"is not a field of Trainer {release_as_text(self.release)}"
-            message = f"{what}, so kubectl refuses the object, or the field has no effect"
+            message = f"{what}, so kubectl refuses the object, and other clients may drop the field"
             known = sorted(each for each in shape.known or () if shape.keeps(each, self.release))
             near = nearest_name(name, self.deadline.items_with_clock_checks(known))
             fix = did_you_mean(near, "remove the field, or move the field to its place")
