@@ -646,10 +646,10 @@ def copied(request, tmp_path, monkeypatch):
 def project_of(folder):
     """Return the project of a copy, and the command that shows its mistakes."""
     if folder == "common":
-        return "kubeflow/manifests, or run `claimgate audit common`"
+        return "kubeflow/manifests; `claimgate audit common`"
     if folder in ("platform/contrib", "platform/docs"):
-        return f"kubeflow/manifests, or run `claimgate audit platform/common {folder}`"
-    return f"the project that `{folder}` copies, or run `claimgate audit {folder}`"
+        return f"kubeflow/manifests; `claimgate audit platform/common {folder}`"
+    return f"the project that `{folder}` copies; `claimgate audit {folder}`"
 
 
 def test_the_mistakes_of_a_copied_project_are_one_finding_with_the_fix_of_the_copy(copied, capsys):
@@ -658,7 +658,9 @@ def test_the_mistakes_of_a_copied_project_are_one_finding_with_the_fix_of_the_co
         ("a.yaml", "served-version/removed"),
         (f"{copied}/jobs/b.yaml", "served-version/removed"),
     ], "a mistake of the owner must not be hidden by a copy, and the copy has one finding"
-    assert told["findings"][1]["fix"] == f"take a newer release of {project_of(copied)} to see 1 other mistake"
+    assert (
+        told["findings"][1]["fix"] == f"take a newer release of {project_of(copied)} shows 1 other mistake of this copy"
+    )
     assert told["summary"]["findings"]["warn"] == 2, "the mistakes that are not listed must not be counted as findings"
 
 
@@ -673,7 +675,7 @@ def test_a_user_who_names_the_copy_gets_each_mistake(copied, capsys):
 
 def test_the_fix_of_a_single_mistake_of_a_copy_is_named(copied, capsys):
     told = findings_in(capsys, ".", "--rule", "served-version/removed")
-    project = project_of(copied).partition(", ")[0]
+    project = project_of(copied).partition("; ")[0]
     assert told["findings"][1]["fix"] == (
         f"take a newer release of {project}, or write batch/v1, with the fields of this version"
     )
@@ -707,17 +709,17 @@ TWO_OLD = OLD % "b" + "---\napiVersion: policy/v1beta1\nkind: PodDisruptionBudge
         (
             "lab/mesh-1.2.2",
             "a",
-            "take a newer release of mesh, or run `claimgate audit lab/mesh-1.2.2` to see 1 other mistake",
+            "take a newer release of mesh; `claimgate audit lab/mesh-1.2.2` shows 1 other mistake of this copy",
         ),
         (
             "lab",
             "certs-v0.7.2",
-            "take a newer release of certs, or run `claimgate audit lab/certs-v0.7.2.yaml` to see 1 other mistake",
+            "take a newer release of certs; `claimgate audit lab/certs-v0.7.2.yaml` shows 1 other mistake of this copy",
         ),
         (
             "lab/named-1.2.2",
             "a",
-            "take a newer release of named, or run `claimgate audit lab/named-1.2.2` to see 1 other mistake",
+            "take a newer release of named; `claimgate audit lab/named-1.2.2` shows 1 other mistake of this copy",
         ),
         ("lab/1.2.2", "a", ""),
         ("lab/mesh-1.2", "a", ""),
@@ -765,7 +767,7 @@ def test_a_generator_may_change_the_line_of_a_container_without_a_port(tmp_path,
 
 def test_a_folder_of_a_copy_is_never_an_option_of_the_printed_command():
     project = copies.CopiedFolders(["."]).copy_of("--config=a/vendor/b.yaml")
-    assert "run `claimgate audit ./--config=a/vendor` to see" in project.fix("", 2)
+    assert "`claimgate audit ./--config=a/vendor` shows" in project.fix("", 2)
 
 
 def test_copies_of_repositories_are_known_without_a_look_at_files():

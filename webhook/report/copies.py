@@ -86,11 +86,11 @@ class CopiedProject(Struct, frozen=True):
             places = f"`{self.folders[0]}` and {counted(other_projects, 'other place')}"
             return f"take newer releases of the projects that are copied in {places}"
         project = self.name or f"the project that `{self.folders[0]}` copies"
-        fix = fix_of_mistake
-        if other_mistakes:
-            folders = shlex.join(f"./{each}" if each.startswith("-") else each for each in self.folders)
-            fix = f"run `claimgate audit {folders}` to see {counted(other_mistakes, 'other mistake')}"
-        return f"take a newer release of {project}, or {fix}"
+        if not other_mistakes:
+            return f"take a newer release of {project}, or {fix_of_mistake}"
+        folders = shlex.join(f"./{each}" if each.startswith("-") else each for each in self.folders)
+        shown = f"`claimgate audit {folders}` shows {counted(other_mistakes, 'other mistake')}"
+        return f"take a newer release of {project}; {shown} of this copy"
 
 
 class CopiedFolders:
