@@ -25,7 +25,9 @@ _INNER: Final = frozenset(("metadata", "spec", "template", "jobTemplate", "resou
 _SCALARS: Final = (None, *(each for each in get_args(Scalar) if each != "quantity"))
 """The types of map values in which nothing is read."""
 _CONTAINERS: Final = "containers"
-"""Users often write a field of a container beside the list of containers. The place is then the first container."""
+"""Users often write a field of a container beside the list of containers. The place is then the first container. The
+same is true for a list that is the only field of its object, such as the paths of an Ingress.
+"""
 _METADATA: Final = ("metadata",)
 """The path of metadata, where users often write a field of the object itself."""
 _LABELS_AND_ANNOTATIONS: Final = ("labels", "annotations")
@@ -86,7 +88,8 @@ class _Level(Struct, frozen=True):
 
     def inner_levels(self) -> Iterator[_Level]:
         for step, inner in self.of.fields.items():
-            if step == _CONTAINERS and isinstance(inner, Items) and isinstance(inner.item, Fields):
+            is_first_meant = step == _CONTAINERS or len(self.of.fields) == 1
+            if is_first_meant and isinstance(inner, Items) and isinstance(inner.item, Fields):
                 first = self.value.get(step) if isinstance(self.value, dict) else None
                 if isinstance(first, list) and first:
                     yield _Level((*self.at, step, 0), inner.item, first[0])

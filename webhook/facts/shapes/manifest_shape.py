@@ -188,6 +188,8 @@ _RENAMED_FIELDS: Final = {
     ("DeploymentSpec", "rollingUpdate"): "move `rollingUpdate` to spec.strategy",
     ("StatefulSetSpec", "rollingUpdate"): "move `rollingUpdate` to spec.updateStrategy",
     ("DaemonSetSpec", "rollingUpdate"): "move `rollingUpdate` to spec.updateStrategy",
+    ("IngressBackend", "port"): "move `port` into `service`",
+    ("ConfigMap", "type"): "remove the field, or write kind Secret",
     ("Scheduling", "nodeClassifier"): "write the labels of the nodes in nodeSelector",
 }
 """By type and unknown field, the fix, which names the known field with the same meaning, or the place of the field."""
