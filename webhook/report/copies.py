@@ -182,6 +182,7 @@ _HABITS: Final = frozenset(
         "manifest-shape/ambiguous-port",
         "manifest-shape/completion-index",
         "manifest-shape/home-folder",
+        "manifest-shape/ingress-port",
         "manifest-shape/image-name",
         "manifest-shape/pod-value",
         "manifest-shape/probe-port",

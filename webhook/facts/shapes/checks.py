@@ -27,12 +27,14 @@ from webhook.facts.shapes.pods_in_files import (
     check_pods_of_workload,
 )
 from webhook.facts.shapes.selectors import (
+    INGRESS,
     SELECTING_KINDS,
     SERVICES,
     WORKLOADS_OF_AUDITS,
     check_labels_of_template,
     check_port_numbers,
     check_ports_are_distinct,
+    check_ports_of_ingress,
     check_ports_of_probes,
     check_ports_of_services,
     check_selector_of_job,
@@ -68,6 +70,7 @@ CHECKS: Final = (
     ),
     Check(group="manifest-shape", run=check_port_numbers, kinds=frozenset((("", "Service"),))),
     Check(group="manifest-shape", run=check_ports_are_distinct, kinds=frozenset((("", "Service"),))),
+    Check(group="manifest-shape", run=check_ports_of_ingress, kinds=INGRESS, lookups=(SERVICES,)),
     Check(
         group="manifest-shape",
         run=check_ports_of_services,

@@ -1,6 +1,6 @@
 """Checks of selectors and ports. Workloads must select the pods of their own template. Only the API server may set some
-labels and the selector of a Job. The ports of a Service must be port numbers, the pods must have the target ports, and
-a container must have the ports that its probes name.
+labels and the selector of a Job. The ports of a Service must be port numbers, the pods must have the target ports, a
+Service must have the ports that an Ingress names, and a container must have the ports that its probes name.
 
 An API server refuses these objects before it calls validating webhooks, so only commands that read files report them.
 Source: k8s.io/kubernetes v1.36 pkg/apis/apps/validation/validation.go, pkg/apis/batch/validation/validation.go and
@@ -27,9 +27,9 @@ from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.patch.schema import is_builtin
 from webhook.rules.problem import Moment, Problem
-from webhook.text.wording import counted
+from webhook.text.wording import counted, some_of
 from webhook.typed.cluster_objects import DaemonSet, Deployment, Service, ServicePort, StatefulSet
-from webhook.typed.fields import OptionalNumber, Part, Truth
+from webhook.typed.fields import OptionalNumber, Part, Parts, Text, Truth
 from webhook.typed.objects import Object
 from webhook.typed.pods import LabelSelector, Pod, PodTemplate, SelectorRequirement
 from webhook.typed.view import Typed
@@ -80,6 +80,19 @@ PROBE_PORT: Final = MANIFEST_SHAPE.rule(
     level="warn",
     fails="waiting",
 )
+INGRESS_PORT: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/ingress-port",
+    title="An Ingress names a port that its Service does not have",
+    why=(
+        "The API server accepts the Ingress. The controller of the Ingress finds no endpoint for the port, and answers "
+        "requests with an error such as 503."
+    ),
+    refused_by="nothing; requests fail",
+    source="k8s.io/api v0.36 networking/v1/types.go; kubernetes/ingress-nginx internal/ingress/controller",
+    function="ServiceBackendPort, serviceEndpoints",
+    level="warn",
+    fails="silent",
+)
 SERVICE_PORT: Final = MANIFEST_SHAPE.rule(
     "manifest-shape/service-port",
     title="A port of a Service is not a port number",
@@ -101,9 +114,11 @@ AMBIGUOUS_PORT: Final = MANIFEST_SHAPE.rule(
     function="ValidateService, validateServicePort",
     level="warn",
 )
+INGRESS: Final = frozenset((("networking.k8s.io", "Ingress"),))
 SELECTING_KINDS: Final = frozenset(
     (("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job"))
 )
+_MOST_PORTS: Final = 4
 _LAST_PORT: Final = 65535
 _DEFAULT_PROTOCOL: Final = "TCP"
 _DIRECTIVE: Final = "$patch"
@@ -173,6 +188,57 @@ class _CronJob(Object):
     """batch/v1 CronJob."""
 
     spec = Part(_CronJobSpec)
+
+
+class _BackendPort(Typed):
+    """networking/v1 ServiceBackendPort."""
+
+    name = Text()
+    number = OptionalNumber()
+
+
+class _BackendService(Typed):
+    """networking/v1 IngressServiceBackend."""
+
+    name = Text()
+    port = Part(_BackendPort)
+
+
+class _Backend(Typed):
+    """networking/v1 IngressBackend."""
+
+    service = Part(_BackendService)
+
+
+class _IngressPath(Typed):
+    """networking/v1 HTTPIngressPath."""
+
+    backend = Part(_Backend)
+
+
+class _IngressPaths(Typed):
+    """networking/v1 HTTPIngressRuleValue."""
+
+    paths = Parts(_IngressPath)
+
+
+class _IngressRule(Typed):
+    """networking/v1 IngressRule."""
+
+    http = Part(_IngressPaths)
+
+
+class _IngressSpec(Typed):
+    """networking/v1 IngressSpec."""
+
+    default_backend = Part(_Backend)
+    rules = Parts(_IngressRule)
+
+
+class _Ingress(Object):
+    """networking/v1 Ingress."""
+
+    spec = Part(_IngressSpec)
 
 
 def check_labels_of_template(subject: Subject) -> Iterator[Problem]:
@@ -285,6 +351,40 @@ def check_ports_of_probes(subject: Subject) -> Iterator[Problem]:
                 moment: Moment | None = "silent" if is_liveness else None
                 yield PROBE_PORT.problem(probe.at, message, fix, needs="ports", fails=moment)
                 break
+
+
+def check_ports_of_ingress(subject: Subject) -> Iterator[Problem]:
+    """Report each backend of an Ingress with a port that its Service does not have.
+
+    A Service is compared only if it is known. If several Services of the files have its name, one with the port is
+    enough. A Service without ports may be a patch, or a name outside the cluster. ingress-nginx also finds a port by
+    its targetPort.
+    """
+    view = subject.cluster_view()
+    if not subject.attributes.is_plain or subject.is_patch or not view.has_any(Service.gvk, view.namespace):
+        return
+    spec = subject.typed(_Ingress).spec
+    backends = [spec.default_backend, *(path.backend for rule in spec.rules for path in rule.http.paths)]
+    named = {each.service.name for each in backends}
+    ports: dict[str, list[ServicePort]] = {}
+    for service in view.typed_here(Service):
+        if service.name in named:
+            ports.setdefault(service.name, []).extend(service.spec.ports)
+    for backend in backends:
+        port, known = backend.service.port, ports.get(backend.service.name, [])
+        is_filled_in = port.is_omitted("number") or port.is_omitted("name") or is_placeholder(port.name)
+        if not known or is_filled_in or not (port.number or port.name):
+            continue
+        numbers, names = [str(each.port) for each in known], [f"`{each.name}`" for each in known if each.name]
+        field, asked, choices = (
+            ("number", str(port.number), numbers) if port.number else ("name", f"`{port.name}`", names)
+        )
+        targets = [str(each.target_port) for each in known]
+        if asked not in choices and asked.strip("`") not in targets and not any(map(is_placeholder, targets)):
+            message = f"is not a port of Service `{backend.service.name}`, so the Ingress answers with an error"
+            of_service = some_of([*dict.fromkeys(choices or numbers)], _MOST_PORTS)
+            fix = f"write one of its ports: {of_service}" if len(known) > 1 else f"write its port {of_service}"
+            yield INGRESS_PORT.problem(port.path(field), message, fix, asked.strip("`"))
 
 
 def is_name_of_port(port: JSON) -> bool:
