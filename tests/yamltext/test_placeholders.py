@@ -29,6 +29,8 @@ from webhook.yamltext.placeholders import (
             "placeholder_service_account",
             "replicas_placeholder",
             "<queue>",
+            "<이름>",
+            "< app 이름 >",
             "<ADD LUN ID Here>",
             "gs://<bucket>/a",
             "...",

@@ -13,7 +13,7 @@ from webhook.apimachinery.attributes import JSON
 
 _VARIABLE: Final = re.compile(r"\$[A-Za-z_{(]|\{\{")
 _BLANKS: Final = (
-    ("<", re.compile(r"<[A-Za-z_%][^<>\n]*>")),
+    ("<", re.compile(r"<(?:[^\W\d]|%)[^<>\n]*>")),
     ("__", re.compile(r"__[a-z0-9]*[A-Z][A-Za-z0-9_-]*__")),
     ("[[", re.compile(r"\[\[(?!\[) ?[\w.-]+ ?\]\]")),
     ("((", re.compile(r"\(\((?!\() ?[\w.-]+ ?\)\)")),
@@ -110,7 +110,8 @@ def has_placeholder_variable(text: str) -> bool:
 
 
 def _is_blank_to_fill_in(text: str) -> bool:
-    if text in _DOTS or any(word in text for word in _WORDS):
+    is_in_angles = text.startswith("< ") and text.endswith(">")
+    if is_in_angles or text in _DOTS or any(word in text for word in _WORDS):
         return True
     if _SIGN_OF_BLANK.search(text) is None:
         return False
