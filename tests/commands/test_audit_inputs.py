@@ -294,6 +294,16 @@ def test_a_folder_that_no_kustomization_lists_is_read_if_flux_applies_it(deliver
     assert run_command_line(["audit", ".", *POLICIES]) == code
 
 
+def test_a_file_that_a_base_does_not_list_is_not_read_if_an_overlay_is_applied(tmp_path, monkeypatch):
+    files = {"clusters/web.yaml": argo_application("path: overlays/x86"), "base/pod.yaml": POD.format("web")}
+    files |= {"base/kustomization.yaml": LISTS_OTHER, "overlays/x86/kustomization.yaml": "resources: [../../base]\n"}
+    written(tmp_path, files)
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["audit", ".", *POLICIES]) == 0
+    written(tmp_path, {"overlays/x86/kustomization.yaml": "resources: []\n"})
+    assert run_command_line(["audit", ".", *POLICIES]) == 1, "nothing known applies the base"
+
+
 def test_a_file_from_which_a_policy_is_generated_is_read(tmp_path, monkeypatch):
     generator = "apiVersion: policy.open-cluster-management.io/v1\nkind: PolicyGenerator\nmetadata: {name: g}\n"
     files = {"clusters/web.yaml": flux_kustomization("apps"), "apps/pod.yaml": POD.format("web")}

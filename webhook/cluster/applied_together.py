@@ -218,8 +218,8 @@ class FilesAppliedTogether:
         return self._kustomizations.is_patch(file)
 
     def is_left_out_of_delivery(self, file: str) -> bool:
-        """Return whether Flux or Argo CD applies a folder above a file, but not the file, because no kustomization
-        names the file, and the folder has one.
+        """Return whether Flux or Argo CD applies a folder above a file, but not the file, because the folder has a
+        kustomization, and no kustomization names the file. An overlay may be applied in place of the folder.
         """
         folder = posixpath.dirname(file)
         if not self._delivered or self._units.get(file, ("", ""))[0] != "folder" or self._kustomizations.is_named(file):
@@ -237,7 +237,9 @@ class FilesAppliedTogether:
             return False
         is_applied_itself = any(self._is_delivered(each, by_kustomize=True) for each in above[:own])
         is_applied_itself |= any(self._is_delivered(each, by_kustomize=False) for each in above)
-        return not is_applied_itself and any(self._is_delivered(each, by_kustomize=True) for each in above[own:])
+        using = self._kustomizations.folders_above(above[own])
+        applied = (*above[own:], *(each for folder in using for each in _folder_and_above(folder)))
+        return not is_applied_itself and any(self._is_delivered(each, by_kustomize=True) for each in applied)
 
     def _is_delivered(self, folder: str, *, by_kustomize: bool) -> bool:
         """Return whether an object of Flux or Argo CD applies a folder. The root of the repository is not known, so the

@@ -515,9 +515,7 @@ class Kustomizations:
     def is_naming_ambiguous(self, file: str) -> bool:
         """Return whether kustomizations may give a file's objects different names."""
         folders = self._folders_by_used_path.get(file, ())
-        return len(folders) > 1 and any(
-            self._by_folder[each].naming != AS_WRITTEN for each in self._kustomizations_above(file)
-        )
+        return len(folders) > 1 and any(self._by_folder[each].naming != AS_WRITTEN for each in self.folders_above(file))
 
     def pod_labels_of_file(self, file: str) -> PodLabels:
         """Return the labels that the kustomizations above a file give to its pod templates.
@@ -554,7 +552,7 @@ class Kustomizations:
 
     def folders_that_add_to_file(self, file: str) -> Collection[str]:
         """Return the folders of the kustomizations above a file and of their components, once each."""
-        waiting, seen = [*self._kustomizations_above(file)], dict[str, None]()  # keeps the order
+        waiting, seen = [*self.folders_above(file)], dict[str, None]()  # keeps the order
         while waiting:
             folder = waiting.pop()
             if folder not in seen:
@@ -602,7 +600,7 @@ class Kustomizations:
         is_unlisted = file not in self._folders_by_used_path and folder in self._by_folder
         if is_unlisted:
             yield folder
-        yield from self._kustomizations_above(folder if is_unlisted else file)
+        yield from self.folders_above(folder if is_unlisted else file)
 
     def _naming_above(self, root: str) -> NameChanges:
         """Return UNKNOWN if a kustomization above the folder may change names or namespaces, otherwise AS_WRITTEN.
@@ -610,11 +608,11 @@ class Kustomizations:
         A component without a namespace gets its namespace from the kustomization that includes the component, or from
         an object of Flux. If no file includes the component, the namespace is not known.
         """
-        above, own = [*self._kustomizations_above(root)], self._by_folder[root]
+        above, own = [*self.folders_above(root)], self._by_folder[root]
         is_alone = own.is_component and not above and not own.naming.namespace
         return UNKNOWN if is_alone or any(self._by_folder[each].naming != AS_WRITTEN for each in above) else AS_WRITTEN
 
-    def _kustomizations_above(self, path: str) -> Iterator[str]:
+    def folders_above(self, path: str) -> Iterator[str]:
         """Yield the kustomizations that use a path directly or through others."""
         waiting, seen = [path], {path}
         while waiting:
