@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from webhook.apimachinery.attributes import CRD, POD, GroupVersionKind
+from webhook.apimachinery.attributes import CRD, NAME_LABEL, POD, GroupVersionKind
 from webhook.apimachinery.names import (
     dns1123_label_errors,
     dns1123_subdomain_errors,
@@ -281,7 +281,8 @@ def check_names_of_object(subject: Subject) -> Iterator[Problem]:
     if subject.group_kind not in POD_KIND:
         # the API server copies the labels of a template to an object without labels
         if get(subject.object, _LABELS_OF_TEMPLATE) != obj.metadata.json.get("labels"):
-            yield from _problems_of_labels(validate_labels(obj.metadata))
+            of_server = path_as_text(obj.metadata.path("labels", NAME_LABEL))  # which is set from the name
+            yield from _problems_of_labels(each for each in validate_labels(obj.metadata) if each.path != of_server)
         yield from _problems_of_labels(validate_annotations(obj.metadata))
     if subject.group_kind == ("", "Service"):
         yield from _problems_of_labels(validate_selector(obj.spec.selector, obj.spec.path("selector")))
