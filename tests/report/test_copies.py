@@ -271,6 +271,18 @@ def test_an_unknown_kind_in_several_files_is_one_finding(tmp_path, capsys):
     assert [copy["object"]["name"] for copy in finding["alsoIn"]] == ["two"]
 
 
+def test_unknown_kinds_of_a_version_are_one_finding_if_they_have_one_fix(tmp_path, capsys):
+    """Files for another program have many kinds that Kubernetes does not know."""
+    text = "apiVersion: v1\nkind: %s\nmetadata: {name: a}\n"
+    write(tmp_path, one=text % "HPA", two=text % "Function", zero=text % "Deployment")
+    run_command_line(["audit", "-o", "json", str(tmp_path)])
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [(each["object"]["kind"], len(each.get("alsoIn", []))) for each in findings] == [
+        ("HPA", 1),
+        ("Deployment", 0),
+    ]
+
+
 def test_jobs_of_kinds_that_one_configuration_leaves_out_are_a_finding_for_each_kind(tmp_path, capsys):
     text = (
         "apiVersion: kubeflow.org/v1\nkind: %s\nmetadata: {name: %s, labels: {kueue.x-k8s.io/queue-name: q}}\n"

@@ -177,6 +177,7 @@ _REMOVED: Final = "served-version/removed"
 """The rule that most clearly shows that a copy is too old."""
 _API_VERSION: Final = "apiVersion"
 """The path of findings about the version or the beginning of an object."""
+_UNKNOWN_KIND: Final = "manifest/unknown-kind"
 _HABITS: Final = frozenset(
     (
         "manifest-shape/ambiguous-port",
@@ -192,7 +193,7 @@ _HABITS: Final = frozenset(
         "manifest-shape/volume-exists",
         "manifest-shape/volume-only-read",
         "manifest/repeated-key",
-        "manifest/unknown-kind",
+        _UNKNOWN_KIND,
         "object-shape/template-labels",
         "device-failures/pod-failure-policy",
         "device-failures/ray-job-retries",
@@ -217,8 +218,10 @@ _HABITS: Final = frozenset(
     )
 )
 """Rules about mistakes that an author copies to objects with other names."""
-_OF_TYPES: Final = frozenset(("manifest-shape/unknown-field",))
-"""Habits that are the same mistake in all kinds, because their messages name the type that lacks the field."""
+_OF_TYPES: Final = frozenset(("manifest-shape/unknown-field", _UNKNOWN_KIND))
+"""Habits that are the same mistake in all kinds. Their messages name the type that lacks the field, or the API version
+that lacks the kind.
+"""
 _OF_VALUES: Final = frozenset(("manifest-shape/image-name",))
 """Habits that are the same mistake with other values."""
 _NAMING: Final = frozenset(("manifest-shape/target-port",))
@@ -463,6 +466,8 @@ def _digest_of_habit(finding: Finding) -> bytes:
     text = problem.message if finding.rule.id in _OF_VALUES else _NAMES.sub("", problem.found_and_message)
     if finding.rule.id in _OF_TYPES and problem.fix.startswith(_MOVED):
         text = text.rpartition(" are not fields ")[-1]
+    if finding.rule.id == _UNKNOWN_KIND:
+        text = text.replace(f"`{finding.subject.kind}`", "", 1)
     message = text, _INDEX.sub("[]", _NAMES.sub("", problem.fix))
     rule = finding.rule.id, decision.policy, decision.param
     return _digest(str(finding.result), advice, *rule, kind, of_pod if kind else place, *message)
