@@ -20,6 +20,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from webhook.apimachinery.paths import path_as_text
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.device_failures import nccl, probes, restarts
 from webhook.facts.device_failures.types import DEVICE_FAILURES, is_trial
 from webhook.facts.dra.device_claims import OWN_DEVICES
@@ -37,6 +38,7 @@ from webhook.facts.kinds import POD
 from webhook.facts.subject import Check, Subject
 from webhook.facts.view import NAMESPACES
 from webhook.rules.problem import Problem
+from webhook.typed.cluster_objects import Deployment, StatefulSet
 from webhook.typed.pod_parts import CLAIMS, DEVICES
 from webhook.typed.pods import Pod, Toleration
 
@@ -150,6 +152,8 @@ def advise_bare_pods(subject: Subject) -> Iterator[Problem]:
 def advise_reused_claims_of_single_pods(subject: Subject) -> Iterator[Problem]:
     """Warn of a ResourceClaim in a template of one pod. A pod that replaces a failed pod gets the same devices, even if
     the devices have failed. device_claims.py reports a claim that several pods share.
+
+    If another workload of the files names the claim, its owner shares the devices on purpose.
     """
     names = {
         pods.podset.name
@@ -160,10 +164,23 @@ def advise_reused_claims_of_single_pods(subject: Subject) -> Iterator[Problem]:
         return
     for claim in subject.once(pod_claims).claims:
         is_own = claim.source == "claim" and claim.contents.is_exclusive
-        if claim.pod_set in names and is_own and claim.users:
+        if claim.pod_set in names and is_own and claim.users and not _is_named_by_others(claim.reference, subject):
             message = f"the replacement of a failed pod gets the devices of ResourceClaim `{claim.reference}` again"
             fix = OWN_DEVICES
             yield SHARED_CLAIM.problem(claim.at, f"{message}, even if the devices have failed", fix)
+
+
+def _is_named_by_others(claim: str, subject: Subject) -> bool:
+    """Return whether another Deployment or StatefulSet of the namespace names a ResourceClaim."""
+    view = subject.cluster_view().copy_without_missing_objects()
+    own = subject.attributes.kind.kind, subject.attributes.name
+    workloads = chain[Deployment | StatefulSet](view.typed_here(Deployment), view.typed_here(StatefulSet))
+    return any(
+        each.resource_claim_name == claim
+        for workload in workloads
+        if (workload.gvk.kind, workload.name) != own
+        for each in workload.spec.template.spec.resource_claims
+    )
 
 
 def advise_always_pull_of_image_digests(subject: Subject) -> Iterator[Problem]:
@@ -194,6 +211,10 @@ _ADVICE: Final = (
 )
 _OF_SERVERS: Final = (probes.advise_serving_readiness_and_disruption, probes.advise_liveness_probes)
 _CLAIMS: Final = frozenset(("resource.k8s.io", kind) for kind in ("ResourceClaim", "ResourceClaimTemplate"))
+_SHARING: Final = tuple(
+    interest_in_fields(kind.gvk, "spec.template.spec.resourceClaims") for kind in (Deployment, StatefulSet)
+)
+"""The workloads that may share a claim. Only audits read them."""
 _LOOKUPS: Final = (*probes.DISRUPTION_BUDGET_LOOKUPS, *CLAIM_LOOKUPS, NAMESPACES)
 
 
@@ -221,6 +242,7 @@ CHECKS: Final = (
         run=advise_device_failures,
         kinds=WORKLOADS | probes.SERVICES,
         lookups=_LOOKUPS,
+        lookups_of_audits=_SHARING,
         when=_needs_device_failure_advice,
         of_made_objects=False,
         of_pods_with=frozenset((CLAIMS, DEVICES)),
