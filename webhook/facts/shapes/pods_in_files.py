@@ -366,14 +366,14 @@ def _problems_of_mounts(template: PodTemplate, claims: Collection[str], subject:
     if not mounts:
         return
     names = {*claims, *(volume.name for volume in pod.volumes)}
-    if is_part_of_template(template, subject) or any(map(is_placeholder, names)):
-        return
-    if _is_elsewhere(_VOLUMES, template, subject) or any(container.has(_VOLUMES) for container in pod.all_containers()):
-        return
     missing: dict[str, VolumeMount] = {}
     for mount in mounts:
         if mount.name and mount.name not in names and not is_placeholder(mount.name):
             missing.setdefault(mount.name, mount)
+    if not missing or is_part_of_template(template, subject) or any(map(is_placeholder, names)):
+        return
+    if _is_elsewhere(_VOLUMES, template, subject) or any(container.has(_VOLUMES) for container in pod.all_containers()):
+        return
     others = []
     for name, mount in Items([*missing.items()], pod.reading.deadline):
         if near := nearest_name(name, Items([*names], pod.reading.deadline)):
