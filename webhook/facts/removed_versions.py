@@ -30,6 +30,7 @@ from webhook.typed.cluster_objects import CustomResourceDefinition
 from webhook.typed.collections import Items
 from webhook.typed.pods import PodSpec
 from webhook.yamltext import yamlfile
+from webhook.yamltext.placeholders import is_placeholder
 
 SERVED_VERSION: Final = RuleGroup(
     "served-version",
@@ -56,6 +57,8 @@ _HEAD: Final = frozenset(("apiVersion", "kind", "metadata"))
 """The fields of a patch that sets labels or annotations, as in kubebuilder's `webhookcainjection_patch.yaml`."""
 _CONTROLLER_GEN: Final = "controller-gen.kubebuilder.io/version"
 """The annotation of definitions that controller-gen writes."""
+_CHART: Final = "helm.sh/chart"
+"""The label with the name and the release of a chart. Older charts have the labels `chart` and `heritage`."""
 _DEFINITION: Final = "CustomResourceDefinition"
 _PODS: Final = ("spec", "template", "spec")
 LOOKUPS_OF_RELEASE: Final = tuple(
@@ -149,22 +152,24 @@ def check_version_is_still_served(subject: Subject) -> Iterator[Problem]:
         if known.instead:
             version, _, other = known.instead.partition(" ")
             fix = f"write {version}" + (f" and kind {other}" if other else "") + ", with the fields of this version"
-            fix = _fix_of_generated_object(subject) or fix
+            fix = _fix_of_generated_object(subject, fix)
         else:
             message, fix = f"{message}; nothing replaces this kind", known.fix
         problem = REMOVED.problem("apiVersion", message, fix, kind.api_version)
         yield structs.replace(problem, release=known.release)
 
 
-def _fix_of_generated_object(subject: Subject) -> str:
-    """Return the fix for an object that a program wrote; "" for other objects.
+def _fix_of_generated_object(subject: Subject, fix: str) -> str:
+    """Return the fix for an object that controller-gen or a chart may have made; otherwise `fix`.
 
-    Source: kubernetes-sigs/controller-tools v0.7.0, which no longer writes v1beta1.
+    Source: kubernetes-sigs/controller-tools v0.7.0, which no longer writes v1beta1; helm v3 docs, labels of charts.
     """
-    if _CONTROLLER_GEN not in subject.metadata.annotations:
-        return ""
-    again = "generate the file again with controller-gen 0.7 or later"
-    return f"{again}; if the file is a copy, take a newer release of its project"
+    labels = subject.metadata.labels
+    chart = labels.get(_CHART) or (labels.get("chart", "") if "heritage" in labels else "")
+    if _CONTROLLER_GEN in subject.metadata.annotations:
+        again = "generate the file again with controller-gen 0.7 or later"
+        return f"{again}; if the file is a copy, take a newer release of its project"
+    return f"{fix}, or take a newer release of chart `{chart}`" if chart and not is_placeholder(chart) else fix
 
 
 def _is_patch(subject: Subject) -> bool:
