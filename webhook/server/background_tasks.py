@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Final, TypeAlias
 
-from webhook.errors import fault_locations
+from webhook.errors import describe_fault
 from webhook.logs.structured import Log
 from webhook.server.counters import Counters
 
@@ -43,7 +43,6 @@ class Supervisor:
 
     counters: Counters
     log: Log
-    backoff_s: tuple[float, float] = BACKOFF_S
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     clock: Callable[[], float] = time.monotonic
     _failed: dict[str, _Failures] = field(default_factory=dict)
@@ -52,7 +51,7 @@ class Supervisor:
         """Return a coroutine function that restarts `work` after each failure until it ends or is cancelled."""
 
         async def supervised() -> None:
-            wait_s, longest_s = self.backoff_s
+            wait_s, longest_s = BACKOFF_S
             while True:
                 started = self.clock()
                 try:
@@ -62,7 +61,7 @@ class Supervisor:
                 else:
                     return
                 if self.clock() - started > longest_s:
-                    wait_s = self.backoff_s[0]
+                    wait_s = BACKOFF_S[0]
                 await self.sleep(wait_s)
                 wait_s = min(2 * wait_s, longest_s)
                 self._failed[name].restarts += 1
@@ -79,15 +78,12 @@ class Supervisor:
         )
 
     def _record_failure(self, name: str, error: Exception) -> None:
-        frames = traceback.extract_tb(error.__traceback__)
-        last = frames[-1]
+        last = traceback.extract_tb(error.__traceback__)[-1]
         fault = f"{type(error).__name__} at {PurePath(last.filename).name}:{last.lineno} in {last.name}"
         self._failed.setdefault(name, _Failures(fault, 0.0))
         self._failed[name].fault, self._failed[name].at = fault, self.clock()
         self.counters.background[name,] += 1
-        self.log.error(
-            "background task failed", task=name, error=type(error).__name__, traceback=fault_locations(frames)
-        )
+        self.log.error("background task failed", task=name, **describe_fault(error))
 
 
 def _number_of_times(count: int) -> str:

@@ -28,6 +28,7 @@ _TRIM_BYTES: Final = 8 * 1024 * 1024
 _GROWN_BYTES: Final = 16 * 1024 * 1024
 _HELPED_BYTES: Final = 1024 * 1024
 _MAX_PAUSE: Final = 4
+_UNLIMITED: Final = 1 << 60
 
 
 @cache
@@ -114,7 +115,7 @@ def _resident_and_of_files() -> tuple[int, int]:
     return resident * resource.getpagesize(), of_files * resource.getpagesize()
 
 
-def memory_limit(root: Path = Path("/sys/fs/cgroup"), unlimited: int = 1 << 60) -> int | None:
+def memory_limit(root: Path = Path("/sys/fs/cgroup")) -> int | None:
     """Return the bytes that the container may use; None without a limit, or if the limit is unknown.
 
     A container's own control group is the root: `memory.max` of version 2, or `memory.limit_in_bytes` of version 1,
@@ -125,7 +126,7 @@ def memory_limit(root: Path = Path("/sys/fs/cgroup"), unlimited: int = 1 << 60) 
             text = (root / name).read_text(encoding="ascii").strip()
         except OSError:
             continue
-        return int(text) if text.isdigit() and int(text) < unlimited else None
+        return int(text) if text.isdigit() and int(text) < _UNLIMITED else None
     return None
 
 

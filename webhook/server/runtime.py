@@ -174,7 +174,7 @@ class StartLines:
         watching: ReloadWatcher,
         parts: ServerParts,
         started: float,
-        warn_of_settings: Callable[[], None] = lambda: None,
+        warn_of_settings: Callable[[], None],
     ) -> None:
         self._state = state
         self._warn_of_settings = warn_of_settings
