@@ -54,6 +54,13 @@ def test_an_incomplete_request_is_refused() -> None:
         attributes_of_fixture({"operation": "CREATE", "object": {}})
 
 
+def test_a_patch_of_hive_is_no_object() -> None:
+    patch = {"apiVersion": "v1", "kind": "Namespace", "name": "n", "patch": '{"spec": {}}', "patchType": "merge"}
+    with pytest.raises(CallError, match="metadata: expected an object, found a patch of Hive"):
+        attributes_of_fixture(patch)
+    assert attributes_of_fixture({**patch, "metadata": {"name": "n"}}).name == "n"
+
+
 SCOPES: dict[str, tuple[dict[str, Any], str]] = {
     "the namespace of the object": (POD, "ns"),
     "without a namespace, it is default": ({"apiVersion": "v1", "kind": "Pod"}, "default"),

@@ -41,6 +41,10 @@ from webhook.workloads.rows import Row
 
 DEFAULT_NAMESPACE: Final = "default"
 """kubectl's namespace for an object without a namespace."""
+_PATCH: Final = "patch"
+"""The field of a patch in a SyncSet or SelectorSyncSet of Hive (openshift/hive apis/hive/v1 SyncObjectPatch). Such a
+patch has the apiVersion, kind and name of an object, but no metadata.
+"""
 
 
 _BETA: Final = f"{wire.GROUP}/v1beta1"
@@ -229,6 +233,9 @@ def group_version_kind_of_object(value: JSON) -> GroupVersionKind:
             expected = "expected an AdmissionReview, a request with an operation, or an object with apiVersion and kind"
             given = "none" if value.get(key) is None else f"`{shown(value[key])}`"
             raise CallError(400, "BadRequest", f"{key}: expected a string, found {given}; {expected}")
+    if "metadata" not in value and isinstance(value.get(_PATCH), str):
+        expected = "expected an object, found a patch of Hive, which names its object in `name`"
+        raise CallError(400, "BadRequest", f"metadata: {expected}")
     group, _, version = value["apiVersion"].rpartition("/")
     return GroupVersionKind(group, version, value["kind"])
 
