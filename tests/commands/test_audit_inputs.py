@@ -1227,6 +1227,47 @@ def test_a_field_that_a_kustomization_may_add_is_not_missing(
     assert why in told
 
 
+ONLY_READ = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: t}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: a, image: x, volumeMounts: [{name: media, mountPath: /media, readOnly: true}]}]
+      volumes: [{name: media, emptyDir: {}}]
+"""
+REPLACES_VOLUME = """patches:
+- target: {kind: Deployment, name: web}
+  patch: |
+    - op: replace
+      path: /spec/template/spec/volumes/0
+      value: {name: media, persistentVolumeClaim: {claimName: media}}
+"""
+
+
+@pytest.mark.parametrize(("patches", "is_reported"), [("", True), (REPLACES_VOLUME, False)])
+def test_a_volume_that_an_overlay_may_replace_is_not_said_to_stay_empty(
+    patches, is_reported, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    overlay = f"resources: [../../base]\n{patches}"
+    written(
+        tmp_path,
+        {
+            "base/kustomization.yaml": "resources: [web.yaml]\n",
+            "base/web.yaml": ONLY_READ,
+            "overlays/a/kustomization.yaml": overlay,
+            "overlays/b/kustomization.yaml": overlay,
+        },
+    )
+    assert run_command_line(["audit", "--fail-on", "warn", "."]) == int(is_reported)
+    told = " ".join(capsys.readouterr().out.split())
+    assert ("manifest-shape/volume-only-read" in told) == is_reported
+    assert ("may add `volumes`" in told) != is_reported
+
+
 SET_WITH_MOUNT = """apiVersion: apps/v1
 kind: StatefulSet
 metadata: {name: dispatcher, namespace: t}

@@ -691,7 +691,7 @@ def _volumes_without_writer(subject: Subject) -> Iterator[Problem]:
         if volume.name not in annotations:
             message = "is an emptyDir that every container mounts with readOnly, so the volume stays empty"
             fix = "remove readOnly from the mount that writes, or use the volume that has the files"
-            yield ONLY_READ.problem(volume.at, message, fix, volume.name)
+            yield ONLY_READ.problem(volume.at, message, fix, volume.name, needs=_VOLUMES)
 
 
 def _mounts_at_one_path(subject: Subject) -> Iterator[Problem]:
