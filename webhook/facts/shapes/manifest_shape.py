@@ -139,9 +139,13 @@ _LINE_ENDS: Final = str.maketrans("", "", "\r\n")
 """Removes the characters that Go skips in base64."""
 _ENCRYPTED: Final = ("ENC[", "ref+", "vault:", "op://")
 """The beginnings of texts that SOPS, vals, Bank-Vaults or 1Password replaces."""
+_OF_KUBESEC: Final = re.compile(r"[A-Za-z0-9+/]*={0,2}\.[A-Za-z0-9+/]{16}\.[A-Za-z0-9+/]{22}==")
+"""Matches a text that kubesec decrypts: data, nonce and tag of AES-GCM, each in base64 (shyiko/kubesec
+crypto/aes/cipher.go).
+"""
 _TO_FILL_IN: Final = re.compile(
     r"(?i:your|replace|change|base_?-?64|encode|example|placeholder|todo|insert|enter|redacted|dummy|fill|secret|here)"
-    r"|[A-Z]{2}[_-][A-Z]|^[.*xX=-]+$|[*xX]{6}|[<>(){}\[\]]|^[A-Za-z0-9+/=]*(?:\.{3,}|…)[A-Za-z0-9+/=]*$"
+    r"|[A-Z]{2}[_-][A-Z]|^[A-Z]{4,}$|^[.*xX=-]+$|[*xX]{6}|[<>(){}\[\]]|^[A-Za-z0-9+/=]*(?:\.{3,}|…)[A-Za-z0-9+/=]*$"
 )
 """Matches a text that a person or a script replaces, or base64 that an author shortened with dots. A password may
 match, too. Then the mistake is not reported.
@@ -324,7 +328,7 @@ def _values_without_base64(secret: _Secret) -> Iterator[Problem]:
         secret.charge_search(value)
         if _BASE64.fullmatch(value.translate(_LINE_ENDS)) or is_placeholder(value) or _is_filler(value):
             continue
-        if not value.startswith(_ENCRYPTED) and not _TO_FILL_IN.search(value):
+        if not (value.startswith(_ENCRYPTED) or _OF_KUBESEC.fullmatch(value) or _TO_FILL_IN.search(value)):
             message = "is not base64, so the API server refuses the Secret"
             yield SECRET_DATA.problem(("data", key), message, "write the text in stringData, or encode the value")
 
