@@ -178,8 +178,11 @@ _POD_TEMPLATE: Final = ("", "PodTemplate")
 _MOST_NAMES: Final = 4
 _FIX_OF_TYPE: Final = {"IngressBackend": "write service.name and service.port.number, or service.port.name"}
 """For each type with other field names in an earlier version, the fix for its unknown fields."""
+_AUTOSCALER_SPEC: Final = "HorizontalPodAutoscalerSpec"
+_UTILIZATION: Final = {"targetCPUUtilizationPercentage": "cpu", "targetMemoryUtilizationPercentage": "memory"}
+"""The fields for the use of a resource, and the resource. Version v1 has only the field for cpu, and v2 has metrics."""
 _LATER_FIELDS: Final = {
-    "HorizontalPodAutoscalerSpec": (
+    _AUTOSCALER_SPEC: (
         frozenset(("metrics", "behavior")),
         "write apiVersion autoscaling/v2, which has the fields metrics and behavior",
     ),
@@ -194,6 +197,8 @@ _RENAMED_FIELDS: Final = {
     ("DaemonSetSpec", "rollingUpdate"): "move `rollingUpdate` to spec.updateStrategy",
     ("IngressBackend", "port"): "move `port` into `service`",
     ("ConfigMap", "type"): "remove the field, or write kind Secret",
+    ("SecurityContext", "add"): "write the list in capabilities.add of the same securityContext",
+    ("SecurityContext", "drop"): "write the list in capabilities.drop of the same securityContext",
     ("Scheduling", "nodeClassifier"): "write the labels of the nodes in nodeSelector",
 }
 """By type and unknown field, the fix, which names the known field with the same meaning, or the place of the field."""
@@ -430,12 +435,13 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str
     what = f"`{names[0]}`" if len(names) == 1 else "the fields"
     inside = f"set {what} inside {either(sources)}" if sources else ""
     if len(names) == 1:
-        fix = _fix_of_version(unknown.type_name, names) or inside or "remove the field"
+        fix = _fix_of_version(unknown.type_name, names, subject) or inside or "remove the field"
         yield UNKNOWN.problem((*unknown.at, names[0]), _message(unknown, schema), fix)
     else:
         message = f"{names_in_text(names)} {_message(unknown, schema, 'are not fields', 'the fields')}"
         remove = "remove the fields, or move them to the object that has them"
-        yield UNKNOWN.problem(unknown.at, message, _fix_of_version(unknown.type_name, names) or inside or remove)
+        fix = _fix_of_version(unknown.type_name, names, subject) or inside or remove
+        yield UNKNOWN.problem(unknown.at, message, fix)
 
 
 def _message_and_fix_of_moved_fields(
@@ -450,10 +456,24 @@ def _message_and_fix_of_moved_fields(
     return message, f"move the fields to {target}"
 
 
-def _fix_of_version(type_name: str, names: Collection[str]) -> str:
-    """Return the fix for unknown fields of a type that has other fields in another version; "" without a fix."""
+def _fix_of_version(type_name: str, names: Collection[str], subject: Subject) -> str:
+    """Return the fix for unknown fields of a type that has other fields in another version; "" without a fix.
+
+    A later version may also lack a field that the object has.
+    """
     fields, fix = _LATER_FIELDS.get(type_name, ((), ""))
-    return fix if fields and set(names) <= fields else _FIX_OF_TYPE.get(type_name, "")
+    if not fields or not set(names) <= fields:
+        return _FIX_OF_TYPE.get(type_name, "")
+    used = next((name for name in _UTILIZATION if get(subject.object, (*_SPEC, name)) is not None), "")
+    return f"{fix}, and {_metric_in_place_of(used, subject)} in place of {used}" if used else fix
+
+
+def _metric_in_place_of(name: str, subject: Subject) -> str:
+    """Return a text about the metric that stands in autoscaling/v2 for a field of `_UTILIZATION`."""
+    value = get(subject.object, (*_SPEC, name))
+    percent = value if isinstance(value, int) else "N"
+    target = f"{{type: Utilization, averageUtilization: {percent}}}"
+    return f"write {{type: Resource, resource: {{name: {_UTILIZATION[name]}, target: {target}}}}} in spec.metrics"
 
 
 def _fix_of_renamed_field(unknown: UndeclaredFields, name: str, subject: Subject) -> str:
@@ -464,6 +484,9 @@ def _fix_of_renamed_field(unknown: UndeclaredFields, name: str, subject: Subject
         is_repeated = subject.object.get(name) in (None, subject.attributes.namespace)
         is_of_no_use = is_repeated or is_cluster_scoped(subject.attributes.kind)
         return "remove the field" if is_of_no_use else "move `namespace` to metadata"
+    if unknown.type_name == _AUTOSCALER_SPEC and name in _UTILIZATION:
+        is_first = subject.attributes.kind.version == "v1"
+        return f"{'write apiVersion autoscaling/v2, and ' if is_first else ''}{_metric_in_place_of(name, subject)}"
     fix = _RENAMED_FIELDS.get((unknown.type_name, name), "")
     strategy = str(get(subject.object, (*unknown.at, name, "type")))
     return _FIX_OF_STRATEGY.get((name, strategy), fix) if fix else ""
