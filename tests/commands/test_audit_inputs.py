@@ -485,6 +485,10 @@ def test_a_service_that_is_defined_twice_does_not_hide_what_is_wrong_with_anothe
         ("static/experiment-v1alpha3.yaml", 0),
         ("static/experiment-v1beta1.yaml", 1),
         ("static/kubeflow.org_v1alpha3_experiment_a.yaml", 1),
+        ("experiments-pre-4.6/job.yaml", 0),
+        ("static/experiment-before-v1.5.yaml", 0),
+        ("experiments-4.6/job.yaml", 1),
+        ("suppre-4.6/job.yaml", 1),
     ],
 )
 def test_a_removed_version_in_a_test_or_in_a_file_for_old_releases_is_advice(path, code, tmp_path, monkeypatch):

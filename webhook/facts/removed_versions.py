@@ -10,6 +10,7 @@ kustomization merges into an object is not reported, because nobody applies the 
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -55,6 +56,8 @@ FILE: Final = Path(__file__).with_name("removed_versions.yaml")
 _KUBERNETES: Final = "Kubernetes "
 _HEAD: Final = frozenset(("apiVersion", "kind", "metadata"))
 """The fields of a patch that sets labels or annotations, as in kubebuilder's `webhookcainjection_patch.yaml`."""
+_BEFORE_RELEASE: Final = re.compile(r"(?:^|[-_/])(?:pre|before)-v?[0-9]{1,4}\.[0-9]{1,4}(?:$|[-_/.])")
+"""Matches a folder or a file for clusters before a release, such as `images-pre-4.6`."""
 _CONTROLLER_GEN: Final = "controller-gen.kubebuilder.io/version"
 """The annotation of definitions that controller-gen writes."""
 _CHART: Final = "helm.sh/chart"
@@ -100,15 +103,15 @@ def is_removed(kind: GroupVersionKind) -> bool:
 
 
 def is_for_old_release(file: str, kind: GroupVersionKind) -> bool:
-    """Return whether the name of a file says that the file is for old releases. Examples are
-    `extensions-v1beta1-plugin.yml` and `crd-v1beta1.yaml`.
+    """Return whether the name of a file, or of a folder above it, says that the file is for old releases. Examples are
+    `extensions-v1beta1-plugin.yml`, `crd-v1beta1.yaml` and the folder `images-pre-4.6`.
 
     `kustomize build -o` names each file after its object, with underscores. Such names return False.
     """
     name = posixpath.splitext(posixpath.basename(file))[0]
     named = f"-{kind.group.partition('.')[0]}-{kind.version}-"
     is_named = named in f"-{name}-" or name.endswith(f"-{kind.version}")
-    return is_named and is_removed(kind)
+    return (is_named or _BEFORE_RELEASE.search(file) is not None) and is_removed(kind)
 
 
 def file_for_new_releases(file: str, kind: GroupVersionKind) -> str:
