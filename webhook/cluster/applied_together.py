@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 from webhook.apimachinery.attributes import JSON, MERGING_POLICY, UnmergedPatch
 from webhook.apimachinery.paths import get
 from webhook.cluster.kustomizations import (
+    FILES,
     DeliveredFolder,
     ImageChange,
     PodLabels,
@@ -221,8 +222,13 @@ class FilesAppliedTogether:
         """Return whether Flux or Argo CD applies a folder above a file, but not the file, because the folder has a
         kustomization, and no kustomization names the file. An overlay may be applied in place of the folder.
         """
-        folder = posixpath.dirname(file)
-        if not self._delivered or self._units.get(file, ("", ""))[0] != "folder" or self._kustomizations.is_named(file):
+        folder, name = posixpath.split(file)
+        if (
+            name in FILES
+            or not self._delivered
+            or self._units.get(file, ("", ""))[0] != "folder"
+            or self._kustomizations.is_named(file)
+        ):
             return False
         if not self._of_policies.isdisjoint((file, *_folder_and_above(folder))):
             return False
