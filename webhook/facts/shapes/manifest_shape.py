@@ -49,6 +49,7 @@ from webhook.typed.cluster_objects import ServiceSpec
 from webhook.typed.collections import Items
 from webhook.typed.fields import Labels, Part
 from webhook.typed.objects import Object
+from webhook.typed.view import Typed
 from webhook.yamltext.placeholders import is_placeholder
 
 MANIFEST_SHAPE: Final = RuleGroup(
@@ -207,6 +208,16 @@ _FIX_OF_STRATEGY: Final = {
     ("updateStrategy", "OnDelete"): "",
 }
 """By field and type of an update strategy that only one kind has: the fix for other kinds; "" if no fix is known."""
+
+
+class _AutoscalerSpec(Typed):
+    """autoscaling/v1 HorizontalPodAutoscalerSpec, whose fields are read by the names in `_UTILIZATION`."""
+
+
+class _Autoscaler(Object):
+    """A HorizontalPodAutoscaler."""
+
+    spec = Part(_AutoscalerSpec)
 
 
 def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
@@ -464,13 +475,13 @@ def _fix_of_version(type_name: str, names: Collection[str], subject: Subject) ->
     fields, fix = _LATER_FIELDS.get(type_name, ((), ""))
     if not fields or not set(names) <= fields:
         return _FIX_OF_TYPE.get(type_name, "")
-    used = next((name for name in _UTILIZATION if get(subject.object, (*_SPEC, name)) is not None), "")
+    used = next(filter(subject.typed(_Autoscaler).spec.has, _UTILIZATION), "")
     return f"{fix}, and {_metric_in_place_of(used, subject)} in place of {used}" if used else fix
 
 
 def _metric_in_place_of(name: str, subject: Subject) -> str:
     """Return a text about the metric that stands in autoscaling/v2 for a field of `_UTILIZATION`."""
-    value = get(subject.object, (*_SPEC, name))
+    value = subject.typed(_Autoscaler).spec.json.get(name)
     percent = value if isinstance(value, int) else "N"
     target = f"{{type: Utilization, averageUtilization: {percent}}}"
     return f"write {{type: Resource, resource: {{name: {_UTILIZATION[name]}, target: {target}}}}} in spec.metrics"
