@@ -306,6 +306,16 @@ def test_a_file_that_a_base_does_not_list_is_not_read_if_an_overlay_is_applied(t
     assert run_command_line(["audit", ".", *POLICIES]) == 1, "nothing known applies the base"
 
 
+@pytest.mark.parametrize(("patterns", "code"), [(100, 0), (101, 1)])
+def test_more_patterns_of_folders_than_are_compared_leave_no_file_out(patterns, code, tmp_path, monkeypatch):
+    directories = ", ".join(f"{{path: apps/{'*' * number}}}" for number in range(1, patterns + 1))
+    text = SET.replace("GENERATOR", f"{{git: {{directories: [{directories}]}}}}")
+    written(tmp_path, {"clusters/web.yaml": text, "apps/web/pod.yaml": POD.format("web")})
+    written(tmp_path, {"apps/web/kustomization.yaml": LISTS_OTHER})
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["audit", ".", *POLICIES]) == code
+
+
 def test_a_file_from_which_a_policy_is_generated_is_read(tmp_path, monkeypatch):
     generator = "apiVersion: policy.open-cluster-management.io/v1\nkind: PolicyGenerator\nmetadata: {name: g}\n"
     files = {"clusters/web.yaml": flux_kustomization("apps"), "apps/pod.yaml": POD.format("web")}

@@ -49,6 +49,8 @@ so a policy without a selector expects the workload.
 """
 _CHARACTERS: Final = frozenset("*?[")
 """The characters with a meaning in a pattern of `fnmatch`."""
+_MOST_PATTERNS: Final = 100
+"""Each folder is compared with each pattern. In files with more patterns, no file is left out."""
 Unit: TypeAlias = tuple[str, str]
 """A group of files: its kind (`kustomization`, `chart`, `folder` or `file`) and its path."""
 
@@ -73,6 +75,7 @@ class FilesAppliedTogether:
             each for values in documents.values() for value in values for each in read_delivered_folders(value)
         )
         self._delivered_patterns: Final = [each for each in self._delivered if not _CHARACTERS.isdisjoint(each.pattern)]
+        self._applied: Final = self._applied_kustomizations()
         self._left_out: Final[dict[str, bool]] = {}
         self._of_policies: Final = frozenset(
             path
@@ -225,7 +228,7 @@ class FilesAppliedTogether:
         folder, name = posixpath.split(file)
         if (
             name in FILES
-            or not self._delivered
+            or not self._applied
             or self._units.get(file, ("", ""))[0] != "folder"
             or self._kustomizations.is_named(file)
         ):
@@ -236,16 +239,23 @@ class FilesAppliedTogether:
             self._left_out[folder] = self._is_folder_left_out(folder)
         return self._left_out[folder]
 
+    def _applied_kustomizations(self) -> frozenset[str]:
+        """Return the folders with a kustomization that Flux or Argo CD applies, also through other kustomizations."""
+        if not self._delivered or len(self._delivered_patterns) > _MOST_PATTERNS:
+            return frozenset()
+        return self._kustomizations.with_used_folders(
+            folder
+            for folder in self._kustomizations.folders
+            if any(self._is_delivered(each, by_kustomize=True) for each in _folder_and_above(folder))
+        )
+
     def _is_folder_left_out(self, folder: str) -> bool:
         above = _folder_and_above(folder)
         own = next((depth for depth, each in enumerate(above) if self._kustomizations.has_kustomization(each)), None)
-        if own is None:
+        if own is None or above[own] not in self._applied:
             return False
         is_applied_itself = any(self._is_delivered(each, by_kustomize=True) for each in above[:own])
-        is_applied_itself |= any(self._is_delivered(each, by_kustomize=False) for each in above)
-        using = self._kustomizations.folders_above(above[own])
-        applied = (*above[own:], *(each for folder in using for each in _folder_and_above(folder)))
-        return not is_applied_itself and any(self._is_delivered(each, by_kustomize=True) for each in applied)
+        return not is_applied_itself and not any(self._is_delivered(each, by_kustomize=False) for each in above)
 
     def _is_delivered(self, folder: str, *, by_kustomize: bool) -> bool:
         """Return whether an object of Flux or Argo CD applies a folder. The root of the repository is not known, so the

@@ -515,7 +515,9 @@ class Kustomizations:
     def is_naming_ambiguous(self, file: str) -> bool:
         """Return whether kustomizations may give a file's objects different names."""
         folders = self._folders_by_used_path.get(file, ())
-        return len(folders) > 1 and any(self._by_folder[each].naming != AS_WRITTEN for each in self.folders_above(file))
+        return len(folders) > 1 and any(
+            self._by_folder[each].naming != AS_WRITTEN for each in self._kustomizations_above(file)
+        )
 
     def pod_labels_of_file(self, file: str) -> PodLabels:
         """Return the labels that the kustomizations above a file give to its pod templates.
@@ -552,7 +554,7 @@ class Kustomizations:
 
     def folders_that_add_to_file(self, file: str) -> Collection[str]:
         """Return the folders of the kustomizations above a file and of their components, once each."""
-        waiting, seen = [*self.folders_above(file)], dict[str, None]()  # keeps the order
+        waiting, seen = [*self._kustomizations_above(file)], dict[str, None]()  # keeps the order
         while waiting:
             folder = waiting.pop()
             if folder not in seen:
@@ -568,6 +570,21 @@ class Kustomizations:
         return (
             (TargetedPatch(UnmergedPatch("component", folder)),) if kustomization is None else kustomization.additions
         )
+
+    @property
+    def folders(self) -> Collection[str]:
+        """The folders with a kustomization."""
+        return self._by_folder.keys()
+
+    def with_used_folders(self, folders: Iterable[str]) -> frozenset[str]:
+        """Return folders with a kustomization, and the folders that their kustomizations use, also through others."""
+        waiting = [*folders]
+        seen = set(waiting)
+        while waiting:
+            used = {path for path in self._by_folder[waiting.pop()].used_paths if path in self._by_folder} - seen
+            seen |= used
+            waiting.extend(used)
+        return frozenset(seen)
 
     def has_kustomization(self, folder: str) -> bool:
         """Return whether a folder has its own kustomization."""
@@ -600,7 +617,7 @@ class Kustomizations:
         is_unlisted = file not in self._folders_by_used_path and folder in self._by_folder
         if is_unlisted:
             yield folder
-        yield from self.folders_above(folder if is_unlisted else file)
+        yield from self._kustomizations_above(folder if is_unlisted else file)
 
     def _naming_above(self, root: str) -> NameChanges:
         """Return UNKNOWN if a kustomization above the folder may change names or namespaces, otherwise AS_WRITTEN.
@@ -608,11 +625,11 @@ class Kustomizations:
         A component without a namespace gets its namespace from the kustomization that includes the component, or from
         an object of Flux. If no file includes the component, the namespace is not known.
         """
-        above, own = [*self.folders_above(root)], self._by_folder[root]
+        above, own = [*self._kustomizations_above(root)], self._by_folder[root]
         is_alone = own.is_component and not above and not own.naming.namespace
         return UNKNOWN if is_alone or any(self._by_folder[each].naming != AS_WRITTEN for each in above) else AS_WRITTEN
 
-    def folders_above(self, path: str) -> Iterator[str]:
+    def _kustomizations_above(self, path: str) -> Iterator[str]:
         """Yield the kustomizations that use a path directly or through others."""
         waiting, seen = [path], {path}
         while waiting:
