@@ -509,6 +509,26 @@ def test_a_removed_version_in_a_test_or_in_a_file_for_old_releases_is_advice(pat
     assert run_command_line(["audit", ".", "--no-config"]) == code
 
 
+@pytest.mark.parametrize(
+    ("labels", "is_named"),
+    [
+        ("helm.sh/chart: istiod-1.9.0", True),
+        ("{chart: istiod-1.9.0, heritage: Tiller}", True),
+        ("{chart: istiod-1.9.0}", False),
+        ("{helm.sh/chart: '{{ .Chart.Name }}'}", False),
+        ("{helm.sh/chart: 'a` run this'}", False),
+        (f"{{helm.sh/chart: {'a' * 64}}}", False),
+    ],
+)
+def test_the_chart_of_an_object_is_named_only_if_it_is_the_value_of_a_label(labels, is_named, tmp_path, capsys):
+    head = "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata:\n  name: a\n"
+    written(tmp_path, {"pdb.yaml": f"{head}  labels:\n    {labels}\nspec: {{minAvailable: 1}}\n"})
+    run_command_line(["audit", str(tmp_path), "-o", "json", "--rule", "served-version/removed"])
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    of_chart = ", or take a newer release of chart `istiod-1.9.0`" if is_named else ""
+    assert finding["fix"] == f"write policy/v1, with the fields of this version{of_chart}"
+
+
 @pytest.mark.parametrize(("path", "code"), [("deploy/claim.yaml", 1), ("test/e2e/fixtures/claim.yaml", 0)])
 def test_a_deprecated_version_in_a_test_is_advice(path, code, tmp_path, monkeypatch):
     devices = "devices: {requests: [{name: gpu, deviceClassName: gpu.example.com}]}"

@@ -20,6 +20,7 @@ from msgspec import Struct, structs
 
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.apimachinery.images import parse_image_name
+from webhook.apimachinery.names import label_value_errors
 from webhook.apimachinery.paths import get
 from webhook.apimachinery.releases import Release, parse_release
 from webhook.cluster.interest import Interest
@@ -31,7 +32,6 @@ from webhook.typed.cluster_objects import CustomResourceDefinition
 from webhook.typed.collections import Items
 from webhook.typed.pods import PodSpec
 from webhook.yamltext import yamlfile
-from webhook.yamltext.placeholders import is_placeholder
 
 SERVED_VERSION: Final = RuleGroup(
     "served-version",
@@ -168,11 +168,12 @@ def _fix_of_generated_object(subject: Subject, fix: str) -> str:
     Source: kubernetes-sigs/controller-tools v0.7.0, which no longer writes v1beta1; helm v3 docs, labels of charts.
     """
     labels = subject.metadata.labels
-    chart = labels.get(_CHART) or (labels.get("chart", "") if "heritage" in labels else "")
+    chart = labels.get(_CHART, labels.get("chart", "") if "heritage" in labels else "")
     if _CONTROLLER_GEN in subject.metadata.annotations:
         again = "generate the file again with controller-gen 0.7 or later"
         return f"{again}; if the file is a copy, take a newer release of its project"
-    return f"{fix}, or take a newer release of chart `{chart}`" if chart and not is_placeholder(chart) else fix
+    is_label = bool(chart) and not label_value_errors(chart)  # no placeholder, and short enough for a message
+    return f"{fix}, or take a newer release of chart `{chart}`" if is_label else fix
 
 
 def _is_patch(subject: Subject) -> bool:
