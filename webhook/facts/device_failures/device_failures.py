@@ -13,14 +13,15 @@ https://kubernetes.io/blog/2025/07/03/navigating-failures-in-pods-with-devices/
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
 from msgspec.structs import replace
 
+from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import path_as_text
-from webhook.cluster.interest import interest_in_fields
+from webhook.cluster.interest import Index, interest_in_fields
 from webhook.facts.device_failures import nccl, probes, restarts
 from webhook.facts.device_failures.types import DEVICE_FAILURES, is_trial
 from webhook.facts.dra.device_claims import OWN_DEVICES
@@ -170,16 +171,20 @@ def advise_reused_claims_of_single_pods(subject: Subject) -> Iterator[Problem]:
             yield SHARED_CLAIM.problem(claim.at, f"{message}, even if the devices have failed", fix)
 
 
+def _claims_of_workload(workload: JSON) -> Sequence[str]:
+    """Return the names of the ResourceClaims in the pod template of a Deployment or a StatefulSet."""
+    claims = Deployment.of(workload).spec.template.spec.resource_claims
+    return [each.resource_claim_name for each in claims if each.resource_claim_name]
+
+
 def _is_named_by_others(claim: str, subject: Subject) -> bool:
     """Return whether another Deployment or StatefulSet of the namespace names a ResourceClaim."""
     view = subject.cluster_view().copy_without_missing_objects()
     own = subject.attributes.kind.kind, subject.attributes.name
-    workloads = chain[Deployment | StatefulSet](view.typed_here(Deployment), view.typed_here(StatefulSet))
     return any(
-        each.resource_claim_name == claim
-        for workload in workloads
-        if (workload.gvk.kind, workload.name) != own
-        for each in workload.spec.template.spec.resource_claims
+        (kind.gvk.kind, workload.name) != own
+        for kind in (Deployment, StatefulSet)
+        for workload in view.typed_under_key(kind, _BY_CLAIM, claim)
     )
 
 
@@ -211,8 +216,10 @@ _ADVICE: Final = (
 )
 _OF_SERVERS: Final = (probes.advise_serving_readiness_and_disruption, probes.advise_liveness_probes)
 _CLAIMS: Final = frozenset(("resource.k8s.io", kind) for kind in ("ResourceClaim", "ResourceClaimTemplate"))
+_BY_CLAIM: Final = Index("a claim that its pods name", _claims_of_workload)
 _SHARING: Final = tuple(
-    interest_in_fields(kind.gvk, "spec.template.spec.resourceClaims") for kind in (Deployment, StatefulSet)
+    interest_in_fields(kind.gvk, "spec.template.spec.resourceClaims", indexes=(_BY_CLAIM,))
+    for kind in (Deployment, StatefulSet)
 )
 """The workloads that may share a claim. Only audits read them."""
 _LOOKUPS: Final = (*probes.DISRUPTION_BUDGET_LOOKUPS, *CLAIM_LOOKUPS, NAMESPACES)
