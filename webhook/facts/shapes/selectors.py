@@ -375,16 +375,15 @@ def check_ports_of_ingress(subject: Subject) -> Iterator[Problem]:
         is_filled_in = port.is_omitted("number") or port.is_omitted("name") or is_placeholder(port.name)
         if not known or is_filled_in or not (port.number or port.name):
             continue
-        numbers, names = [str(each.port) for each in known], [f"`{each.name}`" for each in known if each.name]
-        field, asked, choices = (
-            ("number", str(port.number), numbers) if port.number else ("name", f"`{port.name}`", names)
-        )
+        numbers, names = [str(each.port) for each in known], [each.name for each in known if each.name]
+        field, asked, own = ("number", str(port.number), numbers) if port.number else ("name", port.name, names)
         targets = [str(each.target_port) for each in known]
-        if asked not in choices and asked.strip("`") not in targets and not any(map(is_placeholder, targets)):
+        if asked not in (*own, *targets) and not any(map(is_placeholder, targets)):
             message = f"is not a port of Service `{backend.service.name}`, so the Ingress answers with an error"
-            of_service = some_of([*dict.fromkeys(choices or numbers)], _MOST_PORTS)
+            choices = [f"`{name}`" for name in names] if field == "name" and names else numbers
+            of_service = some_of([*dict.fromkeys(choices)], _MOST_PORTS)
             fix = f"write one of its ports: {of_service}" if len(known) > 1 else f"write its port {of_service}"
-            yield INGRESS_PORT.problem(port.path(field), message, fix, asked.strip("`"))
+            yield INGRESS_PORT.problem(port.path(field), message, fix, asked)
 
 
 def is_name_of_port(port: JSON) -> bool:
