@@ -93,6 +93,84 @@ def test_the_api_server_refuses_the_same_selectors_of_jobs(audit_and_create, wor
     assert reported == (created.returncode != 0), created.stderr
 
 
+def _failure_rule(**rule: Any) -> dict[str, Any]:
+    return {"podFailurePolicy": {"rules": [{"action": "FailJob", **rule}]}}
+
+
+def _codes(values: list[int], operator: str = "In", **codes: str) -> dict[str, Any]:
+    return _failure_rule(onExitCodes={"operator": operator, "values": values, **codes})
+
+
+_INDEXED = {"completionMode": "Indexed", "completions": 3}
+_LIMITED = _INDEXED | {"backoffLimitPerIndex": 1}
+_CONDITIONS = {"onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+_SPECS: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "parallelism alone": {"parallelism": 3},
+    "indexed": {"completionMode": "Indexed"},
+    "indexed with parallelism": {"completionMode": "Indexed", "parallelism": 3},
+    "indexed with completions": _INDEXED,
+    "another mode": {"completionMode": "indexed"},
+    "no pod at all": {"parallelism": 0, "completionMode": "Indexed", "completions": 0},
+    **{
+        f"negative {name}": _LIMITED | {name: -1}
+        for name in ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
+    },
+    "negative limit of an index": _INDEXED | {"backoffLimitPerIndex": -1},
+    "negative number of failed indexes": _LIMITED | {"maxFailedIndexes": -1},
+    "a limit for each index": _LIMITED,
+    "a limit for each index without indexes": {"backoffLimitPerIndex": 1},
+    "failed indexes": _LIMITED | {"maxFailedIndexes": 3},
+    "more failed indexes than completions": _LIMITED | {"maxFailedIndexes": 4},
+    "failed indexes without a limit for each": _INDEXED | {"maxFailedIndexes": 1},
+    "an exit code": _codes([1]),
+    "exit code 0": _codes([0, 1]),
+    "not exit code 0": _codes([0], "NotIn"),
+    "exit codes in another order": _codes([2, 1]),
+    "an exit code twice": _codes([1, 1]),
+    "no exit code": _codes([]),
+    "another operator": _codes([1], "Equals"),
+    "the container": _codes([1], containerName="a"),
+    "another container": _codes([1], containerName="b"),
+    "a condition": _failure_rule(**_CONDITIONS),
+    "a condition and an exit code": _failure_rule(onExitCodes={"operator": "In", "values": [1]}, **_CONDITIONS),
+    "neither a condition nor an exit code": _failure_rule(),
+    "an action without a limit": _failure_rule(action="FailIndex", **_CONDITIONS),
+    "an action with a limit": _LIMITED | _failure_rule(action="FailIndex", **_CONDITIONS),
+    "another action": _failure_rule(action="Fail", **_CONDITIONS),
+    "an action of counting": _failure_rule(action="Count", **_CONDITIONS),
+    "replacement of failed pods": _codes([1]) | {"podReplacementPolicy": "Failed"},
+    "early replacement": {"podReplacementPolicy": "TerminatingOrFailed"},
+    "early replacement of pods that fail": _codes([1]) | {"podReplacementPolicy": "TerminatingOrFailed"},
+    "another replacement": {"podReplacementPolicy": "Never"},
+    "success": _INDEXED | {"successPolicy": {"rules": [{"succeededCount": 3}]}},
+    "success of more pods than completions": _INDEXED | {"successPolicy": {"rules": [{"succeededCount": 4}]}},
+    "success of indexes": _INDEXED | {"successPolicy": {"rules": [{"succeededIndexes": "0-1"}]}},
+    "success of nothing": _INDEXED | {"successPolicy": {"rules": [{}]}},
+    "success without a rule": _INDEXED | {"successPolicy": {"rules": []}},
+    "success without indexes": {"successPolicy": {"rules": [{"succeededCount": 1}]}},
+}
+
+
+def _with_restarts(job: dict[str, Any]) -> dict[str, Any]:
+    job["spec"]["template"]["spec"]["restartPolicy"] = "OnFailure"
+    return job
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        *(pytest.param(_job(**spec), id=name) for name, spec in _SPECS.items()),
+        *(pytest.param(_cron_job(_job(**spec)), id=f"{name}, in a CronJob") for name, spec in _SPECS.items()),
+        pytest.param(_with_restarts(_job()), id="restarts"),
+        pytest.param(_with_restarts(_job(**_codes([1]))), id="restarts of pods that fail"),
+    ],
+)
+def test_the_api_server_refuses_the_same_specs_of_jobs(audit_and_create, workload):
+    reported, created = audit_and_create(workload, "object-shape/job-spec")
+    assert reported == (created.returncode != 0), created.stderr
+
+
 def _with_mount(workload: dict[str, Any], volumes: tuple[str, ...] = ()) -> dict[str, Any]:
     spec = workload["spec"].get("jobTemplate", workload)["spec"]
     pod = spec["template"]["spec"]

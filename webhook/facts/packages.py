@@ -63,7 +63,7 @@ PACKAGES: Final = (
     FactPackage(
         module="webhook.facts.shapes",
         groups=("pod-template-shape", "object-shape", "manifest-shape"),
-        rules=("object_shape", "selectors", "manifest_shape", "pods_in_files"),
+        rules=("object_shape", "job_specs", "selectors", "manifest_shape", "pods_in_files"),
         judges_types=True,
     ),
     FactPackage(

@@ -17,10 +17,6 @@ class JobSpec(jobs.JobSpec):
 
     completion_mode = Text("Indexed")
 
-    @property
-    def is_indexed(self) -> bool:
-        return self.completion_mode == "Indexed"
-
 
 class JobTemplate(Typed):
     """batch/v1 JobTemplateSpec."""

@@ -3,22 +3,44 @@
 from __future__ import annotations
 
 from webhook.apimachinery.attributes import GroupVersionKind
-from webhook.typed.fields import Number, OptionalNumber, Part, Parts, Text
+from webhook.typed.fields import Number, OptionalNumber, Part, Parts, Text, Values
 from webhook.typed.objects import Metadata, Object
 from webhook.typed.pods import PodTemplate
 from webhook.typed.view import Typed
+
+
+class ExitCodes(Typed):
+    """batch/v1 PodFailurePolicyOnExitCodesRequirement."""
+
+    container_name = Text()
+    operator = Text()
+    values = Values()
 
 
 class PodFailureRule(Typed):
     """batch/v1 PodFailurePolicyRule."""
 
     action = Text()
+    on_exit_codes = Part(ExitCodes)
+    on_pod_conditions = Values()
 
 
 class PodFailurePolicy(Typed):
     """batch/v1 PodFailurePolicy."""
 
     rules = Parts(PodFailureRule)
+
+
+class SuccessRule(Typed):
+    """batch/v1 SuccessPolicyRule."""
+
+    succeeded_count = OptionalNumber()
+
+
+class SuccessPolicy(Typed):
+    """batch/v1 SuccessPolicy."""
+
+    rules = Parts(SuccessRule)
 
 
 class JobSpec(Typed):
@@ -29,9 +51,17 @@ class JobSpec(Typed):
     backoff_limit_per_index = OptionalNumber()
     completion_mode = Text()
     completions = OptionalNumber()
+    max_failed_indexes = OptionalNumber()
     parallelism = Number(1)
     pod_failure_policy = Part(PodFailurePolicy)
+    pod_replacement_policy = Text()
+    success_policy = Part(SuccessPolicy)
     template = Part(PodTemplate)
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether each pod of the Job has an index."""
+        return self.completion_mode == "Indexed"
 
 
 class Job(Object):

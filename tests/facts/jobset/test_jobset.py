@@ -72,7 +72,7 @@ RULES = "failurePolicy.rules"
             "`-` cannot be the name of a group because it begins with `-`",
         ),
         (
-            {"replicatedJobs": [job(replicas=2**16, spec={"parallelism": 2**15})]},
+            {"replicatedJobs": [job(replicas=2**16, spec={"parallelism": 2**15, "completions": 2**15})]},
             "most-pods",
             "replicatedJobs[0].replicas",
             "`65536` creates more than 2147483647 pods together with the parallelism of 32768",

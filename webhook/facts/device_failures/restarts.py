@@ -2,13 +2,10 @@
 
 If one of several processes that train together ends, the other processes cannot continue, unless the launcher is
 elastic. By default, Volcano creates a lost pod again and leaves the other pods running. A JobSet without restarts fails
-when one of its Jobs fails. KubeRay replaces lost workers; if the head is lost, only a new cluster helps. The API server
-refuses some combinations of podFailurePolicy, restart policy and limits of a Job. The Jobs of a JobSet are refused
-when they are created, long after the JobSet was stored.
+when one of its Jobs fails. KubeRay replaces lost workers; if the head is lost, only a new cluster helps.
 
-Source: k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go validatePodFailurePolicy and
-pkg/apis/batch/v1/defaults.go; kubernetes-sigs/jobset@08dfbdfd pkg/controllers/failure_policy.go executeFailurePolicy,
-and pkg/webhooks/jobset_webhook.go Default, which makes the restart policy OnFailure; volcano-sh/volcano@ed72c7c815a9
+Source: k8s.io/kubernetes v1.36 pkg/apis/batch/v1/defaults.go; kubernetes-sigs/jobset@08dfbdfd
+pkg/controllers/failure_policy.go executeFailurePolicy; volcano-sh/volcano@ed72c7c815a9
 pkg/controllers/job/job_controller_util.go applyPolicies; ray-project/kuberay@feeaf72f ray-operator/controllers/ray
 checkBackoffLimitAndUpdateStatusIfNeeded.
 """
@@ -90,27 +87,6 @@ NO_PROGRAM: Final = DEVICE_FAILURES.rule(
     ),
     source="https://gitlab.com/nvidia/container-images/cuda entrypoint.d and nvidia_entrypoint.sh",
     fails="start",
-)
-FAIL_INDEX: Final = DEVICE_FAILURES.rule(
-    "device-failures/fail-index",
-    title="FailIndex is used without backoffLimitPerIndex",
-    why="FailIndex ends one index of the Job. Indexes fail separately only with backoffLimitPerIndex.",
-    refused_by="the API server, when the Job is created",
-    source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
-    function="validatePodFailurePolicyRule",
-    fails="controller",
-)
-RESTART_POLICY: Final = DEVICE_FAILURES.rule(
-    "device-failures/restart-policy",
-    title="podFailurePolicy is set, but restartPolicy is not Never",
-    why=(
-        "The API server refuses a podFailurePolicy with another restartPolicy. JobSet sets restartPolicy OnFailure by "
-        "default, so the API server refuses its Jobs and no pod is created."
-    ),
-    refused_by="the API server, when the Job is created",
-    source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
-    function="validateJobSpec",
-    fails="controller",
 )
 POD_FAILURE_POLICY: Final = DEVICE_FAILURES.rule(
     "device-failures/pod-failure-policy",
@@ -309,32 +285,14 @@ def _check_ray_job_retries(subject: Subject) -> Iterator[Problem]:
         yield RAY_JOB_RETRIES.problem(spec.path("backoffLimit"), message, fix)
 
 
-def validate_fail_index(job: JobSpec) -> Iterator[Problem]:
-    """Require backoffLimitPerIndex if a rule has the action FailIndex."""
-    for rule in job.pod_failure_policy.rules:
-        if rule.action == "FailIndex" and job.backoff_limit_per_index is None:
-            message = "needs backoffLimitPerIndex, without which the API server refuses the Job"
-            is_indexed = job.completion_mode == "Indexed"
-            limit = (
-                "backoffLimitPerIndex"
-                if is_indexed
-                else "backoffLimitPerIndex, completions and completionMode: Indexed"
-            )
-            fix = f"set {limit}, or use FailJob to end the whole Job"
-            yield FAIL_INDEX.problem(rule.path("action"), message, fix, "FailIndex")
-
-
 def advise_job_policies(subject: Subject) -> Iterator[Problem]:
-    """Advise on the podFailurePolicy of a Job with devices, or of the Jobs with devices that an object creates."""
+    """Advise on the podFailurePolicy of a Job or a CronJob with devices."""
     by_path = {pods.podset.path: pods for pods in subject.once(read_device_workload).device_pods}
     for job in _job_specs(subject) if by_path else ():
         pods = by_path.get(job.path("template"))
         if pods is None:
             continue
-        if job.pod_failure_policy.json:
-            yield from _check_restart_policy(job, pods, subject)
-            yield from validate_fail_index(job)
-        elif subject.group_kind != JOB_SET and job.backoff_limit_per_index is None:
+        if not job.pod_failure_policy.json and job.backoff_limit_per_index is None:
             yield from _check_pod_failure_policy(job, pods, subject)
 
 
@@ -343,8 +301,6 @@ def _job_specs(subject: Subject) -> Iterator[JobSpec]:
         yield subject.typed(Job).spec
     elif subject.group_kind == CRON_JOB:
         yield subject.typed(CronJob).spec.job_template.spec
-    elif subject.group_kind == JOB_SET:
-        yield from (job.template.spec for job in subject.typed(JobSet).spec.replicated_jobs)
 
 
 def _is_failure_costly(pods: DevicePods, subject: Subject) -> bool:
@@ -401,12 +357,3 @@ def _ends_with_any_pod(pods: DevicePods, subject: Subject) -> bool:
         node_count_range_of_launch(cached_launch_of_container(container, subject)) for container in pods.containers
     )
     return pods.pod_count > 1 and any(nodes is not None and nodes[0] > 1 for nodes in ranges)
-
-
-def _check_restart_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    written = pods.spec.restart_policy
-    policy = written or ("OnFailure" if subject.group_kind == JOB_SET else "")
-    if policy == "OnFailure":
-        at = job.path("template", "spec", "restartPolicy")
-        message = "must be Never because the API server otherwise refuses a Job with a podFailurePolicy"
-        yield RESTART_POLICY.problem(at, message, "set Never", written or None)

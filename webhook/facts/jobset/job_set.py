@@ -25,7 +25,8 @@ from webhook.apimachinery.names import (
     qualified_name_fix,
 )
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.shapes.selectors import SelectingSpec, mistakes_in_job_spec
+from webhook.facts.shapes.job_specs import mistakes_in_job_spec
+from webhook.facts.shapes.selectors import SelectingSpec, mistakes_in_selector_of_job
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
 from webhook.text.wording import either
@@ -96,6 +97,19 @@ JOB_SELECTOR: Final = JOB_SET.rule(
     level="warn",
     fails="controller",
 )
+JOB_SPEC: Final = JOB_SET.rule(
+    "job-set/job-spec",
+    title="The API server refuses the Jobs of the replicated job",
+    why=(
+        "Fields of the Job contradict each other or are out of range. JobSet stores the JobSet, and then cannot create "
+        "its Jobs, so no pod starts."
+    ),
+    refused_by="the API server, when the Job is created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
+    function="validateJobSpec",
+    level="warn",
+    fails="controller",
+)
 INDEXED_PODS: Final = JOB_SET.rule(
     "job-set/indexed-pods",
     title="An indexed job has more than 100000 pods",
@@ -161,6 +175,7 @@ def validate_replicated_jobs(job_set: JobSetSpec, *, are_pod_numbers_final: bool
         yield from _check_number_of_pods(job)
         yield from _check_restart_policy(job)
         yield from _check_selector(job)
+        yield from _check_job_spec(job, are_pod_numbers_final=are_pod_numbers_final)
         yield from _check_indexed_pods(job, are_pod_numbers_final=are_pod_numbers_final)
         yield from _check_labels(job.template.metadata.labels, job.template.metadata.path("labels"))
         for dependency in job.depends_on:
@@ -196,9 +211,16 @@ def _check_restart_policy(job: ReplicatedJob) -> Iterator[Problem]:
 def _check_selector(job: ReplicatedJob) -> Iterator[Problem]:
     spec = job.template.spec
     if spec.has("selector") or spec.has("manualSelector"):
-        for each in mistakes_in_job_spec(SelectingSpec.of(spec.json, spec.at, spec.reading), ""):
+        for each in mistakes_in_selector_of_job(SelectingSpec.of(spec.json, spec.at, spec.reading), ""):
             fix = "remove the selector" if each.at == spec.path("selector") and spec.has("selector") else each.fix
             yield JOB_SELECTOR.problem(each.at, each.message, fix, each.value)
+
+
+def _check_job_spec(job: ReplicatedJob, *, are_pod_numbers_final: bool) -> Iterator[Problem]:
+    for each in mistakes_in_job_spec(
+        job.template.spec, are_pod_numbers_final=are_pod_numbers_final, default_restart_policy="OnFailure"
+    ):
+        yield JOB_SPEC.problem(each.at, each.message, each.fix, each.value)
 
 
 def _check_indexed_pods(job: ReplicatedJob, *, are_pod_numbers_final: bool) -> Iterator[Problem]:

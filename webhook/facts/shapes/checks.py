@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.facts.kinds import CRON_JOB, JOB, TRAIN_JOB, TRAINING_RUNTIMES
+from webhook.facts.shapes.job_specs import check_spec_of_job
 from webhook.facts.shapes.manifest_shape import (
     NAMED_KINDS,
     SECRET,
@@ -56,6 +57,7 @@ CHECKS: Final = (
     Check(group="object-shape", run=check_values_of_volcano_object, kinds=VOLCANO, lookups=(NAMESPACE_LOOKUP,)),
     Check(group="object-shape", run=check_labels_of_template, kinds=SELECTING_KINDS),
     Check(group="object-shape", run=check_selector_of_job, kinds=frozenset((JOB, CRON_JOB))),
+    Check(group="object-shape", run=check_spec_of_job, kinds=frozenset((JOB, CRON_JOB))),
     Check(group="manifest-shape", run=check_fields_of_pod, kinds=POD_KIND),
     Check(group="manifest-shape", run=check_pod_in_file, kinds=POD_KIND),
     Check(group="manifest-shape", run=check_ports_of_probes, kinds=POD_KIND),

@@ -527,7 +527,7 @@ def check_selector_of_job(subject: Subject) -> Iterator[Problem]:
         return
     else:
         job = subject.typed(_Workload)
-        mistakes = mistakes_in_job_spec(job.spec, "" if is_placeholder(job.metadata.name) else job.metadata.name)
+        mistakes = mistakes_in_selector_of_job(job.spec, "" if is_placeholder(job.metadata.name) else job.metadata.name)
     for each in mistakes:
         yield JOB_SELECTOR.problem(each.at, each.message, each.fix, each.value)
 
@@ -541,7 +541,7 @@ def _mistakes_in_template(spec: SelectingSpec) -> Iterator[SelectorMistake]:
     yield from _mistakes_in_labels(spec, "")
 
 
-def mistakes_in_job_spec(spec: SelectingSpec, name: str) -> Iterator[SelectorMistake]:
+def mistakes_in_selector_of_job(spec: SelectingSpec, name: str) -> Iterator[SelectorMistake]:
     """Yield the fields of a Job that the API server sets, and a missing selector if manualSelector is true.
 
     `name` is the name of the Job, or "" if the name is not known.
