@@ -96,7 +96,7 @@ FOLDERS = {
     "msgspec": {"admission", "cluster", "commands", "facts", "logs", "playground", "report", "schema", "workloads"},
     "typer": {"commands", "report", "typer_application"},
     "rich": {"commands", "report"},
-    "pydantic": {"manifests", "workloads", "facts", "suites"},
+    "pydantic": {"manifests", "workloads", "facts", "suites", "text"},
 }
 BROUGHT_BY = {"starlette": "fastapi", "rich": "typer", "urllib3": "kubernetes"}
 """Imported packages that come with a declared package"""

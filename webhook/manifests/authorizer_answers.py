@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 from webhook.cel.library.authorizer import ListedAuthorizer
 from webhook.errors import InputError, InputProblem
 from webhook.manifests.configuration import CamelCaseModel
-from webhook.manifests.model_fields import describe_mistake_of_model
+from webhook.text.model_errors import describe_mistake_of_model
 from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import AnyFile
 

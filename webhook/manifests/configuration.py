@@ -19,9 +19,9 @@ from pydantic.alias_generators import to_camel
 from webhook.apimachinery import releases
 from webhook.apimachinery.paths import FieldPath
 from webhook.errors import InputError, InputProblem, UnreadPartError
-from webhook.manifests.model_fields import describe_mistake_of_model
 from webhook.manifests.models import LabelSelector
 from webhook.rules.actions import OFF_IN_QUOTES, Level
+from webhook.text.model_errors import describe_mistake_of_model
 from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import AnyFile, as_input_file
 from webhook.yamltext.unread import refuse_unread_part

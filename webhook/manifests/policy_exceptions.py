@@ -26,9 +26,9 @@ from webhook.errors import UnreadPartError
 from webhook.manifests.claimgate_kinds import API_VERSION, GROUP, POLICY_EXCEPTION, VERSION
 from webhook.manifests.configuration import ExceptionRecord, FileConfiguration
 from webhook.manifests.label_selectors import Labels, compile_selector
-from webhook.manifests.model_fields import describe_mistake_of_model
 from webhook.manifests.models import LabelSelector, ShapeError, without_nulls
 from webhook.manifests.validation import selector_errors
+from webhook.text.model_errors import describe_mistake_of_model
 from webhook.text.wording import counted, named
 from webhook.yamltext.unread import refuse_unread_part
 

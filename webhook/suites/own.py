@@ -21,7 +21,6 @@ from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.cel.library.authorizer import NO_ENTRY
 from webhook.errors import CallError, InputError, InputProblem, PolicyError, UnknownRule
 from webhook.manifests.configuration import NAME, read_configuration
-from webhook.manifests.model_fields import describe_mistake_of_model
 from webhook.policy.compiled import Policy
 from webhook.policy.configured_rules import apply_configuration_to_policies
 from webhook.policy.load import Options, load_policy_set
@@ -32,6 +31,7 @@ from webhook.suites.case import Case, Entry, Request, UnreadableCase, answer_of_
 from webhook.suites.expectation import Expectation, advice_texts, message_texts
 from webhook.suites.files import Suite
 from webhook.suites.suite_model import CaseModel, SuiteModel
+from webhook.text.model_errors import describe_mistake_of_model
 from webhook.text.wording import counted
 from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import InputFile
