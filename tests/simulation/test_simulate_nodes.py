@@ -152,11 +152,12 @@ OF_JOB = f"{{template: {{spec: {{restartPolicy: Never, containers: [{EIGHT}]}}}}
         ("apps.nvidia.com/v1alpha1 NIMService", "{image: {repository: a, tag: b}, authSecret: c, resources: {limits: {nvidia.com/gpu: 2}}}", "unknown", [f"the controller of NIMService {PARTS}"]),
         ("serving.kserve.io/v1alpha1 LLMInferenceService", f"{{model: {{uri: hf://a/b}}, template: {{containers: [{EIGHT}]}}}}", "unknown", [f"the controller of LLMInferenceService {PARTS}", f"spec.template.containers[0].resources: {LARGEST}"]),
         ("nvidia.com/v1alpha1 DynamoGraphDeployment", f"{{services: {{w: {{extraPodSpec: {{mainContainer: {EIGHT}}}}}}}}}", "unknown", [f"the controller of DynamoGraphDeployment {PARTS}", f"spec.services.w.extraPodSpec.mainContainer.resources: {LARGEST}"]),
+        ("jobset.x-k8s.io/v1alpha2 JobSet", "{replicatedJobs: []}", "unknown", ["this JobSet has no whole pod template"]),
         ("keda.sh/v1alpha1 ScaledJob", f"{{jobTargetRef: {OF_JOB}, triggers: []}}", "never", [f"spec.jobTargetRef.template: {LARGEST} (nodes in FILE), so no node fits"]),
         ("workload.codeflare.dev/v1beta2 AppWrapper", f"{{components: [{{template: {{apiVersion: batch/v1, kind: Job, metadata: {{name: b}}, spec: {OF_JOB}}}}}]}}", "never", [f"spec.components[0].template.spec.template: {LARGEST} (nodes in FILE), so no node fits"]),
         ("apps/v1 DaemonSet", f"{{selector: {{matchLabels: {{a: b}}}}, template: {{metadata: {{labels: {{a: b}}}}, spec: {{containers: [{EIGHT}]}}}}}}", "nothing-found", ["nodes not compared with pods of a DaemonSet"]),
     ],
-    ids=["NIMService", "NIMService that fits", "LLMInferenceService", "DynamoGraphDeployment", "ScaledJob", "AppWrapper", "DaemonSet"],
+    ids=["NIMService", "NIMService that fits", "LLMInferenceService", "DynamoGraphDeployment", "JobSet", "ScaledJob", "AppWrapper", "DaemonSet"],
 )  # fmt: skip
 def test_kinds_that_no_rule_compares_with_nodes_are_compared_or_named(kind, spec, answer, said, tmp_path, capsys):
     node = NODE_OF_TODAY.replace("NAME", "a").replace("SPEC", "{}").replace("CONDITION", READY)

@@ -55,6 +55,28 @@ def test_a_queue_that_was_not_looked_up_is_not_marked_as_fine(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
+    ("of_queue", "given", "found"),
+    [
+        pytest.param("default", (), True, id="a queue in default"),
+        pytest.param("default", ("-n", "default"), True, id="a queue in default, and the flag"),
+        pytest.param("default", ("-n", "team"), False, id="a queue in default, and another namespace"),
+        pytest.param("", (), True, id="a queue without a namespace"),
+        pytest.param("", ("-n", "team"), True, id="a queue without a namespace, and the flag"),
+        pytest.param("team", (), False, id="a queue in another namespace"),
+        pytest.param("team", ("-n", "team"), True, id="a queue in the given namespace"),
+    ],
+)
+def test_a_job_without_a_namespace_finds_the_queue_of_its_file(of_queue, given, found, tmp_path, capsys):
+    place = f", namespace: {of_queue}" if of_queue else ""
+    queue = f"apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {{name: q{place}}}\nspec: {{clusterQueue: c}}\n"
+    job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, labels: {kueue.x-k8s.io/queue-name: q}}\n"
+    job += "spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: x}]}}}\n"
+    (tmp_path / "job.yaml").write_text(f"{queue}---\n{job}")
+    _, [told] = simulated(capsys, tmp_path / "job.yaml", *given)
+    assert any(each.startswith("LocalQueue") for each in told["lookedAt"]) == found, "see _documents_in_namespace"
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("{schedulerName: own-scheduler, CONTAINERS}", "scheduler own-scheduler is not known to claimgate"),

@@ -170,7 +170,7 @@ def attributes_of_object(
     before_update = value if old_object is None else old_object
     now, before, is_decoded = _objects_as_sent(value, before_update, kind, fills_defaults=fills_defaults)
     if namespaced and fills_defaults:
-        now, before = _object_in_namespace(now, where), _object_in_namespace(before, where)
+        now, before = object_in_namespace(now, where), object_in_namespace(before, where)
     return Attributes(
         uid=str(uuid5(NAMESPACE_URL, f"{operation}/{kind.api_version}/{kind.kind}/{where}/{name}")),
         kind=kind,
@@ -206,8 +206,8 @@ def _objects_as_sent(
     return (value, old, False) if now is None or before is None else (now, before, True)
 
 
-def _object_in_namespace(obj: JSON, namespace: str) -> JSON:
-    # an API server also fills in the namespace of the request
+def object_in_namespace(obj: JSON, namespace: str) -> JSON:
+    """Return an object with a namespace, as an API server fills in the namespace of the request."""
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     if not isinstance(metadata, dict) or metadata.get("namespace"):
         return obj
@@ -343,10 +343,7 @@ class Submissions:
 def object_in_request_namespace(obj: JSON, review: JSON) -> JSON:
     """Return the object. An object of a review that has no namespace gets the namespace of the request."""
     namespace = get(review, (*object_path(review)[:-1], "namespace")) if is_review_or_request(review) else None
-    metadata = obj.get("metadata")
-    if not namespace or not isinstance(metadata, dict) or metadata.get("namespace"):
-        return obj
-    return {**obj, "metadata": {**metadata, "namespace": namespace}}
+    return object_in_namespace(obj, namespace) if namespace else obj
 
 
 def is_complete(inputs: documents.InputDocuments) -> bool:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
+from msgspec import structs
 
 from webhook import assembly
 from webhook.admission import fixtures
 from webhook.apimachinery.attributes import Attributes
+from webhook.apimachinery.paths import get
 from webhook.cluster import Cluster
+from webhook.cluster.known_kinds import CLUSTER_SCOPED
 from webhook.cluster.layered import LayeredCluster
 from webhook.cluster.recording import RecordingCluster
 from webhook.commands import options, output
@@ -30,6 +33,7 @@ from webhook.simulation import text
 from webhook.simulation.open_questions import LOOKUPS
 from webhook.simulation.outcome import ObjectPlace, Simulation, simulate_job
 from webhook.text import terminal
+from webhook.workloads.podsets import group_kind
 from webhook.workloads.table import Table
 
 if TYPE_CHECKING:
@@ -127,7 +131,8 @@ def _simulations(
     namespace: str,
     open_live: OpenLiveCluster | None,
 ) -> Iterator[Simulation]:
-    objects = [(each.source, each.value) for each in inputs.documents if isinstance(each.value, dict)]
+    submitted = _documents_in_namespace(inputs.documents, namespace)
+    objects = [(each.source, each.value) for each in submitted if isinstance(each.value, dict)]
     assembled = assembly.assemble_policies_and_context(
         settings, objects=objects, is_complete=fixtures.is_complete(inputs)
     )
@@ -137,7 +142,7 @@ def _simulations(
     )
     table = assembled.table
     with _cluster_of_simulation(assembled, open_live) as live_view:
-        requests, problems = _requests_of_documents(inputs.documents, submissions)
+        requests, problems = _requests_of_documents(submitted, submissions)
         if not requests:
             raise InputError(*problems)
         sys.stderr.write(
@@ -157,6 +162,27 @@ def _simulations(
                     sent.attributes, located, RecordingCluster(cluster), assembled.policies, assembled.options
                 )
     terminal.print_to_stderr(f"note: {each}" for each in fixtures.notes_on_context(assembled.files, settings))
+
+
+def _documents_in_namespace(
+    inputs: Sequence[documents.InputDocument], namespace: str
+) -> Sequence[documents.InputDocument]:
+    """Return the documents as kubectl creates them: an object without a namespace gets `namespace`.
+
+    Without --namespace, objects get `default` if this is the only namespace in the file. Otherwise the job may belong
+    to another namespace.
+    """
+    named = [get(each.value, ("metadata", "namespace")) for each in inputs]
+    is_default = all(each in (None, fixtures.DEFAULT_NAMESPACE) for each in named) and any(named)
+    chosen = namespace or (fixtures.DEFAULT_NAMESPACE if is_default else "")
+    if not chosen:
+        return inputs
+    return [
+        structs.replace(each, value=fixtures.object_in_namespace(each.value, chosen))
+        if group_kind(each.value) not in CLUSTER_SCOPED
+        else each
+        for each in inputs
+    ]
 
 
 @contextmanager

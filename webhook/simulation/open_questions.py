@@ -51,7 +51,7 @@ from webhook.facts.pod_security import breaches_of_pods, enforced_level
 from webhook.facts.pods.node_selection import first_untolerated
 from webhook.facts.pods.node_sources import first_node_without_amounts, source_of_new_nodes
 from webhook.facts.pods.pod_sets import is_part_of_template, pod_sets, template_of
-from webhook.facts.pods.unread_pods import unread_parts
+from webhook.facts.pods.unread_pods import has_pods_in_parts, unread_parts
 from webhook.facts.resource_units import parse_amount_in_kueue_units
 from webhook.facts.storage.mounts import read_mounts
 from webhook.facts.storage.volume_claims import PersistentVolume, problems_of_absent_storage
@@ -122,8 +122,11 @@ def open_questions(subject: Subject, cluster: Cluster, reported_rules: Collectio
 
 def _unread_pods(subject: Subject, unread: tuple[str, ...]) -> str:
     kind = subject.attributes.kind.kind
-    if subject.table.row(*subject.group_kind) is None:
+    row = subject.table.row(*subject.group_kind)
+    if row is None:
         return f"claimgate does not know the kind {kind}, so its pods are not read"
+    if "" in unread and not has_pods_in_parts(row):
+        return f"this {kind} has no whole pod template"
     if "" in unread:
         return f"the controller of {kind} makes the pods from parts, which are not read"
     return f"the pods of {', '.join(unread)} are not read"
