@@ -34,6 +34,7 @@ _VALIDATIONS: Final = (
     elastic_and_rendezvous.validate_elastic_policy,
     mpi_launcher_slots_and_nodes.validate_mpi_replicas,
     mpi_launcher_slots_and_nodes.validate_mpi_settings,
+    mpi_launcher_slots_and_nodes.check_sshd_of_workers,
     mpi_launcher_slots_and_nodes.validate_slots,
     mpi_launcher_slots_and_nodes.warn_of_gpus_without_mpi_rank,
     validate_processes,

@@ -131,6 +131,18 @@ LAUNCHER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
         "https://github.com/kubeflow/mpi-operator/issues/329",
     ),
 )
+NO_SSHD: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/no-sshd",
+    title="The workers of the MPIJob only wait, and run no sshd",
+    why=(
+        "The MPI Operator starts sshd in a worker that has neither command nor args. mpirun starts the ranks over SSH, "
+        "so it cannot reach a worker that runs another program. An MPIJob v1 needs no sshd, and its workers wait."
+    ),
+    refused_by="mpirun, when the launcher starts",
+    source="kubeflow/mpi-operator caa3c47fc42e pkg/controller/mpi_job_controller.go",
+    function="newWorker",
+    fails="start",
+)
 LAUNCHER_CREATION_POLICY: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/launcher-creation-policy",
     title="The MPI Operator does not know this launcherCreationPolicy",
@@ -140,6 +152,9 @@ LAUNCHER_CREATION_POLICY: Final = TRAINING_JOB_ADVICE.rule(
     severity="low",
 )
 
+_WAITS: Final = re.compile(r"(.*/)?(sleep [0-9a-z.]+|tail -f /dev/null)|while (true|:); *do sleep [0-9a-z.]+; *done")
+"""A whole command that only waits."""
+_SHELL: Final = re.compile(r"(.*/)?(ba|da)?sh")
 _IMPLEMENTATIONS: Final = ("OpenMPI", "Intel", "MPICH")
 _CREATIONS: Final = ("AtStartup", "WaitForWorkersReady")
 _PER_NODE: Final = re.compile("(GPUS?|N_?PROCS?|PROCESSES)_PER_(NODE|HOST)|NODE_RANK")
@@ -193,6 +208,22 @@ def validate_mpi_settings(job: TrainingJobOfKind) -> Iterator[Problem]:
         )
         yield LAUNCHER_CREATION_POLICY.problem(("spec", "launcherCreationPolicy"), message, fix, creation)
     yield from warn_of_fields_of_other_version(job)
+
+
+def check_sshd_of_workers(job: TrainingJobOfKind) -> Iterator[Problem]:
+    """Report workers of v2beta1 that only wait. Another container, or a hook of the container, may start sshd."""
+    worker = job.roles.get("Worker") if job.kind == "MPIJob" and job.is_beta else None
+    if worker is None or worker.is_open or len(worker.containers) != 1:
+        return
+    container = worker.containers[0]
+    words = [*container.command, *container.args]
+    if len(words) == 3 and _SHELL.fullmatch(words[0]) and words[1].startswith("-") and words[1].endswith("c"):
+        words = words[2:]
+    container.charge_search("".join(words))
+    if container.command and not container.has("lifecycle") and _WAITS.fullmatch(" ".join(words).strip(" ;")):
+        message = "only waits, so no sshd runs in the workers, and mpirun cannot start ranks there"
+        fix = "remove command and args, so that the MPI Operator starts sshd"
+        yield NO_SSHD.problem(container.path("command"), message, fix)
 
 
 def validate_slots(job: TrainingJobOfKind) -> Iterator[Problem]:
