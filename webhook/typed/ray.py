@@ -76,6 +76,7 @@ class RayJobSpec(Typed):
     ray_cluster_spec = Part(RayClusterSpec)
     shutdown_after_job_finishes = Truth()
     submission_mode = Text()
+    submitter_pod_template = Part(PodTemplate)
     suspend = Truth()
     ttl_seconds_after_finished = OptionalNumber()
 

@@ -329,6 +329,9 @@ class _ShellTokenizer:
                 pass
 
 
+_ENDS_PIPELINE: Final = frozenset((";", "&", "&&", "||", "\n"))
+
+
 class ShellCommand(Struct, frozen=True):
     """The words of a command as written. `certain`: whether the command always runs, exactly once, in the shell of the
     script.
@@ -359,6 +362,24 @@ def split_into_commands(script: str, deadline: Deadline | None = None) -> Iterat
             yield from nesting.finished_command(words, token)
             words, target = [], False
     yield from nesting.finished_command(words, "\n")
+
+
+def word_after_first_command(script: str, deadline: Deadline) -> str:
+    """Return the first word of the command that follows the first command of a script, or the first pipeline; "" if no
+    command follows, or a quote or a parenthesis is not closed.
+    """
+    has_command = is_ended = False
+    try:
+        for token in deadline.items_with_clock_checks(split_into_tokens(script)):
+            if not isinstance(token, ShellWord):
+                is_ended |= has_command and token in _ENDS_PIPELINE
+            elif is_ended:
+                return token.written
+            else:
+                has_command = True
+    except ValueError:
+        return ""
+    return ""
 
 
 class _NestingOfCommand:

@@ -29,7 +29,7 @@ from webhook.text.wording import counted, some_of
 from webhook.typed.objects import Metadata
 from webhook.typed.pod_parts import VISIBLE
 from webhook.typed.pods import Container
-from webhook.typed.ray import Group, RayClusterSpec, RayCronJob, RayJob, RayService
+from webhook.typed.ray import Group, RayClusterSpec, RayCronJob, RayJob, RayJobSpec, RayService
 
 NO_GROUP_WITH_GPUS: Final = RAY.rule(
     "ray/no-group-with-gpus",
@@ -461,10 +461,15 @@ def _advise_bundles(config: Mapping[str, Any]) -> Iterator[Problem]:
                 return
 
 
+def ray_job_spec_of(subject: Subject) -> RayJobSpec:
+    """Return the spec of a RayJob, or of the RayJobs of a RayCronJob."""
+    is_repeated = subject.group_kind == (RayCronJob.gvk.group, RayCronJob.gvk.kind)
+    return subject.typed(RayCronJob).spec.job_template if is_repeated else subject.typed(RayJob).spec
+
+
 def check_entrypoint_gpus(subject: Subject) -> Iterator[Problem]:
     """Report an entrypoint that needs more GPUs or CPUs than any pod of the job's cluster has."""
-    is_repeated = subject.group_kind == (RayCronJob.gvk.group, RayCronJob.gvk.kind)
-    spec = subject.typed(RayCronJob).spec.job_template if is_repeated else subject.typed(RayJob).spec
+    spec = ray_job_spec_of(subject)
     if not spec.has_cluster:
         return
     wanted = _number(spec.json.get("entrypointNumGpus", 0))

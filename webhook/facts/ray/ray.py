@@ -30,11 +30,13 @@ from webhook.apimachinery.names import (
 )
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.apimachinery.releases import Release, release_as_text
+from webhook.facts.command_lines.shell import word_after_first_command
 from webhook.facts.ray.gpus_of_groups import (
     check_entrypoint_gpus,
     check_gpus_of_serve,
     check_resources_of_groups,
     may_see_gpus,
+    ray_job_spec_of,
     who_writes_ray_start,
 )
 from webhook.facts.ray.releases import RAY, check_ray_releases, installed_kuberay
@@ -47,7 +49,7 @@ from webhook.typed.objects import Object
 from webhook.typed.pods import Container
 from webhook.typed.ray import Group, RayCluster, RayClusterSpec, RayCronJob, RayJob, RayService
 from webhook.typed.view import Typed
-from webhook.yamltext.placeholders import is_placeholder_for_name
+from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_name
 
 NAME: Final = RAY.rule(
     "ray/name",
@@ -168,6 +170,21 @@ JSON_PARAMETER: Final = RAY.rule(
         "https://github.com/ray-project/kuberay/issues/1758",
     ),
 )
+SEVERAL_COMMANDS: Final = RAY.rule(
+    "ray/several-commands",
+    title="Only the first command of the entrypoint runs in the Ray cluster",
+    why=(
+        "KubeRay 1.3 and later write the entrypoint into a shell script of the submitter, after `ray job submit --`. "
+        "The shell ends this command at the first `;`, `&&`, `||` or new line, and runs the other commands itself, "
+        "outside the cluster and without its GPUs."
+    ),
+    refused_by="nothing; the other commands run in the submitter",
+    source="ray-project/kuberay v1.4.2 ray-operator/controllers/ray/common/job.go",
+    function="BuildJobSubmitCommand",
+    level="warn",
+    fails="silent",
+    issues=("https://github.com/ray-project/kuberay/issues/3929",),
+)
 _FIELDS_OF_PODS: Final = frozenset(
     (
         *("affinity", "containers", "hostNetwork", "imagePullSecrets", "initContainers", "nodeName", "nodeSelector"),
@@ -194,6 +211,10 @@ _NOT_PLAIN: Final = re.compile(r"['\\]")
 _LONGEST_JSON: Final = 4096
 _REWRITTEN_FOR: Final = frozenset(("aws.amazon.com/neuroncore", "google.com/tpu"))
 """Devices that KubeRay adds to the parameter `resources`. KubeRay then writes this parameter in quotes."""
+_SCRIPT_OF_SUBMITTER: Final[Release] = (1, 3)
+"""The first release of KubeRay that writes the entrypoint into a shell script."""
+_BY_SCRIPT: Final = ("", "K8sJobMode", "SidecarMode")
+"""The submission modes with a script. In the others, the shell on the head of the cluster gets the whole entrypoint."""
 _REFUSES_TTL: Final[Release] = (1, 4)
 """The first release of KubeRay that refuses ttlSecondsAfterFinished in a RayJob that keeps its cluster."""
 _COUNT: Final = re.compile("[0-9]{1,6}", re.ASCII)
@@ -370,6 +391,23 @@ def check_json_parameters(subject: Subject) -> Iterator[Problem]:
     yield structs.replace(problem, also=tuple(paths.path_as_text(other) for other, _ in wrong[1:]))
 
 
+def check_commands_of_entrypoint(subject: Subject) -> Iterator[Problem]:
+    """Report an entrypoint of several commands, unless the submitter has an own command, or an older KubeRay is
+    installed.
+    """
+    spec = ray_job_spec_of(subject)
+    submitter = next(iter(spec.submitter_pod_template.spec.containers), None)
+    if spec.submission_mode not in _BY_SCRIPT or is_placeholder(spec.entrypoint) or (submitter and submitter.command):
+        return
+    operator = installed_kuberay(subject.cluster_view())
+    rest = word_after_first_command(spec.entrypoint, subject.deadline)
+    if rest and (operator is None or operator.release >= _SCRIPT_OF_SUBMITTER):
+        message = "has several commands; KubeRay 1.3 and later run only the first one in the Ray cluster"
+        message = f"{message}, and the rest, from `{rest}` on, in the submitter"
+        fix = "write one command, such as bash -c '…', or set submissionMode: HTTPMode"
+        yield SEVERAL_COMMANDS.problem(spec.path("entrypoint"), message, fix)
+
+
 def _is_command_of_kuberay(group: Group, subject: Subject) -> bool:
     """Return whether KubeRay certainly runs `ray start` in a group with the parameters as they are written."""
     container = next(iter(group.template.spec.containers), None)
@@ -492,5 +530,6 @@ CHECKS: Final = (
     Check(group="ray", run=check_serve_config, kinds=group_kinds_of_types(RayService)),
     Check(group="ray", run=check_gpus_of_serve, kinds=group_kinds_of_types(RayService)),
     Check(group="ray", run=check_entrypoint_gpus, kinds=group_kinds_of_types(RayJob, RayCronJob)),
+    Check(group="ray", run=check_commands_of_entrypoint, kinds=group_kinds_of_types(RayJob, RayCronJob)),
     Check(group="ray", run=check_ray_releases, kinds=_OF_OPERATOR),
 )
