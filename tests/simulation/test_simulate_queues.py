@@ -226,3 +226,14 @@ def test_a_job_whose_queue_has_an_admission_check_waits(tmp_path, capsys):
     assert [each["what"] for each in told["unknown"] if each["aspects"] == ["queue"]] == [what]
     run_command_line(["simulate", str(tmp_path / "job.yaml"), "--context-is-whole"])
     assert f"Job team/job waits; {what}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_queue_of_kai_is_no_job(tmp_path, capsys):
+    queue = (
+        "apiVersion: scheduling.run.ai/v2\nkind: Queue\nmetadata: {name: q}\nspec: {resources: {gpu: {quota: -1}}}\n"
+    )
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, labels: {kai.scheduler/queue: q}}\n"
+    pod += "spec: {schedulerName: kai-scheduler, containers: [{name: main, image: x}]}\n"
+    (tmp_path / "pod.yaml").write_text(f"{queue}---\n{pod}")
+    _, told = simulated(capsys, tmp_path / "pod.yaml")
+    assert [each["object"] for each in told] == ["Pod default/p"]

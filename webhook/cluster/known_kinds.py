@@ -40,6 +40,7 @@ _CLUSTER_SCOPED_KINDS: Final[Mapping[str, str]] = {
     "nodeinfo.volcano.sh": "Numatopology",
     "nvidia.com": "ClusterPolicy",
     "openreports.io": "ClusterReport",
+    "scheduling.run.ai": "Queue",
     "scheduling.volcano.sh": "Queue",
     "shard.volcano.sh": "NodeShard",
     "topology.volcano.sh": "HyperNode",
