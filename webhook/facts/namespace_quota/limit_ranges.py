@@ -167,7 +167,7 @@ def validate_limit_ranges(subject: Subject) -> Iterator[Problem]:
     skipped, because a rule about Kueue reports these jobs: Kueue does not admit a job with a forbidden amount.
     """
     view = subject.cluster_view()
-    if not limits_of_namespace(view).has_bounds or not subject.once(read_device_workload).device_pods:
+    if not limits_of_namespace(view).forbids_amounts or not subject.once(read_device_workload).device_pods:
         return
     if not (subject.once(is_managed_by_kueue) and view.has_any(LOCAL_QUEUE, view.namespace)):
         yield from problems_of_limit_ranges(subject)
@@ -177,16 +177,19 @@ def problems_of_limit_ranges(subject: Subject) -> Iterator[Problem]:
     """Yield amounts of pods that the LimitRanges of the namespace forbid, also for pods without devices."""
     view = subject.cluster_view()
     ranges = limits_of_namespace(view)
-    if not ranges.has_bounds:
+    if not ranges.forbids_amounts:
         return
     is_whole = view.is_whole(LimitRange.gvk) and subject.group_kind not in SETS_AMOUNTS
     for amounts in subject.once(amounts_of_templates):
         if amounts.podset.pods != 0:
             knows_all = is_whole and amounts.podset.partial is None
-            yield from without_repeated_problems(_check_limit_ranges(amounts, ranges, is_whole=knows_all), subject)
+            problems = _check_limit_ranges(amounts, ranges, subject, is_whole=knows_all)
+            yield from without_repeated_problems(problems, subject)
 
 
-def _check_limit_ranges(of: TemplateAmounts, ranges: NamespaceLimits, *, is_whole: bool) -> Iterator[Problem]:
+def _check_limit_ranges(
+    of: TemplateAmounts, ranges: NamespaceLimits, subject: Subject, *, is_whole: bool
+) -> Iterator[Problem]:
     podset, template, containers, sides = of
     for total in (sides["limit"], sides["request"]):
         outside = next(iter(find_amounts_out_of_range(containers, total, ranges)), None)
@@ -200,6 +203,9 @@ def _check_limit_ranges(of: TemplateAmounts, ranges: NamespaceLimits, *, is_whol
         fix = f"request at {allowed} {bound}"
         yield LIMIT_RANGE.problem(podset.locate(outside.path), f"{message}, so the API server refuses the pods", fix)
         return
+    if problem := _request_above_default_limit(podset, containers, subject):
+        yield problem
+        return
     bounds = (("limit", "most", ranges.most["Pod"]), ("request", "least", ranges.least["Pod"]))
     for side, allowed, amounts in bounds if is_whole else ():
         unset = next((each for each in amounts if each not in sides[side]), None)
@@ -212,3 +218,22 @@ def _check_limit_ranges(of: TemplateAmounts, ranges: NamespaceLimits, *, is_whol
             at = podset.locate(template.spec.at)
             yield LIMIT_RANGE.problem(at, f"{message}, so the API server refuses the pods", fix)
             return
+
+
+def _request_above_default_limit(
+    podset: PodSet, containers: Items[RequestsOfContainer], subject: Subject
+) -> Problem | None:
+    """Return the first request that is above the limit that a LimitRange sets (ValidateResourceRequirements)."""
+    for listed in containers if subject.group_kind not in SETS_AMOUNTS else ():
+        resources = listed.container.resources
+        for name in resources.requests:
+            default = listed.limits.get(name)
+            if default is None or name in resources.limits or listed.requests[name] <= default:
+                continue
+            value = format_thousandths_with_resource_name(name, listed.requests[name])
+            bound = format_thousandths_with_resource_name(name, default)
+            message = f"requests {value}, more than the limit of {bound} that a LimitRange of the namespace sets"
+            at = podset.locate(listed.container.at)
+            fix = f"set a limit of {name} that is at least the request"
+            return LIMIT_RANGE.problem(at, f"{message}, so the API server refuses the pods", fix)
+    return None

@@ -42,9 +42,9 @@ class NamespaceLimits(Struct, frozen=True):
     least: Mapping[str, Amounts] = field(default_factory=lambda: {"Container": {}, "Pod": {}})
 
     @property
-    def has_bounds(self) -> bool:
-        """Return whether any amount has a bound."""
-        return any(self.most.values()) or any(self.least.values())
+    def forbids_amounts(self) -> bool:
+        """Return whether any amount has a bound, or a default limit, which a request must not exceed."""
+        return bool(self.default) or any(self.most.values()) or any(self.least.values())
 
 
 LIMIT_RANGE_LOOKUPS: Final = (interest_in_fields(LimitRange.gvk, "spec.limits"),)
