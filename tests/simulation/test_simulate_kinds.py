@@ -108,3 +108,34 @@ spec:
     (tmp_path / "service.yaml").write_text(service)
     code, [told] = simulated(capsys, tmp_path / "service.yaml")
     assert (code, told["unknown"][0]["what"]) == (3, "the pods of spec.predictor are not read")
+
+
+KNATIVE = "apiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: s, namespace: team}\n"
+KSERVE = (
+    "apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nmetadata: {name: s, namespace: team, ANNOTATION}\n"
+)
+CONTAINERS = "containers: [{name: kserve-container, image: x}]"
+FEATURES = "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: config-features, namespace: knative-serving}\n"
+FEATURES += "data: {kubernetes.podspec-nodeselector: enabled}\n"
+MODE = "annotations: {serving.kserve.io/deploymentMode: %s}"
+REFUSED = "the features of Knative are not known, and by default Knative refuses nodeSelector"
+UNKNOWN_MODE = "it is not known whether KServe deploys with Knative, which may refuse nodeSelector"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(f"{KNATIVE}spec: {{template: {{spec: {{nodeSelector: {{a: b}}, {CONTAINERS}}}}}}}", REFUSED, id="a Service of Knative"),
+        pytest.param(f"{KNATIVE}spec: {{template: {{spec: {{nodeSelector: {{a: b}}, {CONTAINERS}}}}}}}{FEATURES}", "", id="a feature that is on"),
+        pytest.param(f"{KNATIVE}spec: {{template: {{spec: {{{CONTAINERS}}}}}}}", "", id="a Service without the field"),
+        pytest.param(f"{KSERVE}spec: {{predictor: {{nodeSelector: {{a: b}}, {CONTAINERS}}}}}".replace("ANNOTATION", ""), UNKNOWN_MODE, id="a mode that is not known"),
+        pytest.param(f"{KSERVE}spec: {{predictor: {{nodeSelector: {{a: b}}, {CONTAINERS}}}}}".replace("ANNOTATION", MODE % "Knative"), REFUSED, id="KServe with Knative"),
+        pytest.param(f"{KSERVE}spec: {{predictor: {{nodeSelector: {{a: b}}, {CONTAINERS}}}}}".replace("ANNOTATION", MODE % "RawDeployment"), "", id="KServe without Knative"),
+        pytest.param(f"{KSERVE}spec: {{predictor: {{{CONTAINERS}}}}}".replace("ANNOTATION", ""), "", id="KServe without the field"),
+    ],
+)  # fmt: skip
+def test_fields_that_knative_may_refuse_are_not_said_to_be_fine(text, said, tmp_path, capsys):
+    (tmp_path / "service.yaml").write_text(text)
+    _, told = simulated(capsys, tmp_path / "service.yaml")
+    questions = [each["what"] for each in told[0]["unknown"] if each["aspects"] == ["admission"]]
+    assert questions == ([said] if said else []), "see _knative_questions"

@@ -53,6 +53,7 @@ from webhook.facts.pods.node_sources import first_node_without_amounts, source_o
 from webhook.facts.pods.pod_sets import is_part_of_template, pod_sets, template_of
 from webhook.facts.pods.unread_pods import has_pods_in_parts, unread_parts
 from webhook.facts.resource_units import parse_amount_in_kueue_units
+from webhook.facts.serving_kinds.knative import deployment_mode, fields_that_knative_may_refuse
 from webhook.facts.storage.mounts import read_mounts
 from webhook.facts.storage.volume_claims import PersistentVolume, problems_of_absent_storage
 from webhook.facts.subject import Subject
@@ -64,6 +65,7 @@ from webhook.text.wording import counted, some_of
 from webhook.typed.cluster_objects import LimitRange, PersistentVolumeClaim
 from webhook.typed.pods import Container as PodContainer
 from webhook.typed.pods import NodeSelector, PodTemplate, Resources
+from webhook.typed.serving import InferenceService
 from webhook.typed.view import ReadingContext
 from webhook.workloads.resource_fields import resource_fields
 
@@ -72,6 +74,7 @@ OF_OTHER_CLUSTER: Final[tuple[Aspect, ...]] = ("claims", "nodes", "storage")
 """The aspects that another cluster decides if a queue may run the job there."""
 _MOST_NAMES: Final = 5
 _KAITO: Final = "kaito.sh"
+_INFERENCE_SERVICE: Final = ("serving.kserve.io", "InferenceService")
 _OTHER_RULES: Final = frozenset((("apps", "DaemonSet"), ("apps.kruise.io", "DaemonSet")))
 """Kinds with a controller that chooses the node of each pod."""
 _COMPARED: Final = frozenset(ORDINARY)
@@ -111,6 +114,7 @@ def open_questions(subject: Subject, cluster: Cluster, reported_rules: Collectio
         *_part_questions(subject),
         *_pod_security_questions(subject, reported_rules),
         *_prerequisite_questions(subject, reported_rules),
+        *_knative_questions(subject),
         *_absent_volume_questions(subject, reported_rules),
         *_server_questions(subject),
         *_quota_questions(subject, reported_rules),
@@ -195,6 +199,22 @@ def _prerequisite_questions(subject: Subject, reported_rules: Collection[str]) -
         told_names = some_of(names, _MOST_NAMES)
         sentence = f"the files have other objects of namespace {subject.namespace}, but not {told_names}"
         yield OpenQuestion(aspects=("launcher",), what=sentence)
+
+
+def _knative_questions(subject: Subject) -> Iterator[OpenQuestion]:
+    """Yield a question about fields that Knative refuses, unless settings of the cluster that are not known allow the
+    fields.
+    """
+    if names := some_of(fields_that_knative_may_refuse(subject), _MOST_NAMES):
+        is_knative = subject.group_kind != _INFERENCE_SERVICE or deployment_mode(
+            subject.typed(InferenceService), subject
+        )
+        sentence = (
+            f"the features of Knative are not known, and by default Knative refuses {names}"
+            if is_knative
+            else f"it is not known whether KServe deploys with Knative, which may refuse {names}"
+        )
+        yield OpenQuestion(aspects=("admission",), what=sentence)
 
 
 def _questions_of_named_node(subject: Subject, reported_rules: Collection[str]) -> Iterator[OpenQuestion]:

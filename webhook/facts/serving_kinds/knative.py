@@ -17,7 +17,7 @@ pkg/apis/config/features.go.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from webhook.apimachinery.attributes import GroupVersionKind
@@ -187,6 +187,21 @@ def check_knative_fields(subject: Subject) -> Iterator[Problem]:
     predictor = service.spec.predictor
     yield from _check_pod_spec(predictor.json, predictor.at, subject)
     yield from _check_timeout(predictor.timeout, predictor.path("timeout"), subject)
+
+
+def fields_that_knative_may_refuse(subject: Subject) -> Sequence[str]:
+    """Return the fields of a pod that Knative refuses by default, if the settings of the cluster are not known that
+    decide: the features of Knative, or the mode in which KServe deploys an InferenceService.
+    """
+    service = subject.typed(InferenceService)
+    if subject.group_kind == (InferenceService.gvk.group, InferenceService.gvk.kind):
+        if not deployment_mode(service, subject):
+            problems = _check_pod_spec(service.spec.predictor.json, service.spec.predictor.at, subject)
+            return [each.path.rpartition(".")[2] for each in problems]
+    elif subject.group_kind != _KNATIVE:
+        return ()
+    problems = check_knative_fields(subject)
+    return [each.path.rpartition(".")[2] for each in problems if each.code == KNATIVE_FIELD_OFF_BY_DEFAULT.id]
 
 
 def _check_timeout(timeout: Any, path: FieldPath, subject: Subject) -> Iterator[Problem]:
