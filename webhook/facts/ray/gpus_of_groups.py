@@ -33,8 +33,8 @@ from webhook.typed.ray import Group, RayClusterSpec, RayCronJob, RayJob, RayJobS
 
 NO_GROUP_WITH_GPUS: Final = RAY.rule(
     "ray/no-group-with-gpus",
-    title="No pod of a Ray cluster has the GPUs that one replica needs",
-    why="Ray places a replica in one pod. No pod has enough GPUs, so Ray waits and the RayService is never ready.",
+    title="No pod of a Ray cluster has the GPUs or CPUs that one replica needs",
+    why="Ray places a replica in one pod. No pod has enough of them, so Ray waits and the RayService is never ready.",
     refused_by="nothing; Ray waits",
     source="PyPI ray 2.60.0 ray/serve/schema.py",
     fails="waiting",
@@ -275,11 +275,14 @@ class ReplicaDemand:
 
 
 def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
-    """Report deployments of Serve that need more GPUs than the RayService's cluster can have."""
+    """Report deployments of Serve that need more GPUs than the RayService's cluster can have, or more CPUs than its
+    largest pod has.
+    """
     config = subject.once(read_serve_config)
     if config is None:
         return
     yield from _advise_bundles(config)
+    yield from _check_cpus_of_serve(config, subject)
     gpus = read_ray_gpus(subject.typed(RayService).spec.ray_cluster_config, subject.metadata)
     demands = list(_demands_of_deployments(config, subject))
     if gpus.largest is None or gpus.total is None:
@@ -309,6 +312,31 @@ def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
         message += f"but the Ray cluster has {gpus.total}"
         fix = f"lower {'the sizes' if largest.sizes else largest.setting}, or {_MORE_PODS}"
         yield _problem_of_too_few(message, fix)
+
+
+def _check_cpus_of_serve(config: Mapping[str, Any], subject: Subject) -> Iterator[Problem]:
+    """Report the deployment that needs the most CPUs of one pod, if no pod of the Ray cluster has so many."""
+    largest = _most_cpus_of_a_pod(subject.typed(RayService).spec.ray_cluster_config, subject.metadata)
+    if largest is None:
+        return
+    most, name = 0.0, ""
+    for application in subject.deadline.charge_for_items(_maps(config.get("applications"))):
+        for deployment in subject.deadline.charge_for_items(_maps(application.get("deployments"))):
+            cpus = _cpus_of_one_pod(deployment)
+            if cpus > most:
+                most, name = cpus, str(deployment.get("name", ""))
+    if most > largest:
+        message = f"deployment `{name}` needs {_number_as_text(most)} CPUs of one pod, but no pod of the Ray cluster "
+        fix = f"ask for {largest}, or give a group pods of {math.ceil(most)} CPUs"
+        yield NO_GROUP_WITH_GPUS.problem(_AT, f"{message}has more than {largest}", fix)
+
+
+def _cpus_of_one_pod(deployment: Mapping[str, Any]) -> float:
+    """Return how many CPUs one replica needs of one pod, as far as the configuration says."""
+    bundles = [_number(bundle.get("CPU", 0)) or 0 for bundle in _maps(deployment.get("placement_group_bundles"))]
+    if bundles:
+        return sum(bundles) if deployment.get("placement_group_strategy") == "STRICT_PACK" else max(bundles)
+    return _number(_map(deployment.get("ray_actor_options")).get("num_cpus", 0)) or 0
 
 
 def _problem_of_too_large(demands: Sequence[ReplicaDemand], gpus: RayGpus) -> Problem:
