@@ -42,7 +42,7 @@ from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
 from webhook.typed.cluster_objects import LimitRange
 from webhook.typed.collections import Items
-from webhook.typed.pods import PodTemplate
+from webhook.typed.pods import Container, PodTemplate
 from webhook.workloads.podsets import PodSet
 
 NAMESPACE_QUOTA: Final = RuleGroup(
@@ -203,8 +203,10 @@ def _check_limit_ranges(
         fix = f"request at {allowed} {bound}"
         yield LIMIT_RANGE.problem(podset.locate(outside.path), f"{message}, so the API server refuses the pods", fix)
         return
-    if problem := _request_above_default_limit(podset, containers, subject):
-        yield problem
+    above = _request_above_default_limit(containers) if subject.group_kind not in SETS_AMOUNTS else None
+    if above is not None:
+        container, message, fix = above
+        yield LIMIT_RANGE.problem(podset.locate(container.at), f"{message}, so the API server refuses the pods", fix)
         return
     bounds = (("limit", "most", ranges.most["Pod"]), ("request", "least", ranges.least["Pod"]))
     for side, allowed, amounts in bounds if is_whole else ():
@@ -220,11 +222,11 @@ def _check_limit_ranges(
             return
 
 
-def _request_above_default_limit(
-    podset: PodSet, containers: Items[RequestsOfContainer], subject: Subject
-) -> Problem | None:
-    """Return the first request that is above the limit that a LimitRange sets (ValidateResourceRequirements)."""
-    for listed in containers if subject.group_kind not in SETS_AMOUNTS else ():
+def _request_above_default_limit(containers: Items[RequestsOfContainer]) -> tuple[Container, str, str] | None:
+    """Return the first container that requests more than the limit that a LimitRange sets, with the message and the fix
+    (ValidateResourceRequirements).
+    """
+    for listed in containers:
         resources = listed.container.resources
         for name in resources.requests:
             default = listed.limits.get(name)
@@ -233,7 +235,5 @@ def _request_above_default_limit(
             value = format_thousandths_with_resource_name(name, listed.requests[name])
             bound = format_thousandths_with_resource_name(name, default)
             message = f"requests {value}, more than the limit of {bound} that a LimitRange of the namespace sets"
-            at = podset.locate(listed.container.at)
-            fix = f"set a limit of {name} that is at least the request"
-            return LIMIT_RANGE.problem(at, f"{message}, so the API server refuses the pods", fix)
+            return listed.container, message, f"set a limit of {name} that is at least the request"
     return None

@@ -328,7 +328,7 @@ def _check_cpus_of_serve(config: Mapping[str, Any], subject: Subject) -> Iterato
     if most > largest:
         message = f"deployment `{name}` needs {_number_as_text(most)} CPUs of one pod, but no pod of the Ray cluster "
         fix = f"ask for {largest}, or give a group pods of {math.ceil(most)} CPUs"
-        yield NO_GROUP_WITH_GPUS.problem(_AT, f"{message}has more than {largest}", fix)
+        yield _problem_of_no_pod(f"{message}has more than {largest}", fix)
 
 
 def _cpus_of_one_pod(deployment: Mapping[str, Any]) -> float:
@@ -352,6 +352,10 @@ def _problem_of_too_large(demands: Sequence[ReplicaDemand], gpus: RayGpus) -> Pr
         fix = f"put `{gpus.unread}` first"
     else:
         fix = f"ask for {gpus.largest}, or give a group pods of {counted(math.ceil(most.of_one_pod), 'GPU')}"
+    return _problem_of_no_pod(message, fix)
+
+
+def _problem_of_no_pod(message: str, fix: str) -> Problem:
     return NO_GROUP_WITH_GPUS.problem(_AT, message, fix)
 
 
