@@ -266,17 +266,21 @@ class StrictReader(Struct, frozen=True):
         is_settled = len(places) == 1 and None not in places
         if is_settled or len(fields) == 1 or any(each.nearest for each in fields):
             return fields
+        names = [each.name for each in self.deadline.charge_for_items(fields)]
         for holder in reversed(holders):
             for near in (holder, *holder.inner_levels()):
-                if near.at and all(near.may_have(each.name) for each in self.deadline.charge_for_items(fields)):
-                    return [structs.replace(each, place=near.at) for each in fields]
+                if near.at and near.of.fields.keys() >= {*names}:
+                    is_free = all(map(near.may_have, names))
+                    return [structs.replace(each, place=near.at) for each in fields] if is_free else fields
         return fields
 
     def _place(self, name: str, level: _Level, holders: Sequence[_Level]) -> FieldPath | None:
         for holder in reversed(holders):
             self.deadline.spend(1)
-            if (holder.at or level.at == _METADATA) and holder.may_have(name):
-                return holder.at
+            if name in holder.of.fields and (holder.at or level.at == _METADATA):
+                if holder.may_have(name):
+                    return holder.at
+                break  # farther out, a field with this name means something else
         levels = [level]
         for _ in range(_LEVELS):
             levels = [inner for each in levels for inner in self.deadline.charge_for_items([*each.inner_levels()])]
