@@ -320,19 +320,25 @@ def _fields_of(type_name: str) -> AbstractSet[str]:
 
 
 def _validate_names_of_ports(container: Container, rule: Rule) -> Iterator[Problem]:
-    """Report names of ports that validateContainerPorts refuses (IsValidPortName)."""
+    """Report names of ports that validateContainerPorts refuses (IsValidPortName). Names with the same fault are one
+    problem.
+    """
     seen: set[str] = set()
+    by_fault: dict[str, list[Problem]] = {}
     for port in container.ports:
         name = port.name
         if not name or is_placeholder_for_name(name):
             continue
         if fault := port_name_fault(name):
             fix = "use at most 15 lower-case letters, digits and single dashes, with at least one letter"
-            yield rule.problem(port.path("name"), f"cannot be the name of a port because {fault}", fix, name)
+            problem = rule.problem(port.path("name"), f"cannot be the name of a port because {fault}", fix, name)
+            by_fault.setdefault(fault, []).append(problem)
         elif name in seen:
             message = "is already the name of another port of the container"
             yield rule.problem(port.path("name"), message, "give each port its own name", name)
         seen.add(name)
+    for first, *others in by_fault.values():
+        yield replace(first, also=tuple(each.path for each in others))
 
 
 def _validate_ports_of_node(pod: PodSpec, rule: Rule) -> Iterator[Problem]:
