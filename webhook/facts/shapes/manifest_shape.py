@@ -182,13 +182,25 @@ _FIX_OF_TYPE: Final = {"IngressBackend": "write service.name and service.port.nu
 _AUTOSCALER_SPEC: Final = "HorizontalPodAutoscalerSpec"
 _UTILIZATION: Final = {"targetCPUUtilizationPercentage": "cpu", "targetMemoryUtilizationPercentage": "memory"}
 """The fields for the use of a resource, and the resource. Version v1 has only the field for cpu, and v2 has metrics."""
-_LATER_FIELDS: Final = {
+_FIELDS_OF_OTHERS: Final = {
     _AUTOSCALER_SPEC: (
         frozenset(("metrics", "behavior")),
         "write apiVersion autoscaling/v2, which has the fields metrics and behavior",
     ),
+    "NodeSelectorTerm": (
+        frozenset(("preference", "weight")),
+        "write the fields of preference in its place, because only preferred terms have it and a weight",
+    ),
+    "PodAffinityTerm": (
+        frozenset(("podAffinityTerm", "weight")),
+        "write the fields of podAffinityTerm in its place, because only preferred terms have it and a weight",
+    ),
+    "WeightedPodAffinityTerm": (
+        frozenset(("labelSelector", "namespaceSelector", "namespaces", "topologyKey")),
+        "move the fields to podAffinityTerm, because this term is a preferred term",
+    ),
 }
-"""By type, the fields that only a later version has, and the fix."""
+"""By type, the fields that only a later version or another type has, and the fix."""
 _RENAMED_FIELDS: Final = {
     ("StatefulSetSpec", "strategy"): "write updateStrategy, as in every StatefulSet",
     ("DaemonSetSpec", "strategy"): "write updateStrategy, as in every DaemonSet",
@@ -477,7 +489,7 @@ def _fix_of_version(type_name: str, names: Collection[str], subject: Subject) ->
 
     A later version may also lack a field that the object has.
     """
-    fields, fix = _LATER_FIELDS.get(type_name, ((), ""))
+    fields, fix = _FIELDS_OF_OTHERS.get(type_name, ((), ""))
     if not fields or not set(names) <= fields:
         return _FIX_OF_TYPE.get(type_name, "")
     used = next(filter(subject.typed(_Autoscaler).spec.has, _UTILIZATION), "")

@@ -14,6 +14,7 @@ from msgspec import structs
 
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.apimachinery.images import parse_image_name
+from webhook.apimachinery.paths import path_as_text
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.command_lines.shell import read_shell_call
 from webhook.facts.kinds import CRON_JOB, JOB, STATEFUL_SET
@@ -710,11 +711,24 @@ def _values_that_kubernetes_refuses(subject: Subject, pod: PodSpec) -> Iterator[
     repeated = [*_containers_with_one_name(pod), *_mounts_at_one_path(subject)]
     yield from repeated
     if not is_part_of_template(subject.typed(Pod), subject):
-        reported = {problem.path for problem in repeated}
+        reported = {*(problem.path for problem in repeated), *_keys_of_other_terms(pod)}
         for problem in (*template_problems(subject), *problems_in_files(pod, POD_VALUE)):
             is_set_later = problem.found == _BLANK_IMAGE and subject.template_of is not None
             if problem.path not in reported and not is_to_replace(problem.found) and not is_set_later:
                 yield structs.replace(problem, code=POD_VALUE.id)
+
+
+def _keys_of_other_terms(pod: PodSpec) -> Iterator[str]:
+    """Yield the path of the topologyKey of each required affinity term in the form of a preferred term, and of each
+    preferred term in the form of a required term. `manifest-shape/unknown-field` reports the wrong form.
+    """
+    for affinity in (pod.affinity.pod_affinity, pod.affinity.pod_anti_affinity):
+        for term in affinity.required:
+            if term.has("podAffinityTerm"):
+                yield path_as_text(term.path("topologyKey"))
+        for preferred in affinity.preferred:
+            if preferred.has("topologyKey"):
+                yield path_as_text(preferred.pod_affinity_term.path("topologyKey"))
 
 
 def _containers_with_one_name(pod: PodSpec) -> Iterator[Problem]:
