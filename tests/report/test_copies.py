@@ -263,6 +263,20 @@ def test_a_mistake_with_other_names_in_several_files_is_one_finding(rule, tmp_pa
     assert [copy["object"]["name"] for copy in finding["alsoIn"]] == ["two"]
 
 
+def test_jobs_that_get_a_sidecar_are_one_finding(tmp_path, capsys):
+    job = """---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: %s, namespace: team}
+spec: {schedule: "* * * * *", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: %s, image: x}]}}}}}
+"""
+    namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: team, labels: {istio-injection: enabled}}\n"
+    write(tmp_path, jobs=namespace + job % ("order", "a") + job % ("sync", "b"))
+    run_command_line(["audit", "-o", "json", "--rule", "mesh/sidecar", str(tmp_path)])
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert [copy["object"]["name"] for copy in finding["alsoIn"]] == ["sync"]
+
+
 def test_an_unknown_kind_in_several_files_is_one_finding(tmp_path, capsys):
     template = "apiVersion: v1\nkind: WorkflowTemplate\nmetadata: {name: %s}\n"
     write(tmp_path, one=template % "one", two=template % "two")

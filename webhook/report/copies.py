@@ -202,6 +202,7 @@ _HABITS: Final = frozenset(
         "gpu-requests/every-gpu-visible",
         "gpu-requests/removed-resource",
         "kueue-not-now/queue-required",
+        "mesh/sidecar",
         "model-server/parallel-size-above-gpus",
         "model-server/without-gpu",
         "pod-prerequisites/pod-security",
