@@ -236,6 +236,14 @@ def test_a_pattern_that_excludes_every_file_is_reported_as_the_cause(tree, capsy
     assert f"error: {said}".replace("no object", "--require-input: no object") in capsys.readouterr().err
 
 
+def test_a_group_without_a_version_is_reported(tmp_path, capsys):
+    (tmp_path / "x.yaml").write_text("apiVersion: apps\nkind: Deployment\nmetadata: {name: a}\n")
+    assert run_command_line(["audit", *POLICIES, "-o", "json", str(tmp_path)]) == 1
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    text = "apiVersion: `apps` is a group without a version, so the API server refuses the object: write `apps/v1`"
+    assert (finding["rule"], finding["message"]) == ("manifest/unknown-kind", text)
+
+
 @pytest.mark.parametrize(
     ("version", "kind", "said"),
     [

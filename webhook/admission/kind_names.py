@@ -108,6 +108,9 @@ def kind_mistake(value: JSON, table: Table) -> KindMistake | None:
         return _version_mistake(version, row)
     if row is not None or (group, kind) in KNOWN_KINDS:
         return None
+    if not group and (of_group := table.row(version, kind)) is not None:
+        refused = f"`{version}` is a group without a version, so the API server refuses the object"
+        return KindMistake(refused, f"write `{of_group.group}/{of_group.versions[0]}`", "apiVersion")
     known = KNOWN_KINDS | {(row.group, row.kind) for row in table.rows}
     kinds_of_group = [name for where, name in known if where == group]
     is_core = not group and version == _CORE
