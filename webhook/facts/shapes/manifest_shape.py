@@ -215,6 +215,7 @@ _RENAMED_FIELDS: Final = {
     ("NetworkPolicyEgressRule", "from"): "select the pods that send in spec.podSelector of their own NetworkPolicy",
     ("NetworkPolicyIngressRule", "to"): "select the pods that receive in spec.podSelector of their own NetworkPolicy",
     ("ConfigMap", "type"): "remove the field, or write kind Secret",
+    ("Container", "persistentVolumeClaim"): "write persistentVolumeClaim in a volume of the list `volumes` of the pod",
     ("SecurityContext", "add"): "write the list in capabilities.add of the same securityContext",
     ("SecurityContext", "drop"): "write the list in capabilities.drop of the same securityContext",
     ("Scheduling", "nodeClassifier"): "write the labels of the nodes in nodeSelector",
