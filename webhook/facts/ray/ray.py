@@ -44,7 +44,7 @@ from webhook.facts.ray.serve_config import check_serve_config
 from webhook.facts.subject import Check, Subject, group_kinds_of_types
 from webhook.rules.problem import Problem
 from webhook.schema.decode import described
-from webhook.text.wording import counted
+from webhook.text.wording import counted, shown
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container
 from webhook.typed.ray import Group, RayCluster, RayClusterSpec, RayCronJob, RayJob, RayService
@@ -403,7 +403,7 @@ def check_commands_of_entrypoint(subject: Subject) -> Iterator[Problem]:
     rest = word_after_first_command(spec.entrypoint, subject.deadline)
     if rest and (operator is None or operator.release >= _SCRIPT_OF_SUBMITTER):
         message = "has several commands; KubeRay 1.3 and later run only the first one in the Ray cluster"
-        message = f"{message}, and the rest, from `{rest}` on, in the submitter"
+        message = f"{message}, and the rest, from `{shown(rest)}` on, in the submitter"
         fix = "write one command, such as bash -c '…', or set submissionMode: HTTPMode"
         yield SEVERAL_COMMANDS.problem(spec.path("entrypoint"), message, fix)
 

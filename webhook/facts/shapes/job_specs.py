@@ -13,7 +13,7 @@ validateSuccessPolicy and validatePodReplacementPolicy; pkg/apis/batch/v1/defaul
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from webhook.apimachinery.paths import FieldPath
@@ -23,6 +23,7 @@ from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.similar_names import nearest_name
 from webhook.text.wording import did_you_mean, either, shown
+from webhook.typed.collections import Items
 from webhook.typed.jobs import CronJob, ExitCodes, Job, JobSpec, PodFailureRule
 from webhook.yamltext.placeholders import is_placeholder
 
@@ -143,7 +144,9 @@ def _mistakes_of_failure_policy(spec: JobSpec, default_restart_policy: str) -> I
     if (pod.restart_policy or default_restart_policy) == "OnFailure" and not pod.is_omitted("restartPolicy"):
         message = "must be Never because the API server otherwise refuses a Job with a podFailurePolicy"
         yield JobMistake(pod.path("restartPolicy"), message, "set Never", pod.restart_policy or None)
-    names = [container.name for container in (*pod.init_containers, *pod.containers)]
+    names = dict.fromkeys(container.name for container in (*pod.init_containers, *pod.containers))  # keeps the order
+    if any(map(is_placeholder, names)):
+        names = {}
     for rule in spec.pod_failure_policy.rules:
         yield from _mistakes_of_action(rule, spec)
         has_codes, has_conditions = rule.has("onExitCodes"), bool(rule.on_pod_conditions)
@@ -170,15 +173,16 @@ def _mistakes_of_action(rule: PodFailureRule, spec: JobSpec) -> Iterator[JobMist
         yield JobMistake(rule.path("action"), message, fix, action or None)
 
 
-def _mistakes_of_exit_codes(codes: ExitCodes, names: Sequence[str]) -> Iterator[JobMistake]:
+def _mistakes_of_exit_codes(codes: ExitCodes, names: Mapping[str, None]) -> Iterator[JobMistake]:
     if codes.operator not in _OPERATORS and not is_placeholder(codes.operator) and not codes.is_omitted("operator"):
         message = "must be In or NotIn"
         yield JobMistake(codes.path("operator"), message, "write one of them", codes.operator or None)
     if fault := _fault_of_codes([*codes.values], codes.operator):
         yield JobMistake(codes.path("values"), *fault)
     name = codes.container_name
-    if name and names and name not in names and not any(map(is_placeholder, (name, *names))):
-        fix = did_you_mean(nearest_name(name, names) or "", "name a container of the template, or remove the field")
+    if name and names and name not in names and not is_placeholder(name):
+        near = nearest_name(name, Items([*names], codes.reading.deadline))
+        fix = did_you_mean(near, "name a container of the template, or remove the field")
         yield JobMistake(codes.path("containerName"), "is not the name of a container of the pods", fix, name)
 
 
@@ -192,8 +196,8 @@ def _fault_of_codes(values: Sequence[Any], operator: str) -> tuple[str, str] | N
     if operator == "In" and 0 in numbers:
         return "must not have 0 with the operator In, because a container that ends with 0 has not failed", "remove 0"
     if numbers != sorted(set(numbers)):
-        in_order = ", ".join(map(str, sorted(set(numbers))))
-        return f"must be in ascending order, each once, and not {shown(numbers)}", f"write [{in_order}]"
+        in_order = shown(sorted(set(numbers)))
+        return f"must be in ascending order, each once, and not {shown(numbers)}", f"write {in_order}"
     return None
 
 
